@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 import pytest
 
 from rowferry_cli.run.moment import PassResult, find_moment
@@ -103,6 +104,16 @@ def test_a_script_learns_the_moment_switches_and_finishes(staying: Migration) ->
     assert "Cutover of avatars is complete: 6 entries verified, every object stands in" in done.stderr
 
     assert cut_over(staying).returncode == 0, "it is confirmed, so it finishes again"
+
+
+def test_a_script_learns_what_holds_a_pass_back(staying: Migration) -> None:
+    with psycopg.connect(staying.dsn, autocommit=True) as application:
+        application.execute("begin")
+        application.execute("prepare transaction 'late'")
+        done = cut_over(staying, "--json")
+        application.execute("rollback prepared 'late'")
+    first, *_ = documents(done)
+    assert 'the prepared transaction "late"' in first["held_back_by"]
 
 
 def test_what_was_to_be_overwritten_before_the_switch_is_not_after_it(staying: Migration) -> None:

@@ -123,6 +123,17 @@ def test_a_range_asks_for_no_more_keys_than_it_takes() -> None:
     assert asked[1]["start-after"] == "0999"
 
 
+def test_whether_the_first_key_is_there_is_asked_for_one_key() -> None:
+    asked: list[Query] = []
+
+    def ask(request: Request) -> Response:
+        asked.append(query_of(request))
+        return serve(["a", "b", "b1", "b2"])(request)
+
+    assert take(ask, "b", most=10).keys == ["b", "b1", "b2"]
+    assert [(query["prefix"], query["max-keys"]) for query in asked] == [("b", "1"), ("", "11")]
+
+
 def repeat_tokens() -> Ask:
     return answers(*(page([], more=True, token=f"t{number}") for number in range(999)))
 

@@ -151,9 +151,15 @@ def test_every_write_is_for_the_production_side() -> None:
     writes = [
         operations.copy_object("k", source_bucket="b", source_key="k", if_none_match=True),
         operations.put_object("k", b"", headers=[("x-amz-meta-a", "1")], if_none_match=True),
+        operations.put_object_tagging("k", [("a", "1")]),
+        operations.put_object_acl("k", "public-read"),
         operations.create_multipart_upload("k"),
         operations.upload_part("k", b"", upload_id="u", part_number=1),
         operations.complete_multipart_upload("k", upload_id="u", parts=[], if_none_match=False),
         operations.abort_multipart_upload("k", upload_id="u"),
     ]
     assert {request.side for request in writes} == {"production"}
+    assert [request.operation for request in writes] == [
+        "CopyObject", "PutObject", "PutObjectTagging", "PutObjectAcl", "CreateMultipartUpload", "UploadPart",
+        "CompleteMultipartUpload", "AbortMultipartUpload",
+    ]  # fmt: skip

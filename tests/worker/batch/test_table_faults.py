@@ -82,3 +82,12 @@ def test_a_row_that_the_role_may_not_update_is_refused_alone(many: Migration) ->
     many.work()
     assert state_of(many) == (False, "")
     assert many.counts() == {"migrated": 39, "failed": 1}
+
+
+def test_a_row_that_cannot_be_read_fails_its_batch_and_not_the_migration(many: Migration) -> None:
+    """Reading it fails as an id of another type does, and the ids are what they were."""
+    many.execute("alter table public.avatars enable row level security, force row level security")
+    many.execute("create policy readable on public.avatars using (1 / (id - 7) <> 2)")
+    many.work()
+    assert state_of(many) == (False, "")
+    assert {batch["error"] for batch in many.batches() if batch["status"] == "ERROR"} >= {"PostgreSQL refused: division by zero."}

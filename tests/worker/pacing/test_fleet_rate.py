@@ -3,6 +3,7 @@
 import pytest
 
 from rowferry_worker.pacing.habit import LetThrough
+from rowferry_worker.pacing.learned_rate import LearnedRate
 
 NOW = 100.0
 
@@ -28,3 +29,20 @@ def test_a_fleet_is_low_when_the_sum_and_the_mean_of_its_workers_are(
     let_through.note_fleet(100.0, 10, own=10.0)
     let_through.note_fleet(per_second, workers, own=10.0)
     assert let_through.find_low_since(NOW, rate=5.0) == (NOW if is_low else None)
+
+
+@pytest.mark.parametrize(
+    ("fair", "least", "most"),
+    [(80.0, 100.0, 100.0), (95.0, 100.01, 100.1), (200.0, 101.0, 102.0)],
+    ids=["more than an even share", "about an even share", "half of it"],
+)
+def test_a_worker_grows_towards_an_even_share_and_no_further(fair: float, least: float, most: float) -> None:
+    rate = LearnedRate(NOW)
+    rate.hold_back(100.0)
+    rate.fair = fair
+    rate.note_refused(NOW, 0.0)
+    for _ in range(200):
+        rate.note_success(0.1)
+    rate.end_slot(NOW + 0.1)
+    assert rate.per_second is not None
+    assert least <= rate.per_second <= most
