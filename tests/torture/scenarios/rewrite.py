@@ -23,6 +23,7 @@ FORMS = (("move", "stream"), ("move", "server"), ("stay", "stream"), ("stay", "s
 SHORT = (("move", "stream"), ("stay", "server"))
 STAY = {"to": FROM, "legacy_object": FROM, "production_object": TO, "rows": "stay"}
 BATCH = 25
+LONGEST = timedelta(minutes=60)
 WITHIN = timedelta(seconds=300)
 LATE = "objects rewritten while their row moved"
 """After the last copy of its batch, which the last look follows: `rowferry verify --repair` has to find it."""

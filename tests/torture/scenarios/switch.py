@@ -41,7 +41,8 @@ FAULTS = frozenset(
 SEATS, INSTANCES = 3, 4
 SKEW = timedelta(seconds=5)
 KILL_EVERY = timedelta(seconds=5)
-FLIP_WITHIN = timedelta(seconds=3)
+FLIP_LONGEST = timedelta(minutes=60)
+WITHIN = timedelta(seconds=3)
 """All instances begin to run the new version within this time."""
 WITHIN = timedelta(seconds=120)
 HEALING = 3
