@@ -41,10 +41,10 @@ FAULTS = frozenset(
 SEATS, INSTANCES = 3, 4
 SKEW = timedelta(seconds=5)
 KILL_EVERY = timedelta(seconds=5)
-FLIP_LONGEST = timedelta(minutes=60)
-WITHIN = timedelta(seconds=3)
+FLIP_WITHIN = timedelta(seconds=3)
 """All instances begin to run the new version within this time."""
 WITHIN = timedelta(seconds=120)
+LONGEST = timedelta(minutes=60)
 HEALING = 3
 """So often entries are requeued and `--finish` is run again when it has left some, as it asks for."""
 PLAN = {"migration": {"max_attempts": 50}}
