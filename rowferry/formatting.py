@@ -58,6 +58,11 @@ def list_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
 
 
+def format_rate(per_second: float) -> str:
+    """Return a rate in two digits at least, `1,234`, `27`, `4.5`, `0.042`: only what does not move is `0`."""
+    return f"{per_second:,.0f}" if per_second >= 10 or not per_second else f"{per_second:.2g}"
+
+
 def format_duration(duration: timedelta) -> str:
     """Return a duration in its two largest units: `45 s`, `3 min 20 s`, `2 h 05 min`, `3 d 4 h`."""
     seconds = round(duration.total_seconds())

@@ -7,7 +7,7 @@ from datetime import timedelta
 from rowferry.batch import Outcome
 from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.statements import statement
-from rowferry.formatting import format_duration
+from rowferry.formatting import format_duration, format_rate
 from rowferry.queue_spec import Words
 
 
@@ -55,6 +55,11 @@ class Counts:
         return self.finished + min(self.in_hand, max(self.waiting - 1, 0))
 
     @property
+    def settled_so_far(self) -> int:
+        """Return the settled entries in the same way."""
+        return self.worked_off - self.unsettled
+
+    @property
     def unsettled(self) -> int:
         """Return the entries that need a person's decision."""
         return sum(count for outcome, count in self.outcomes.items() if not outcome.settled)
@@ -82,38 +87,46 @@ class Throughput:
     words: Words
     """How the queue speaks of what it has done."""
     queue: str
+    moving: timedelta | None = None
+    """The part of `elapsed` in which anything could move, no dead worker being waited for; None: all of it."""
 
     @property
     def summary(self) -> str:
-        """Return what was done so far, in the queue's terms."""
+        """Return what was done so far, in the queue's terms, and what is done of the batches that are open."""
         counts = self.counts
         done = {str(outcome): count for outcome, count in counts.outcomes.items()}
-        return self.words.deed.format(finished=counts.finished, updated=counts.migrated + counts.kept, **done)
+        deed = self.words.deed.format(finished=counts.finished, updated=counts.migrated + counts.kept, **done)
+        return f"{deed}, {counts.in_hand:,} more in open batches" if counts.in_hand else deed
 
     @property
     def share(self) -> float:
-        """Return the finished part of the entries, from 0 to 1; without any, 1 unless a listing may find some."""
-        return (
-            self.counts.finished / self.counts.entries if self.counts.entries else float(not self.counts.batches_init)
-        )
+        """Return the part of the entries that is worked off, 0 to 1; without any, 1 unless a listing may find some."""
+        counts = self.counts
+        return counts.worked_off / counts.entries if counts.entries else float(not counts.batches_init)
 
     @property
     def rate(self) -> float:
         """Return entries per second since the start."""
-        return self.counts.finished / max(self.elapsed.total_seconds(), 0.001)
+        return self.counts.worked_off / max(self.elapsed.total_seconds(), 0.001)
 
     @property
     def time_left(self) -> timedelta | None:
-        """Return the estimated time for the waiting entries; None before the first entry is finished."""
-        return timedelta(seconds=self.counts.waiting / self.rate) if self.rate else None
+        """Return the estimated time for what is left; None before the first entry is worked off.
+
+        The death of a worker does not raise it: what the worker had reached is found again at once.
+        """
+        counts, moving = self.counts, self.elapsed if self.moving is None else self.moving
+        reached = counts.finished + counts.reached
+        return (counts.waiting - counts.reached) / reached * moving if reached else None
 
     def __str__(self) -> str:
         """Return the progress as one line."""
         counts, left = self.counts, self.time_left
         line = (
             f"Progress {self.share:4.0%}, batches processed {counts.batches - counts.batches_init}/{counts.batches}, "
-            f"{self.summary}, elapsed time {self.elapsed.total_seconds():.2f} s, {self.rate:.0f} entries/s"
+            f"{self.summary}, elapsed time {self.elapsed.total_seconds():.2f} s"
         )
+        line = f"{line}, {format_rate(self.rate)} entries/s" if self.rate or not counts.waiting else line
         return line if left is None or not counts.waiting else f"{line}, time left {format_duration(left)}"
 
 

@@ -41,6 +41,21 @@ from rowferry.throughput as p
 inner join rowferry.migration as m on p.migration_id = m.id
 where m.name = %(migration)s and p.queue_name = %(queue)s;
 
+-- name: list_open_attempts
+-- The attempts at open batches of a migration, those of dead workers included, but for those that were taken over.
+select
+    a.attempt_id,
+    a.batch_id,
+    a.host,
+    a.pid,
+    a.entry_count,
+    a.in_hand,
+    a.silent_for
+from rowferry.open_attempts as a
+inner join rowferry.migration as m on a.migration_id = m.id
+where m.name = %(migration)s and a.is_last
+order by a.attempt_id;
+
 -- name: find_hold_up
 -- Since when batches of a migration have only been put back, why the last one was, and how many; no row where one has
 -- ended otherwise since, where it was three minutes ago, or where there were fewer than three.

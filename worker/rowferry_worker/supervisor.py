@@ -98,6 +98,8 @@ class Supervisor:
         self._signals_passed_on = 0
         self._kill_at: float | None = None
         self._work_left = False
+        self.dead_pids: set[int] = set()
+        """The ids of the processes that have died."""
         self.ended_by_mistake = False
         """Whether a process has ended because its settings cannot work: another one would end the same way."""
         self.last_words = ""
@@ -198,6 +200,7 @@ class Supervisor:
             wait = retry_delay(place.deaths, base=timedelta(seconds=1), longest=self._max_restart_wait)
             place.start_at = time.monotonic() + wait.total_seconds()
             self.last_words = self.last_words if self.ended_by_mistake else place.reason or place.last_line
+            self.dead_pids.add(fields["pid"])
             _log.warning("process died, replacing it", extra=fields)
             return True
         return False

@@ -47,13 +47,18 @@ class Chain:
         paused = frozenset(row["name"] for row in rows if row["is_paused"])
         return ChainCounts(read_counts_of(self.connection, self.plan.name, names), paused)
 
-    def measure(self, now: ChainCounts, before: ChainCounts, elapsed: timedelta) -> Iterator[Throughput]:
-        """Yield what each queue has done since `before`: the first, and of the others those that had any work."""
+    def measure(
+        self, now: ChainCounts, before: ChainCounts, elapsed: timedelta, moving: timedelta | None = None
+    ) -> Iterator[Throughput]:
+        """Yield what each queue has done since `before`: the first, and of the others those that had any work.
+
+        `moving`: as of Throughput.
+        """
         for name, counts in now.of.items():
             done = counts.since(before.of.get(name, Counts()))
             if name == self.queue.name or done.batches:
                 words = find_queue(name).choose_words(alone=self.plan.copies_alone)
-                yield Throughput(done, elapsed, words, name)
+                yield Throughput(done, elapsed, words, name, moving)
 
     def _read_rows(self) -> list[dict[str, Any]]:
         with translated_errors():

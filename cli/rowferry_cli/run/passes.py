@@ -22,6 +22,8 @@ from rowferry_cli.messages import INTERRUPTED
 from rowferry_cli.options import MAX_PROCESSES, WorkerOptions
 from rowferry_cli.run.chain import Chain, ChainCounts
 from rowferry_cli.run.local_workers import LocalWorkers, of_migration
+from rowferry_cli.run.lost_workers import LostWorkers
+from rowferry_cli.run.moving_time import MovingTime
 from rowferry_cli.run.reporter import Reporter
 from rowferry_cli.run.workers_elsewhere import WorkersElsewhere
 from rowferry_enqueue.enqueue import Enqueued, Request, enqueue
@@ -180,12 +182,16 @@ class Run:
 
         `follow`: in this queue and all that it leads to.
         """
-        restarts = 0
+        restarts, lost, clock = 0, LostWorkers(self.connection, self.plan.name), MovingTime(started)
         while True:
             asked = time.monotonic()
             now = self.chain.read()
+            for happened in lost.look(workers.dead_pids):
+                self.reporter.print(happened)
             reading_seconds = time.monotonic() - asked
-            self.reporter.report(self._measure(before, started, now))
+            progress = sum(counts.finished + counts.reached for counts in now.of.values())
+            moving = clock.note(time.monotonic(), progress, is_held_up=lost.is_held_up)
+            self.reporter.report(self._measure(before, started, now, moving), lost.waits)
             left = now.waiting if follow else [name for name in now.waiting if name == self.request.queue.name]
             if not left or self._is_paused_by_workers():
                 return
@@ -200,9 +206,12 @@ class Run:
         row = self.connection.execute(statement("find_migration"), {"name": self.plan.name}).fetchone()
         return row is not None and row["paused_by_worker"]
 
-    def _measure(self, before: ChainCounts, started: float, now: ChainCounts | None = None) -> list[Throughput]:
+    def _measure(
+        self, before: ChainCounts, started: float, now: ChainCounts | None = None, moving: timedelta | None = None
+    ) -> list[Throughput]:
+        """Return what was done since `before`; `now`: None reads it. `moving`: as of Throughput."""
         now = now or self.chain.read()
-        return list(self.chain.measure(now, before, timedelta(seconds=time.monotonic() - started)))
+        return list(self.chain.measure(now, before, timedelta(seconds=time.monotonic() - started), moving))
 
 
 def count_added(tables: Iterable[Enqueued]) -> int:

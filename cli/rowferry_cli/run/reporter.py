@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from rowferry.batch import Outcome
-from rowferry.formatting import format_duration, show_text
+from rowferry.formatting import format_duration, format_rate, show_text
 from rowferry.reports.progress import Throughput
 from rowferry_cli.messages import confirm
 
@@ -55,26 +55,29 @@ class Reporter:
             finally:
                 self._live = None
 
-    def report(self, chain: Sequence[Throughput]) -> None:
-        """Move the bar of each queue, or print a line every two seconds; log a line as often."""
+    def report(self, chain: Sequence[Throughput], waits: str = "") -> None:
+        """Move the bar of each queue, or print a line every two seconds; log a line as often.
+
+        `waits`: what the run waits for, in words.
+        """
         if self._live is not None:
             for throughput in chain:
-                self._move_bar(self._live, throughput, _name(throughput, chain))
+                self._move_bar(self._live, throughput, _name(throughput, chain), waits)
         if time.monotonic() - self._reported_at >= REPORT_INTERVAL.total_seconds():
             self._reported_at = time.monotonic()
             for throughput in chain:
-                line = f"{_name(throughput, chain)}{throughput}"
+                line = f"{_name(throughput, chain)}{throughput}{f', {waits}' if waits else ''}"
                 _log.info("%s", line)
                 if self._live is None:
                     self.console.print(line, markup=False, soft_wrap=True)
 
-    def _move_bar(self, live: Progress, throughput: Throughput, name: str) -> None:
+    def _move_bar(self, live: Progress, throughput: Throughput, name: str, waits: str) -> None:
         if "" in self._tasks:  # that of the start is the bar of the first queue
             self._tasks = {throughput.queue: self._tasks.pop("")}
         if throughput.queue not in self._tasks:
             self._tasks[throughput.queue] = live.add_task("", total=None)
-        counts, line = throughput.counts, f"{name}{_describe(throughput)}"
-        live.update(self._tasks[throughput.queue], total=counts.entries, completed=counts.finished, description=line)
+        counts, line = throughput.counts, f"{name}{_describe(throughput, waits)}"
+        live.update(self._tasks[throughput.queue], total=counts.entries, completed=counts.worked_off, description=line)
 
     def report_end(self, chain: Sequence[Throughput]) -> None:
         """Print the last line of progress of each queue."""
@@ -105,13 +108,15 @@ def _name(throughput: Throughput, chain: Sequence[Throughput]) -> str:
     return f"{throughput.queue}: " if len(chain) > 1 else ""
 
 
-def _describe(throughput: Throughput) -> str:
+def _describe(throughput: Throughput, waits: str = "") -> str:
+    """Return the text beside a bar; a narrow terminal cuts its end off."""
     counts, left = throughput.counts, throughput.time_left
-    line = (
-        f"{counts.batches - counts.batches_init:,}/{counts.batches:,} batches · {throughput.summary} · "
-        f"{throughput.rate:,.0f}/s · {format_duration(throughput.elapsed)}"
-    )
-    return line if left is None else f"{line} · {format_duration(left)} left"
+    facts = [f"{counts.worked_off:,}/{counts.entries:,}"]
+    facts += [waits] if waits else [f"{counts.batches - counts.batches_init:,}/{counts.batches:,} batches"]
+    facts += [f"{format_rate(throughput.rate)}/s"] if throughput.rate and not waits else []
+    facts += [format_duration(throughput.elapsed)]
+    facts += [f"{format_duration(left)} left"] if left is not None and counts.waiting else []
+    return " · ".join([*facts, throughput.summary])
 
 
 @contextmanager

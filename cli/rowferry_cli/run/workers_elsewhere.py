@@ -24,6 +24,9 @@ class WorkersElsewhere:
         self._unserved = list(queues)
         self._seen_at = self._looked_at = time.monotonic()
 
+    dead_pids: frozenset[int] = frozenset()
+    """Nothing is known of their processes but their heartbeats."""
+
     @property
     def last_words(self) -> str:
         """Why the run cannot go on."""

@@ -59,7 +59,7 @@ def line(content: str | Text, style: str = "") -> Text:
 
 def show_share(counts: Counts) -> str:
     """Return the settled share in per cent, rounded down: 100% only when nothing waits or needs an operator."""
-    return f"{100 * counts.settled // counts.entries}%" if counts.entries else "100%"
+    return f"{100 * counts.settled_so_far // counts.entries}%" if counts.entries else "100%"
 
 
 def show_moment(moment: datetime, now: datetime) -> str:

@@ -8,7 +8,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from rowferry.formatting import format_duration, show_text
+from rowferry.formatting import format_duration, format_rate, show_text
 from rowferry.reports.progress import Counts
 from rowferry.reports.state import show_state
 from rowferry_cli.watching.hold_ups import list_hold_ups
@@ -71,10 +71,10 @@ def draw_bars(bars: Sequence[tuple[str, Counts]], lines: int) -> Iterator[Render
     for number, (label, counts) in enumerate(shown):
         ended = WARNING if counts.unsettled else GOOD
         style = "cyan" if counts.waiting else ended
-        bar = ProgressBar(max(counts.entries, 1), counts.settled, complete_style=style, finished_style=ended)
+        bar = ProgressBar(max(counts.entries, 1), counts.settled_so_far, complete_style=style, finished_style=ended)
         weight = STRONG if number == 0 and len(bars) > 1 else ""
         share = Text(show_share(counts), weight)
-        grid.add_row(Text(show_text(label), weight), bar, share, f"{counts.settled:,} / {counts.entries:,}")
+        grid.add_row(Text(show_text(label), weight), bar, share, f"{counts.settled_so_far:,} / {counts.entries:,}")
     yield grid
     if hidden:
         yield line(f"… and {hidden:,} more tables", QUIET)
@@ -102,7 +102,8 @@ def draw_sums(
         yield line(" · ".join(times))
     total = looked_at.total if looked_at else Counts()
     counts = [(outcome, count) for outcome, count in total.outcomes.items() if count]
-    counts += [("waiting", total.waiting)] if total.waiting else []
+    counts += [("done in open batches", total.in_hand)] if total.in_hand else []
+    counts += [("waiting", left)] if (left := total.waiting - total.in_hand) else []
     parts = [(f"{name} {count:,}", STYLES.get(name, "")) for name, count in counts]
     yield line(Text(" · ").join(Text(*part) for part in parts) if parts else "no entries")
     later = looked_at.retry_later if looked_at else None
@@ -132,7 +133,7 @@ def _list_facts(snapshot: Snapshot, looked_at: WatchedQueue | None, *, has_error
     facts[0] += f"{total.batches_done:,} of {total.batches:,} batches done"
     facts += [f"{total.batches_error:,} in ERROR"] if total.batches_error and has_errors else []
     if not several:  # else it is in the queue's line
-        facts += [f"{snapshot.find_rate(looked_at):,.0f} entries/s"]
+        facts += [f"{format_rate(snapshot.find_rate(looked_at))} entries/s"]
     elif snapshot.is_done:
         facts += ["all queues are done"]
     return facts

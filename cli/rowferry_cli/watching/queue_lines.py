@@ -7,7 +7,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rowferry.formatting import format_duration, show_text
+from rowferry.formatting import format_duration, format_rate, show_text
 from rowferry_cli.watching.layout import BAD, GOOD, QUIET, STRONG, WARNING, line, show_share
 from rowferry_cli.watching.snapshot import Snapshot, WatchedQueue
 
@@ -71,9 +71,9 @@ def _describe(queue: WatchedQueue, snapshot: Snapshot, *, is_looked_at: bool) ->
     status, counts = queue.status, queue.total
     yield Text(f"{'>' if is_looked_at else ' '} {show_text(queue.name)}", STRONG if is_looked_at else "")
     yield Text(show_share(counts) if counts.batches else "")
-    yield Text(f"{counts.waiting:,}")
+    yield Text(f"{counts.waiting - counts.in_hand:,}")
     yield Text(f"{status.claimed:,}" if status.max_in_hand is None else f"{status.claimed:,}/{status.max_in_hand:,}")
-    yield Text(f"{snapshot.find_rate(queue):,.0f}")
+    yield Text(format_rate(snapshot.find_rate(queue)))
     yield Text(format_duration(max(snapshot.moment - status.due_since, timedelta(0))) if status.due_since else "")
     yield Text(f"{counts.batches_error:,}" if counts.batches_error else "", BAD)
     yield Text(status.state, STATES.get(status.state, ""))

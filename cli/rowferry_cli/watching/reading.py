@@ -108,7 +108,9 @@ def _group_workers(rows: Sequence[dict[str, Any]]) -> Iterator[Worker]:
     for (worker_id, host, pid), held in groupby(rows, key=lambda row: (row["id"], row["host"], row["pid"])):
         mine = list(held)
         batches = [
-            ClaimedBatch(row["batch_id"], row["migration"], row["claimed_for"]) for row in mine if row["batch_id"]
+            ClaimedBatch(row["batch_id"], row["migration"], row["claimed_for"], row["in_hand"], row["entry_count"])
+            for row in mine
+            if row["batch_id"]
         ]
         rates = {key: rate for key, rate in mine[0]["request_rates"].items() if isinstance(rate, int | float)}
         yield Worker(worker_id, host, pid, tuple(batches), mine[0]["silent_for"], rates)

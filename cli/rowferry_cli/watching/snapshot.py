@@ -19,6 +19,9 @@ class ClaimedBatch:
     batch_id: int
     migration: str
     claimed_for: timedelta
+    in_hand: int = 0
+    """Entries that are settled so far."""
+    entry_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from rowferry.formatting import format_duration, show_text
+from rowferry.formatting import format_duration, format_rate, show_text
 from rowferry_cli.watching.layout import BAD, QUIET, STRONG, WARNING, cut_rows, line
 from rowferry_cli.watching.snapshot import ClaimedBatch, Snapshot, WatchedQueue, Worker
 
@@ -64,7 +64,7 @@ def _make_table(hosts: Sequence[tuple[str, Sequence[Worker]]], rates: Mapping[st
         rate = rates.get(host, 0.0)
         bars = [ProgressBar(most, rate, complete_style="cyan", finished_style="cyan")] if has_bars else []
         claimed = f"{sum(len(worker.batches) for worker in here):,}"
-        grid.add_row(Text(show_text(host)), f"{len(here):,}", claimed, f"{rate:,.0f}", *bars, _describe_host(here))
+        grid.add_row(Text(show_text(host)), f"{len(here):,}", claimed, format_rate(rate), *bars, _describe_host(here))
     return grid
 
 
@@ -95,7 +95,7 @@ def _list_workers(workers: Sequence[Worker]) -> Iterator[tuple[str, Text]]:
     """Yield a line per worker; the host stands only in its first line."""
     last_host = ""
     for worker in workers:
-        batches = ", ".join(f"batch {one.batch_id} for {format_duration(one.claimed_for)}" for one in worker.batches)
+        batches = ", ".join(_describe_batch(one) for one in worker.batches)
         text = Text(f"{worker.pid}  ")
         if worker.is_silent:
             text.append(f"silent {format_duration(worker.silent_for)}", BAD)
@@ -106,6 +106,12 @@ def _list_workers(workers: Sequence[Worker]) -> Iterator[tuple[str, Text]]:
         last_host = worker.host
 
 
+def _describe_batch(batch: ClaimedBatch) -> str:
+    """Return how far a worker is with a batch, and since when it has it."""
+    done = f": {batch.in_hand:,}/{batch.entry_count:,}" if batch.in_hand else ""
+    return f"batch {batch.batch_id}{done} for {format_duration(batch.claimed_for)}"
+
+
 def _list_hosts(workers: Sequence[Worker], rates: Mapping[str, float]) -> Iterator[tuple[str, Text]]:
     """Yield a line per host, if there is no room for a line per worker."""
     for host, group in groupby(workers, key=lambda worker: worker.host):
@@ -114,7 +120,7 @@ def _list_hosts(workers: Sequence[Worker], rates: Mapping[str, float]) -> Iterat
         text = Text(f"workers: {len(here):,}")
         text.append(f", silent: {silent:,}" if silent else "", BAD)
         text.append(f", batches: {sum(len(worker.batches) for worker in here):,}")
-        text.append(f", {rates[host]:,.0f} entries/s" if host in rates else "")
+        text.append(f", {format_rate(rates[host])} entries/s" if host in rates else "")
         oldest = _find_oldest(here)
         text.append(f", the oldest is {oldest.batch_id} for {format_duration(oldest.claimed_for)}" if oldest else "")
         yield host, text

@@ -1,0 +1,147 @@
+"""What a run says of workers that die: whose batch waits, how long, and who goes on with it; and its pace meanwhile."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+
+import pytest
+
+from rowferry.db.connection import Connection, connect
+from rowferry.reports.progress import Counts, Throughput
+from rowferry_cli.run.lost_workers import LostWorkers
+from rowferry_cli.run.moving_time import MovingTime
+from rowferry_queues.migrate.spec import MIGRATE
+from rowferry_worker.service import name_host
+from support.queue.lines import Lines
+from support.queue.rows import add, change
+
+WORKER = """
+insert into rowferry.worker (id, host, pid, version, batches, in_flight_limit, queues, last_seen_at, in_hand)
+values (%(id)s, %(host)s, %(pid)s, '1', 0, 16, '{migrate}', now() - %(silent)s::interval, %(in_hand)s)
+"""
+ATTEMPT = """
+insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id)
+select max(q.id), 0, 1, %(id)s from rowferry.batch_queue as q returning id, batch_id
+"""
+
+
+@pytest.fixture
+def lines(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
+    """A migration with one batch of 500 entries."""
+    monkeypatch.setenv("DATABASE_URL", database)
+    with closing(Lines(database)) as lines:
+        lines.register("m")
+        add(lines, "migrate", 500)
+        yield lines
+
+
+@pytest.fixture
+def connection(lines: Lines) -> Iterator[Connection]:
+    del lines  # DATABASE_URL
+    with closing(connect("test", autocommit=True)) as connection:
+        yield connection
+
+
+def begin(lines: Lines, worker: str, pid: int, *, silent: str = "0 s", host: str = "far") -> None:
+    """Let a worker begin with the batch and settle 20 entries of it."""
+    told = {"id": worker, "host": host, "pid": pid, "silent": silent, "in_hand": "{}"}
+    lines.session.execute(WORKER, told)
+    (attempt,) = lines.session.execute(ATTEMPT, told)
+    change(lines, "worker", f"in_hand = '{{\"{attempt['id']}\": 20}}' where id = '{worker}'")
+
+
+def test_a_worker_that_falls_silent_is_told_once_with_its_batch_and_the_wait(
+    lines: Lines, connection: Connection
+) -> None:
+    lost = LostWorkers(connection, "m")
+    begin(lines, "a", 7)
+    assert list(lost.look(())) == []
+    assert not lost.waits
+    change(lines, "worker", "last_seen_at = now() - interval '8 s'")
+    assert list(lost.look(())) == [
+        "Worker process 7 on far was lost in the middle of batch 1 (20 of 500 entries done). Another one takes over as "
+        "soon as it has been silent for 10 s."
+    ]
+    assert lost.waits == "batch 1 waits 2 s more for a lost worker"
+    assert lost.is_held_up
+    assert list(lost.look(())) == []
+
+
+def test_a_process_of_this_host_is_known_to_be_dead_at_once(lines: Lines, connection: Connection) -> None:
+    lost = LostWorkers(connection, "m")
+    begin(lines, "a", 7, host=name_host())
+    (words,) = lost.look({7})
+    assert words.startswith("Worker process 7 was lost in the middle of batch 1 ")
+    assert lost.waits == "batch 1 waits 10 s more for a lost worker"
+
+
+def test_a_process_of_another_host_with_the_same_number_lives(lines: Lines, connection: Connection) -> None:
+    begin(lines, "a", 7)
+    assert list(LostWorkers(connection, "m").look({7})) == []
+
+
+def test_who_takes_a_batch_over_is_told(lines: Lines, connection: Connection) -> None:
+    lost = LostWorkers(connection, "m")
+    begin(lines, "a", 7, silent="11 s")
+    assert len(list(lost.look(()))) == 1
+    assert lost.waits == "batch 1 waits to be claimed again"
+    begin(lines, "b", 8)
+    assert list(lost.look(())) == ["Batch 1 was taken over by process 8: what process 7 had copied is found again."]
+    assert not lost.waits
+    assert not lost.is_held_up
+
+
+def test_a_worker_that_was_only_cut_off_responds_again(lines: Lines, connection: Connection) -> None:
+    lost = LostWorkers(connection, "m")
+    begin(lines, "a", 7, silent="8 s")
+    assert len(list(lost.look(()))) == 1
+    change(lines, "worker", "last_seen_at = now()")
+    assert list(lost.look(())) == ["Worker process 7 responds again, and goes on with batch 1."]
+
+
+def test_a_run_with_a_live_batch_is_not_held_up(lines: Lines, connection: Connection) -> None:
+    lost = LostWorkers(connection, "m")
+    begin(lines, "a", 7, silent="8 s")
+    add(lines, "migrate", 500)
+    begin(lines, "b", 8)
+    list(lost.look(()))
+    assert lost.waits
+    assert not lost.is_held_up
+
+
+def measure(clock: MovingTime, now: float, finished: int, reached: int, *, is_held_up: bool = False) -> float:
+    """Return the seconds left of a run of 1,000 entries."""
+    moving = clock.note(now, finished + reached, is_held_up=is_held_up)
+    counts = Counts(entries=1000, migrated=finished, waiting=1000 - finished, reached=reached, in_hand=reached)
+    left = Throughput(counts, timedelta(seconds=now), MIGRATE.words, "migrate", moving).time_left
+    assert left is not None
+    return left.total_seconds()
+
+
+def test_the_time_left_does_not_rise_while_a_dead_worker_is_waited_for_nor_after() -> None:
+    clock = MovingTime(0)
+    assert measure(clock, 8, 600, 200) == pytest.approx(2)
+    told = [measure(clock, 8 + wait, 600, 200, is_held_up=True) for wait in range(1, 12)]
+    told += [measure(clock, 20, 600, 200), measure(clock, 20.5, 600, 300), measure(clock, 21, 950, 0)]
+    assert told == sorted(told, reverse=True)
+
+
+def test_the_time_left_rises_in_a_stall_that_nobody_can_explain() -> None:
+    clock = MovingTime(0)
+    assert measure(clock, 10, 500, 0) == pytest.approx(10)
+    assert measure(clock, 24, 500, 0) == pytest.approx(10)
+    assert measure(clock, 40, 500, 0) == pytest.approx(40)
+
+
+def test_a_moving_migration_has_a_pace_before_its_first_batch_ends() -> None:
+    counts = Counts(batches=2, batches_init=2, entries=1000, waiting=1000, in_hand=3, reached=3)
+    line = str(Throughput(counts, timedelta(seconds=10), MIGRATE.words, "migrate"))
+    assert "3 more in open batches" in line
+    assert "0.3 entries/s" in line
+    none = str(Throughput(Counts(entries=1000, waiting=1000), timedelta(seconds=10), MIGRATE.words, "migrate"))
+    assert "entries/s" not in none, "it has not begun yet"
+
+
+def test_a_run_is_not_at_its_end_while_a_batch_is_open() -> None:
+    counts = Counts(batches=1, batches_init=1, entries=500, waiting=500, in_hand=500, reached=500)
+    assert Throughput(counts, timedelta(seconds=1), MIGRATE.words, "migrate").share < 1
