@@ -10,6 +10,7 @@ import msgspec
 from msgspec import inspect
 
 from rowferry.errors import PlanError
+from rowferry.nearest import find_nearest
 from rowferry.plan import Plan
 
 _WRITE = {
@@ -68,7 +69,10 @@ def explain(message: str) -> str:
     fault, _, where = message.partition(" - at ")
     place = where.strip("`").removeprefix("$").lstrip(".")
     if found := re.match(r"Object contains unknown field `(.+)`", fault):
-        return f"{_table(place)} has an unknown key `{found[1]}`: `rowferry plan --example` shows those that there are"
+        near = find_nearest(found[1], _list_keys(place))
+        write = f"write `{near}`; " if near else ""
+        there = "`rowferry plan --example` shows those that there are"
+        return f"{_table(place)} has an unknown key `{found[1]}`: {write}{there}"
     if found := re.match(r"Object missing required field `(.+)`", fault):
         return f"{_table(place)} lacks the key `{found[1]}`"
     if place in {"entries", "objects"} and "array" in fault:
@@ -105,15 +109,31 @@ def _name_types(types: str) -> str:
 
 def _allowed_values(place: str) -> Iterator[str]:
     """Yield, in quotes, the values that the field at `legacy.addressing` or `entries[0].key` may have."""
-    found: Any = inspect.type_info(Plan)
-    for step in re.findall(r"\w+|\[\d+\]", place):
-        found = found.item_type if step[0] == "[" else _fields(_struct_of(found))[step]
+    found = _find_type(place)
     for kind in getattr(found, "types", (found,)):
         yield from (f'"{value}"' for value in getattr(kind, "values", ()))
 
 
-def _struct_of(found: Any) -> inspect.StructType:
-    """Return the struct, of a type that may be a struct or null."""
+def _list_keys(place: str) -> list[str]:
+    """Return the keys that the table at a place may have; none where the plan does not say, as for a queue's own."""
+    struct = _struct_of(_find_type(place))
+    return [*_fields(struct)] if isinstance(struct, inspect.StructType) else []
+
+
+def _find_type(place: str) -> Any:
+    """Return what the plan may have at `legacy.addressing` or `entries[0].key`; None below what has no fixed keys."""
+    found: Any = inspect.type_info(Plan)
+    for step in re.findall(r"\w+|\[\d+\]", place):
+        if step[0] == "[":
+            found = found.item_type
+        else:
+            struct = _struct_of(found)
+            found = _fields(struct).get(step) if isinstance(struct, inspect.StructType) else None
+    return found
+
+
+def _struct_of(found: Any) -> Any:
+    """Return the struct, of a type that may be a struct or null; the type itself where it is neither."""
     return next((kind for kind in getattr(found, "types", ()) if isinstance(kind, inspect.StructType)), found)
 
 

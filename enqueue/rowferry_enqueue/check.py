@@ -1,6 +1,6 @@
 """Compares a plan with the real database and the real buckets before anything is migrated; reports every problem."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from rowferry.db.connection import Connection, fetch_one
@@ -44,6 +44,8 @@ def check_plan(
     """
     checked: list[CheckedTable] = []
     findings = list(check_rows(connection, plan, on_conflict, on_progress, checked))
+    if lack_names(checked):
+        return [*findings, note("the buckets were not looked at: correct the names in the plan first")]
     queues = partial(check_queues, connection, plan, checked, may_write=may_write, on_progress=on_progress)
     findings += run_check(lambda: list(queues()))
     if not (plan.has_both_sides and plan.parts):
@@ -91,7 +93,13 @@ def check_rows(
     yield from check_keys(connection, usable, on_progress)
     yield from run_check(lambda: list(check_one_bucket(connection, plan, usable, on_progress)))
     yield from run_check(lambda: list(check_reverting(connection, usable)))
-    yield from check_collisions(connection, plan, usable, on_conflict or "fail", on_progress)
+    if not lack_names(checked):
+        yield from check_collisions(connection, plan, usable, on_conflict or "fail", on_progress)
+
+
+def lack_names(checked: Sequence[CheckedTable]) -> bool:
+    """Return whether the plan names a table or a column that is not there: nothing is sent to a bucket for it."""
+    return any(table.described is not None and table.described.lacks_name(table.entries) for table in checked)
 
 
 def _check_server(connection: Connection) -> Iterator[Finding]:

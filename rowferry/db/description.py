@@ -68,6 +68,10 @@ class Description:
         """Whether the table lacks a column that queries need."""
         return None in {*self.id_types, self.key_type, *self.state_types}
 
+    def lacks_name(self, entries: Entries) -> bool:
+        """Return whether the plan names a table or a column that is not there."""
+        return self.missing or (entries.changed is not None and self.changed_type is None)
+
 
 def split_table(name: str) -> tuple[str, ...]:
     """Return the parts of `schema.table` or `"a.b".table`, exactly as written: case is not folded."""

@@ -43,11 +43,11 @@ def test_credentials_that_are_missing_are_a_problem(migration: Migration, monkey
 
 def test_several_problems_are_found_at_once(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
     migration.insert({"1": "image/" + "a" * 1024})
-    add_second_table(migration, id="uid")
+    add_second_table(migration, where="nonsense > 1")
     migration.plan["legacy"]["bucket"] = "there-is-none"
     monkeypatch.delenv("ROWFERRY_PRODUCTION_SECRET_ACCESS_KEY")
     found = "\n".join(problems(migration))
-    for expected in ("no column uid", "1,024 bytes", "no legacy bucket", "ROWFERRY_PRODUCTION_SECRET_ACCESS_KEY"):
+    for expected in ("nonsense", "1,024 bytes", "no legacy bucket", "ROWFERRY_PRODUCTION_SECRET_ACCESS_KEY"):
         assert expected in found
 
 

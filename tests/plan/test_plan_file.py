@@ -104,7 +104,7 @@ MISTAKES = {
     ),
     "unknown key": (
         replaced('bucket = "old"', 'bucket = "old"\nbuckett = 1'),
-        "In the plan FILE, [legacy] has an unknown key `buckett`: "
+        "In the plan FILE, [legacy] has an unknown key `buckett`: write `bucket`; "
         "`rowferry plan --example` shows those that there are.",
     ),
     "secret in the plan": (
@@ -114,7 +114,7 @@ MISTAKES = {
     ),
     "unknown key of entries": (
         MINIMAL + 'form = "x"',
-        "In the plan FILE, [[entries]] number 1 has an unknown key `form`: "
+        "In the plan FILE, [[entries]] number 1 has an unknown key `form`: write `from`; "
         "`rowferry plan --example` shows those that there are.",
     ),
     "wrong type": (

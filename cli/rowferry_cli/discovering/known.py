@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct, field
 
 from rowferry.errors import UsageError
+from rowferry.nearest import suggest
 from rowferry_cli.discovering.catalogue import Catalogue, UserTable
 
 FOLDER = Path(__file__).with_name("known")
@@ -81,7 +82,8 @@ def read_known(name: str) -> KnownSchema:
         if path.parent != FOLDER:
             raise UsageError(f"There is no file {path}: --for takes a name or a TOML file.") from None
         known = ", ".join(list_names())
-        raise UsageError(f"No schema {name!r} is known: --for takes {known}, or a TOML file of yours.") from None
+        near = suggest(name, list_names())
+        raise UsageError(f"No schema {name!r} is known{near}: --for takes {known}, or a TOML file of yours.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"The schema {path} cannot be read: {error}.") from error
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
@@ -103,12 +105,13 @@ def _has_tables(catalogue: Catalogue, tables: Mapping[str, Sequence[str]]) -> bo
 
 def refuse_unknown(catalogue: Catalogue, fields: Sequence[str], known: KnownSchema | None) -> None:
     """Raise UsageError where the database lacks a column, `table.column`, or every table of a schema."""
+    known_fields = [f"{table.name}.{column}" for table in catalogue.tables for column in table.columns]
     for field_name in fields:
         table_name, _, column = field_name.rpartition(".")
         table = catalogue.find_table(table_name) if table_name else None
         if table is None or column not in table.columns:
             what = f"This database has no column {field_name} that this role may read"
-            raise UsageError(f"{what}: name columns as table.column.")
+            raise UsageError(f"{what}: name columns as table.column{suggest(field_name, known_fields)}.")
     if known is None or known.any_column or fields or not known.entries or any(list_entries(catalogue, known)):
         return
     tables = ", ".join(dict.fromkeys(entries.table for entries in known.entries))

@@ -1,5 +1,9 @@
 """Turns an error of a bucket into a finding: the real reason, and what to do about it."""
 
+import os
+from contextlib import closing
+from datetime import timedelta
+
 from rowferry.errors import (
     AccessDenied,
     BucketNotFound,
@@ -13,15 +17,20 @@ from rowferry.errors import (
     Unreachable,
     UsageError,
 )
+from rowferry.nearest import suggest
 from rowferry.plan import Side
+from rowferry.s3.boto import open_client
 from rowferry.s3.client import ObjectClient, check_bucket
+from rowferry.s3.credentials import load_credentials
 from rowferry.s3.endpoint import resolve_endpoint
-from rowferry.s3.errors import REMEDY_OF_CODE
+from rowferry.s3.errors import BOTO_ERRORS, REMEDY_OF_CODE
 from rowferry.s3.operations import list_first_object
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.finding import Finding, note, problem
 
+LISTED_WITHIN = timedelta(seconds=5)
+"""Of the listing of buckets, which only helps to correct a name."""
 _KEYS = "set ROWFERRY_{side}_ACCESS_KEY_ID and ROWFERRY_{side}_SECRET_ACCESS_KEY, or the profile, to valid ones"
 _EXPIRED = "renew the {name} credentials: the profile, or all three of ROWFERRY_{side}_*"
 _REMEDY_OF_CODE = {
@@ -66,9 +75,20 @@ def refuse(side: Side, error: RowferryError, done: str, rights: str) -> Finding:
         return problem(error)
     if isinstance(error, BucketNotFound):
         place = side.endpoint_url or f"AWS, {side.region}"
-        return problem(f"there is no {side.name} bucket {side.bucket} at {place}", f"correct [{side.name}] in the plan")
+        remedy = f"correct [{side.name}] in the plan{suggest(side.bucket, _list_buckets(side))}"
+        return problem(f"there is no {side.name} bucket {side.bucket} at {place}", remedy)
     what = f"the {side.name} bucket {side.bucket} cannot be {done}: {summarise_error(error)}"
     return problem(what, _find_remedy(side, error, rights))
+
+
+def _list_buckets(side: Side) -> list[str]:
+    """Return the buckets of these credentials; none where they may not list them."""
+    try:
+        client = open_client(side, load_credentials(side, os.environ), within=LISTED_WITHIN)
+        with closing(client):
+            return [bucket["Name"] for bucket in client.list_buckets()["Buckets"]]
+    except (*BOTO_ERRORS, RowferryError, KeyError):
+        return []
 
 
 def _find_remedy(side: Side, error: RowferryError, rights: str) -> str:

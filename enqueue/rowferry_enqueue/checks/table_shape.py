@@ -1,6 +1,6 @@
 """Decides from the catalogue whether the tables of a plan are fit for a migration. Pure: no queries."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
 from rowferry.db.description import Description
@@ -21,17 +21,30 @@ _NO_TABLES = {
 Described = tuple[Entries, Description]
 
 
-def judge_table(entries: Entries, described: Description) -> Iterator[Finding]:
+Known = Callable[[str], str]
+"""Returns ` (did you mean path?)` for a name that is not there, or nothing."""
+
+
+def know_nothing(_name: str) -> str:
+    """Suggest nothing."""
+    return ""
+
+
+def judge_table(entries: Entries, described: Description, suggest: Known = know_nothing) -> Iterator[Finding]:
+    """Yield what is wrong with a table; `suggest`: names that are there instead."""
     table = entries.table
     if described.table_number is None:
-        yield problem(f"there is no table {table} in this database", "correct `table` in the plan, or its search_path")
+        yield problem(
+            f"there is no table {table} in this database",
+            f"correct `table` in the plan, or its search_path{suggest(table)}",
+        )
         return
     if described.kind not in {"r", "p"}:
         what, remedy = _NO_TABLES.get(described.kind or "", ("is no table", "correct `table` in the plan"))
         yield problem(f"{table} {what}", remedy)
         return
-    yield from _judge_id(entries, described)
-    yield from _judge_key(entries, described)
+    yield from _judge_id(entries, described, suggest)
+    yield from _judge_key(entries, described, suggest)
     if described.has_children and "tableoid" not in (entries.where or ""):
         remedy = (
             "name each of them in [[entries]] of its own, "
@@ -45,11 +58,11 @@ def judge_table(entries: Entries, described: Description) -> Iterator[Finding]:
         yield problem(f"this role may not select {', '.join(others)} and {last} of {table}", GRANTS)
 
 
-def _judge_id(entries: Entries, described: Description) -> Iterator[Finding]:
+def _judge_id(entries: Entries, described: Description, suggest: Known) -> Iterator[Finding]:
     what = name_id(entries)
     for column, id_type in zip(entries.ids, described.id_types, strict=True):
         if id_type is None:
-            yield problem(f"{entries.table} has no column {column}", "correct `id` in the plan")
+            yield problem(f"{entries.table} has no column {column}", f"correct `id` in the plan{suggest(column)}")
             return
         if id_type.endswith("[]"):
             yield problem(f"{entries.table}.{column} is an array", "name a column of single values")
@@ -71,15 +84,18 @@ def name_id(entries: Entries) -> str:
     return f"{entries.table}.{entries.id}" if isinstance(entries.id, str) else f"{entries.table} by {entries.id_words}"
 
 
-def _judge_key(entries: Entries, described: Description) -> Iterator[Finding]:
+def _judge_key(entries: Entries, described: Description, suggest: Known) -> Iterator[Finding]:
     if described.key_type is None:
-        yield problem(f"{entries.table} has no column {entries.key}", "correct `key` in the plan")
+        yield problem(
+            f"{entries.table} has no column {entries.key}", f"correct `key` in the plan{suggest(entries.key)}"
+        )
         return
     for column, state_type in zip(entries.moved, described.state_types, strict=True):
         if state_type is None:
-            yield problem(f"{entries.table} has no column {column}", "correct `moved` in the plan")
+            yield problem(f"{entries.table} has no column {column}", f"correct `moved` in the plan{suggest(column)}")
     if entries.changed and described.changed_type is None:
-        yield problem(f"{entries.table} has no column {entries.changed}", "correct `changed` in the plan")
+        remedy = f"correct `changed` in the plan{suggest(entries.changed)}"
+        yield problem(f"{entries.table} has no column {entries.changed}", remedy)
     elif entries.changed and described.changed_kind == "other":
         what = f"{entries.table}.{entries.changed} is {described.changed_type}, which is no time of a change"
         yield problem(what, "name a timestamp, a date or a whole number of seconds in `changed`, or leave it out")

@@ -9,11 +9,21 @@ from psycopg import errors, sql
 from rowferry.db.connection import Connection, fetch_one, summarise
 from rowferry.db.description import Description, describe, split_table
 from rowferry.db.entries import EntryQueries, fits
+from rowferry.db.statements import statement
 from rowferry.errors import UsageError
+from rowferry.nearest import suggest
 from rowferry.plan import Entries, Plan
 from rowferry_enqueue.checks.expressions import check_expressions, refuse
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
-from rowferry_enqueue.checks.table_shape import GRANTS, judge_table, judge_together, name_id, note_peculiarities
+from rowferry_enqueue.checks.table_shape import (
+    GRANTS,
+    Known,
+    judge_table,
+    judge_together,
+    know_nothing,
+    name_id,
+    note_peculiarities,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +58,7 @@ def check_table(connection: Connection, entries: Entries) -> CheckedTable:
             described = describe(connection, entries)
     except psycopg.Error as error:
         return CheckedTable(entries, (refuse(entries, error),))
-    problems = tuple(judge_table(entries, described))
+    problems = tuple(judge_table(entries, described, _read_names(connection, entries, described)))
     if described.missing or not described.may_select or not fits(entries, described):
         return CheckedTable(entries, problems, described)
     queries = EntryQueries(entries, described)
@@ -57,6 +67,17 @@ def check_table(connection: Connection, entries: Entries) -> CheckedTable:
     if any(finding.level == "problem" for finding in probed):
         return CheckedTable(entries, findings, described)
     return CheckedTable(entries, findings, described, (queries,))
+
+
+def _read_names(connection: Connection, entries: Entries, described: Description) -> Known:
+    """Return what suggests a name for one that is not there: a table, or a column of the table."""
+    if not described.lacks_name(entries):
+        return know_nothing
+    table, *_ = reversed(split_table(entries.table))
+    chosen = {"table_number": described.table_number, "is_qualified": table != entries.table}
+    with connection.transaction():
+        known = [row["name"] for row in connection.execute(statement("list_names"), chosen)]
+    return lambda name: suggest(name, known)
 
 
 def check_together(checked: list[CheckedTable]) -> list[Finding]:

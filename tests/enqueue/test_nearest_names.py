@@ -1,0 +1,59 @@
+"""A mistyped table, column or bucket is answered with the name that was meant, and names come before buckets."""
+
+from typing import Any
+
+import pytest
+
+from support.entries.checks import check, check_rows_of, entries_of
+from support.entries.entry_table import EntryTable
+from support.entries.migration import Migration
+from support.s3.request_log import RequestLog
+
+
+@pytest.mark.parametrize(
+    ("change", "meant"),
+    [
+        ({"table": "public.avatar"}, "public.avatars"),
+        ({"table": "avatrs"}, "avatars"),
+        ({"key": "pth"}, "path"),
+        ({"id": "idd"}, "id"),
+        ({"moved": {"stroage": ["a", "b"]}}, "storage"),
+        ({"to": "image/", "from": "image/", "rows": "stay", "changed": "updated"}, "updated_at"),
+    ],
+)
+def test_a_mistyped_name_is_answered_with_the_one_that_was_meant(
+    table: EntryTable, change: dict[str, Any], meant: str
+) -> None:
+    table.execute("alter table public.avatars add column storage text, add column updated_at timestamptz")
+    entries_of(table).update(change)
+    remedies = [finding.remedy for finding in check_rows_of(table) if finding.level == "problem"]
+    assert len(remedies) == 1
+    assert remedies[0].endswith(f"(did you mean {meant}?)")
+
+
+def test_a_name_like_no_other_is_answered_with_none(table: EntryTable) -> None:
+    entries_of(table)["key"] = "zzz"
+    assert [finding.remedy for finding in check_rows_of(table) if finding.level == "problem"] == [
+        "correct `key` in the plan"
+    ]
+
+
+def test_a_wrong_name_is_found_before_anything_is_sent_to_a_bucket(
+    logged_migration: Migration, log: RequestLog
+) -> None:
+    logged_migration.fill(1)
+    entries_of(logged_migration)["key"] = "pth"
+    log.seen.clear()
+    found = check(logged_migration)
+    assert [finding.what for finding in found if finding.level == "problem"] == ["public.avatars has no column pth"]
+    assert "the buckets were not looked at" in found[-1].what
+    assert log.seen == []
+
+
+@pytest.mark.parametrize("side", ["legacy", "production"])
+def test_a_mistyped_bucket_is_answered_with_one_that_is_there(migration: Migration, side: str) -> None:
+    migration.fill(1)
+    bucket = migration.plan[side]["bucket"]
+    migration.plan[side]["bucket"] = f"{bucket}x"
+    (remedy,) = [finding.remedy for finding in check(migration) if finding.what.startswith(f"there is no {side}")]
+    assert remedy == f"correct [{side}] in the plan (did you mean {bucket}?)"
