@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from rowferry.batch import Entry, EntryResult
+from rowferry.db.entries import EntryQueries
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.batch.objects import (
@@ -15,11 +16,11 @@ from rowferry_worker.batch.objects import (
     result_of,
 )
 from rowferry_worker.batch.ranges import is_listed, run_range
-from rowferry_worker.batch.rows import Move, look_again, rewrite_rows, wait_for_turn
+from rowferry_worker.batch.rows import Move, look_again, rewrite_rows, wait_for_locks, wait_for_turn
 from rowferry_worker.batch.second_look import look_at_sources
 from rowferry_worker.batch.sources.table import find_queries
 from rowferry_worker.batch.timeline import find_skew, read_timeline
-from rowferry_worker.objects.copy import copy_object, log_copy
+from rowferry_worker.objects.copy import CopyOptions, copy_object, log_copy
 from rowferry_worker.objects.followed_copy import copy_standing
 from rowferry_worker.objects.precedence import NO_TIMELINE
 from rowferry_worker.objects.scheduler import ObjectResult
@@ -47,7 +48,43 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult
     if stays:
         copied = [EntryResult(move.entry, move.outcome, move.size_bytes) for move in moves]
         return look_again(context, queries, results, "legacy") + copied
-    return results + rewrite_rows(context, queries, moves, has_turn=True)
+    return results + _move_rows(context, queries, moves, row_of, by_key)
+
+
+def _move_rows(
+    context: BatchContext,
+    queries: EntryQueries,
+    moves: Sequence[Move],
+    row_of: Mapping[Entry, MappedRow],
+    by_key: Mapping[str, ObjectResult],
+) -> list[EntryResult]:
+    """Point rows at their objects. Who holds one locked may be rewriting its object: it is waited for, and looked at.
+
+    The rows are not locked meanwhile: no lock is held on the application's table while S3 works.
+    """
+    moved = rewrite_rows(context, queries, moves, has_turn=True, wait_for_locks=False)
+    busy = {result.entry for result in moved if result.retryable}
+    if not busy:
+        return moved
+    waiting = [move for move in moves if move.entry in busy]
+    wait_for_locks(context.connection, queries, waiting)
+    rows = [row_of[move.entry] for move in waiting]
+    objects = list_objects(rows)
+    now = _look(context, _choose_options(context, stays=False), objects, {key: by_key[key] for key in objects})
+    standing, left_out = choose_moves(rows, now)
+    may_move = {move.entry for move in standing}
+    settled = [result for result in moved if result.entry not in busy]
+    return (
+        settled
+        + left_out
+        + rewrite_rows(
+            context,
+            queries,
+            [move for move in waiting if move.entry in may_move],
+            has_turn=True,
+            wait_for_locks=False,
+        )
+    )
 
 
 def choose_moves(rows: Sequence[MappedRow], by_key: Mapping[str, ObjectResult]) -> tuple[list[Move], list[EntryResult]]:
@@ -72,18 +109,33 @@ def copy_objects(
     `stays`: no row of these objects moves; from the second pass on, most of them are there. Else so many rows are about
     to move: their turn is waited for before the objects are looked at for the last time.
     """
-    s3, payload = context.object_requests(), context.batch.payload
-    options = context.migration.copy_options(
+    s3, options = context.object_requests(), _choose_options(context, stays=stays)
+    copy = copy_standing if stays else copy_object
+    by_key = run_copies(context, lambda key: log_copy(copy(s3, options, key, objects[key]), key, objects[key]), objects)
+    if not stays:
+        wait_for_turn(context, row_count)
+    return _look(context, options, objects, by_key, stays=stays)
+
+
+def _choose_options(context: BatchContext, *, stays: bool) -> CopyOptions:
+    payload = context.batch.payload
+    return context.migration.copy_options(
         payload.get("on_conflict", "fail"),
         looks_first=payload.get("pass", 1) > 1 or "again" in payload,
         timeline=read_timeline(context) if stays else NO_TIMELINE,
         skew=find_skew(payload),
     )
-    copy = copy_standing if stays else copy_object
-    by_key = run_copies(context, lambda key: log_copy(copy(s3, options, key, objects[key]), key, objects[key]), objects)
-    if not stays:
-        wait_for_turn(context, row_count)
+
+
+def _look(
+    context: BatchContext,
+    options: CopyOptions,
+    objects: Mapping[str, str],
+    by_key: Mapping[str, ObjectResult],
+    *,
+    stays: bool = False,
+) -> dict[str, ObjectResult]:
+    """Look at the legacy objects once more, unless the plan says that nobody rewrites them."""
     if context.migration.plan.legacy.immutable:
-        return by_key
-    pairs = {key: (key, objects[key]) for key in objects}
-    return look_at_sources(context, options, pairs, by_key, stays=stays)
+        return dict(by_key)
+    return look_at_sources(context, options, {key: (key, objects[key]) for key in objects}, by_key, stays=stays)

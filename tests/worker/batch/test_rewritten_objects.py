@@ -1,9 +1,11 @@
 """An application that rewrites objects in place, beside a batch: the newest bytes arrive, or the entry is named."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
+from threading import Thread
 
+import psycopg
 import pytest
 
 from rowferry.s3 import retry
@@ -12,6 +14,7 @@ from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.second_look import FOLLOWED
 from support.entries.files import make_table, now
 from support.entries.migration import Migration
+from support.processes.processes import wait_for
 from support.s3.request_log import LoggedRequest, RequestLog
 
 KEY = "image/u2/me.png"
@@ -99,6 +102,47 @@ def test_what_is_rewritten_while_rows_wait_for_their_turn_is_not_missed(
     monkeypatch.setattr(queue, "wait_for_turn", rewrite_meanwhile)
     three.work()
     assert three.counts() == {"migrated": 3}
+    three.audit()
+
+
+def test_what_is_rewritten_by_the_transaction_that_a_row_waits_for_is_not_missed(
+    three: Migration, log: RequestLog
+) -> None:
+    """The application locks a row, writes its object, and commits; the row's update has to wait for that."""
+    with ExitStack() as until:
+        application = until.enter_context(psycopg.connect(three.dsn))
+        application.execute("update public.avatars set path = path where id = 2")
+
+        def write() -> None:
+            wait_for(lambda: application_is_waited_for(three))
+            three.bodies["2"] = b"written under a lock"
+            three.legacy.put(KEY, three.bodies["2"])
+            application.commit()
+
+        writing = Thread(target=write)
+        writing.start()
+        until.callback(writing.join)
+        three.work()
+    assert three.bodies["2"] == b"written under a lock"
+    assert three.verdicts() == ["DONE"]
+    assert three.counts() == {"migrated": 3}
+    three.audit()
+
+
+def application_is_waited_for(migration: Migration) -> bool:
+    """Return whether a session waits for the lock of a transaction."""
+    return bool(migration.execute("select from pg_locks where not granted and locktype = 'transactionid'"))
+
+
+def test_a_row_that_stays_locked_is_left_for_a_later_attempt(three: Migration) -> None:
+    with psycopg.connect(three.dsn) as application:
+        application.execute("select from public.avatars where id = 2 for update")
+        three.work()
+        assert three.verdicts() == ["RETRY"]
+        assert "another session holds a lock on the row" in three.failures()[0]["error"]
+    three.make_due()
+    three.work()
+    assert three.counts() == {"migrated": 2, "kept": 1}
     three.audit()
 
 

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from rowferry.db.statements import own_queries
 from rowferry.errors import RowBusy, RowferryError, RowRefused
 from rowferry.keys import Form, are_same
 from rowferry_worker.batch.context import BatchContext
+from rowferry_worker.batch.savepoints import savepoint
 from rowferry_worker.batch.sources.table import refuse_unwritable
 from rowferry_worker.batch.writes import apply_in_halves
 from rowferry_worker.monitoring import metrics
@@ -40,16 +42,18 @@ def rewrite_rows(
     to: Form = "production",
     *,
     has_turn: bool = False,
+    wait_for_locks: bool = True,
 ) -> list[EntryResult]:
     """Update the rows to their new keys and states, within `max_rows_per_second`; return a result for each.
 
-    `has_turn`: that was waited for already. Raises BatchReleased when the worker gives up meanwhile.
+    `has_turn`: that was waited for already. Rows that other sessions hold locked are RowBusy, which alone is retryable;
+    at once, unless it is to wait for their locks. Raises BatchReleased when the worker gives up meanwhile.
     """
     if not has_turn:
         wait_for_turn(context, len(moves))
     began = time.monotonic()
     with metrics.row_update_seconds.labels(context.batch.queue_name).time(), context.steps.step("update"):
-        updated = update_rows(context.connection, queries, moves, to)
+        updated = update_rows(context.connection, queries, moves, to, wait_for_locks=wait_for_locks)
     if _log.isEnabledFor(logging.DEBUG):
         log_rows(updated, time.monotonic() - began)
     return updated
@@ -73,21 +77,38 @@ def log_rows(results: Sequence[EntryResult], seconds: float) -> None:
         _log.debug("row updated" if updated else "row not updated", extra=fields)
 
 
+class _Waited(Exception):
+    """The locks were there to be had."""
+
+
+def wait_for_locks(connection: Connection, queries: EntryQueries, moves: Sequence[Move]) -> None:
+    """Wait until no other session holds these rows locked, for `lock_timeout` at most; leave them unlocked."""
+    locking = _Update(connection, queries, "production")
+    with suppress(_Waited, psycopg.Error), savepoint(connection, "rows"):
+        locking.lock(moves, skip_locked=False)
+        raise _Waited
+
+
 def update_rows(
-    connection: Connection, queries: EntryQueries, moves: Sequence[Move], to: Form = "production"
+    connection: Connection,
+    queries: EntryQueries,
+    moves: Sequence[Move],
+    to: Form = "production",
+    *,
+    wait_for_locks: bool = True,
 ) -> list[EntryResult]:
     """Update each row to its new key if it still holds all that was read of it; return one result a move.
 
     The moves are in the order of their ids. Rows that the database refuses are isolated as in `apply_in_halves`; rows
-    that other sessions hold locked are skipped after `lock_timeout`, as RowBusy. Raises DatabaseUnavailable when the
-    connection is lost, MigrationFault when the table is at fault.
+    that other sessions hold locked are skipped as RowBusy, after `lock_timeout` or at once. Raises DatabaseUnavailable
+    when the connection is lost, MigrationFault when the table is at fault.
     """
     if not moves:
         return []
     if len(queries.entries.ids) > 1:
         connection.execute(own_queries()["prefer_indexes"])
     update = _Update(connection, queries, to)
-    return apply_in_halves(connection, moves, update.write, _refused, update.check_table)
+    return apply_in_halves(connection, moves, update.write, _refused, update.check_table, wait_for_locks=wait_for_locks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +121,10 @@ class _Update:
 
     def write(self, moves: Sequence[Move], wait_for_locks: bool) -> list[EntryResult]:
         """Update the rows, and return one result a move."""
-        updated = self._execute(moves, wait_for_locks=wait_for_locks)
+        locked = self.lock(moves, skip_locked=not wait_for_locks)
+        updated = self._execute(locked)
         skipped = [move for move in moves if move.entry.id not in updated]
-        left = self._observe(skipped, waited=wait_for_locks)
+        left = self._observe(skipped, moves if wait_for_locks else locked)
         return [
             EntryResult(move.entry, move.outcome, move.size_bytes) for move in moves if move.entry.id in updated
         ] + left
@@ -111,23 +133,21 @@ class _Update:
         """Raise MigrationFault where the table is at fault."""
         refuse_unwritable(self.connection, self.queries, error)
 
-    def _execute(self, moves: Sequence[Move], *, wait_for_locks: bool) -> set[str]:
-        """Return the ids of the updated rows.
+    def _execute(self, moves: Sequence[Move]) -> set[str]:
+        """Update locked rows, and return the ids of those that were.
 
         Raises RowRefused when a row holds something else than it was given: that may have no object.
         """
-        locked = self._lock(moves, skip_locked=not wait_for_locks)
-        if not locked:
+        if not moves:
             return set()
-        parameters = self._write(locked)
         query = self.queries.compose_update(self.to)
-        taken: dict[str, Any] = {row["id"]: row for row in self.connection.execute(query, parameters)}
+        taken: dict[str, Any] = {row["id"]: row for row in self.connection.execute(query, self._write(moves))}
         for move in moves:
             if row := taken.get(move.entry.id):
                 self._refuse_another_text(move, row)
         return set(taken)
 
-    def _lock(self, moves: Sequence[Move], *, skip_locked: bool) -> list[Move]:
+    def lock(self, moves: Sequence[Move], *, skip_locked: bool) -> list[Move]:
         """Lock the rows that still hold all that was read of them, and return their moves."""
         query = self.queries.compose_lock(self.to, skip_locked=skip_locked)
         locked: set[str] = {row["id"] for row in self.connection.execute(query, self._write(moves))}
@@ -148,16 +168,16 @@ class _Update:
         if not row["has_moved"]:
             raise RowRefused(f"the row does not have the {self.to} form after the update (a trigger?)")
 
-    def _observe(self, moves: Sequence[Move], *, waited: bool) -> list[EntryResult]:
-        """Return why the update skipped these rows, by what they hold now."""
+    def _observe(self, moves: Sequence[Move], locked: Sequence[Move]) -> list[EntryResult]:
+        """Return why the update skipped these rows, by what they hold now; `locked`: it did not wait for a lock."""
         origin: Form = "legacy" if self.to == "production" else "production"
         excused = find_excused(self.connection, self.queries, [move.entry for move in moves], origin)
-        error = (
-            RowRefused("the update left the row as it was (a trigger or rule?)")
-            if waited
-            else RowBusy("another session holds a lock on the row")
-        )
-        return [excused.get(move.entry.id) or _refused(move, error) for move in moves]
+        free = {move.entry.id for move in locked}
+        refused = RowRefused("the update left the row as it was (a trigger or rule?)")
+        busy = RowBusy("another session holds a lock on the row")
+        return [
+            excused.get(move.entry.id) or _refused(move, refused if move.entry.id in free else busy) for move in moves
+        ]
 
 
 def find_excused(

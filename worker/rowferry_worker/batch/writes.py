@@ -38,17 +38,20 @@ def apply_in_halves(
     write: Write[Row, Result],
     refuse: Callable[[Row, RowRefused | RowBusy], Result],
     check_table: Callable[[psycopg.Error], None] = _accuse_no_table,
+    *,
+    wait_for_locks: bool = True,
 ) -> list[Result]:
     """Return one result a row: what `write` returns, or what `refuse` makes of a row that the database refuses.
 
     The caller holds the batch's transaction; each try runs under a savepoint of its own. Rows that violate a
     constraint, even a deferred one, or make a trigger fail are found by bisection. Where `lock_timeout` ends a try, it
-    is repeated without waiting for locks. `check_table` may raise MigrationFault when an error is the table's fault.
+    is repeated without waiting for locks; `wait_for_locks` false: it never waits. `check_table` may raise
+    MigrationFault when an error is the table's fault.
     Raises DatabaseUnavailable when the connection is lost.
     """
     if not rows:
         return []
-    return _Halving(connection, write, refuse, check_table).run(rows, wait_for_locks=True)
+    return _Halving(connection, write, refuse, check_table).run(rows, wait_for_locks=wait_for_locks)
 
 
 @dataclass(frozen=True, slots=True)
