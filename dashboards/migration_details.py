@@ -160,6 +160,7 @@ def _workers() -> Row:
                 Column("queue", width=90),
                 Column("claimed for", SECONDS, 100, 1),
                 Column("entries", width=80),
+                Column("done", width=80),
                 Column("attempt", width=80),
                 Column("pid", NUMBER, 80),
                 Column("first id", NUMBER, 80),

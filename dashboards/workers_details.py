@@ -23,7 +23,11 @@ def _of_queues(metric: str) -> str:
 
 
 def _chain() -> Row:
-    waiting = Look("Waiting by queue", "Entries without an outcome yet. They pile up before the slowest queue.")
+    waiting = Look(
+        "Waiting by queue",
+        "Entries without an outcome, less those settled inside open batches. They pile up before the slowest queue.",
+    )
+    left = f"{_of_queues('rowferry_queue_entries_waiting')} - {_of_queues('rowferry_queue_entries_in_hand')}"
     claimed = Look(
         "Claimed by queue", "Batches claimed by live workers, and max_in_hand (dashed) where the queue has one."
     )
@@ -36,7 +40,7 @@ def _chain() -> Row:
     )
     return (
         Row("Chain: several queues")
-        .with_panel(show_curves(waiting, prom((name, _of_queues("rowferry_queue_entries_waiting")))))
+        .with_panel(show_curves(waiting, prom((name, left))))
         .with_panel(show_curves(claimed, claims).override_by_regexp("/^at most/", DASHED))
         .with_panel(show_curves(pace, prom((name, _of_queues("rowferry_queue_entries_per_second")))))
         .with_panel(show_curves(due, prom((name, _of_queues("rowferry_queue_oldest_due_seconds")))))

@@ -1,7 +1,7 @@
 select
     queue_name as "queue",
     state,
-    waiting as "entries waiting",
+    waiting - in_hand as "entries waiting",
     batches_init - least(claimed, batches_init) as "batches waiting",
     claimed,
     max_in_hand as "at most",

@@ -3,6 +3,7 @@ select
     queue_name as "queue",
     extract(epoch from claimed_for)::double precision as "claimed for",
     entry_count as "entries",
+    in_hand as "done",
     attempt,
     host,
     pid,

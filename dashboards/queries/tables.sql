@@ -1,11 +1,14 @@
 select
     label as "table and key",
     queue_name as "queue",
-    floor(1000.0 * (entries - waiting - missing - conflict - failed) / nullif(entries, 0)) / 10 as "done",
+    floor(
+        1000.0 * (entries - waiting + least(in_hand, greatest(waiting - 1, 0)) - missing - conflict - failed)
+        / nullif(entries, 0)
+    ) / 10 as "done",
     entries,
-    waiting,
+    waiting - in_hand as "waiting",
     missing + conflict + failed as "failed",
     bytes
 from rowferry.table_progress
 where migration = ${migration:sqlstring} and queue_name = any(array[${queue:sqlstring}]::text[])
-order by waiting desc
+order by "waiting" desc

@@ -43,6 +43,7 @@ def _describe_entries(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
     outcomes = _gauge("outcomes", "Entries of finished work by outcome.", "outcome")
     entries = _gauge("entries", "Entries in all batches.")
     left = _gauge("entries_waiting", "Entries without an outcome yet.")
+    in_hand = _gauge("entries_in_hand", "Waiting entries that live workers have settled inside batches that are open.")
     rate = _gauge("entries_per_second", "Entries a second, last minute.")
     for row in rows:
         names = [row["migration"], row["queue_name"]]
@@ -50,8 +51,9 @@ def _describe_entries(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
             outcomes.add_metric([*names, str(outcome)], row[outcome])
         entries.add_metric(names, row["entries"])
         left.add_metric(names, row["waiting"])
+        in_hand.add_metric(names, row["in_hand"])
         rate.add_metric(names, row["rate"])
-    yield from (outcomes, entries, left, rate)
+    yield from (outcomes, entries, left, in_hand, rate)
 
 
 def _describe_queues(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:

@@ -21,6 +21,7 @@ select
     s.paused_at is not null as paused,
     s.entries,
     s.waiting,
+    s.in_hand,
     coalesce(p.migrated, 0) as migrated,
     coalesce(p.kept, 0) as kept,
     coalesce(p.changed, 0) as changed,

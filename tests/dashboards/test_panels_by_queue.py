@@ -128,7 +128,7 @@ def metrics_by_queue() -> set[str]:
     names = {next(iter(metric.describe())).name for metric in own if "queue" in metric._labelnames}  # pyright: ignore[reportPrivateUsage]
     row: dict[str, Any] = dict.fromkeys(("migration", "queue_name"), "x")
     batches = ("batches_init", "batches_done", "batches_error", "claimed", "max_in_hand", "due_seconds")
-    others = ("position", "priority", "paused", "entries", "waiting", "rate", "ends_at", "total")
+    others = ("position", "priority", "paused", "entries", "waiting", "in_hand", "rate", "ends_at", "total")
     row |= dict.fromkeys((*batches, *others, *map(str, Outcome)), 1)
     told = describe(Reading([row], [], [], [], [], 0.0, 0.0))
     return names | {family.name for family in told if any("queue" in sample.labels for sample in family.samples)}
