@@ -3,7 +3,7 @@
 import math
 import os
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -103,14 +103,17 @@ def _count_objects(
         ) from error
 
 
-def find_left_uploads(bucket: Bucket, plan: Plan, older_than: timedelta) -> Iterator[Upload]:
+def find_left_uploads(
+    bucket: Bucket, plan: Plan, older_than: timedelta, known_keys: Iterable[str] = ()
+) -> Iterator[Upload]:
     """Yield the uploads to production keys of the plan that were started longer ago than `older_than`.
 
-    Where both sides are one bucket, keys that are legacy for any table of the plan are passed over.
+    Where both sides are one bucket, keys that are legacy for any table of the plan are passed over. MinIO lists the
+    uploads to one whole key, and none by any other prefix: it is asked for the keys that are known.
     """
     latest = datetime.now(UTC) - older_than
     seen: set[tuple[str, str]] = set()
-    for prefix in object_prefixes(plan.parts, "production"):
+    for prefix in (*object_prefixes(plan.parts, "production"), *known_keys):
         for upload in bucket.list_uploads(prefix):
             known = (upload.key, upload.id)
             if known not in seen and upload.begun_at < latest and is_ours(upload.key, plan):

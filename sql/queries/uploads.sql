@@ -1,9 +1,10 @@
 -- Unfinished multipart uploads.
 
--- name: list_continued_uploads
--- The uploads that workers are at, or will go on with: their batch waits or is claimed, or they were worked on lately.
+-- name: list_known_uploads
+-- The uploads that workers have recorded. `is_continued`: they are at it, or will go on with it: its batch waits or is
+-- claimed, or it was worked on lately.
 select
     key,
-    upload_id
-from rowferry.open_uploads
-where will_continue or touched_at > clock_timestamp() - %(younger_than)s::interval;
+    upload_id,
+    will_continue or touched_at > clock_timestamp() - %(younger_than)s::interval as is_continued
+from rowferry.open_uploads;

@@ -1,5 +1,6 @@
 """`rowferry clean-uploads`: what dead workers left behind goes, and nothing else does."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +10,9 @@ from rowferry.errors import ObjectRejected
 from rowferry.s3.boto import Upload, open_bucket
 from rowferry.s3.listing import find_left_uploads, is_ours
 from support.entries.migration import Migration
+from support.s3.buckets import fresh_buckets
 from support.s3.objects import ObjectSide
+from support.s3.servers import running_server
 
 ROOM = 5 * 1024 * 1024
 
@@ -96,6 +99,27 @@ def test_an_upload_that_will_be_continued_is_left_alone(migration: Migration) ->
     pruned = migration.run("prune", "--older-than", "1d", "--yes")
     assert pruned.returncode == 0, pruned.stderr
     assert [row["key"] for row in migration.execute("select key from rowferry.upload")] == ["avatar/a.mp4"]
+
+
+@pytest.mark.soak
+def test_minio_which_lists_uploads_by_their_whole_key_is_asked_for_those_that_are_recorded(
+    make_migration: Callable[..., Migration],
+) -> None:
+    with running_server("minio") as server, fresh_buckets(server) as buckets:
+        migration = make_migration(buckets, buckets)
+        for number, name in ((1, "a.mp4"), (2, "b.mp4")):
+            migration.add(number, name)
+        migration.write_plan()
+        migration.enqueue(batch_size=1)
+        begun = {key: begin(migration.production, key) for key in ("avatar/a.mp4", "avatar/b.mp4")}
+        for batch, (key, upload_id) in enumerate(begun.items(), 1):
+            migration.execute(RECORD, (key, batch, upload_id))
+        migration.execute("update rowferry.batch_queue set status = 'ERROR' where id = 2")
+        done = migration.run("clean-uploads", "--older-than", "0s", "--yes")
+        assert done.returncode == 0, done.stderr
+        assert "Skipped 1 upload that workers will go on with." in done.stdout
+        assert "Aborted 1 upload." in done.stdout
+        assert migration.production.open_uploads() == ["avatar/a.mp4"]
 
 
 @pytest.mark.parametrize("span", ["1", "-1d", "yesterday", "1y"])

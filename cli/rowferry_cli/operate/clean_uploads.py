@@ -13,6 +13,8 @@ from rowferry_cli.messages import confirm
 from rowferry_cli.options import Duration, plan_option, yes_option
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rowferry.plan import Plan
     from rowferry.s3.boto import Upload
 
@@ -56,7 +58,9 @@ def command(plan_path: Path, older_than: timedelta, every: bool, yes: bool) -> N
     side = plan.production
     try:
         with open_bucket(side, load_credentials(side, os.environ)) as bucket:
-            found = _leave_continued(list(find_left_uploads(bucket, plan, older_than)), older_than)
+            known = _read_known(older_than)
+            keys = sorted({key for key, _ in known})
+            found = _leave_continued(list(find_left_uploads(bucket, plan, older_than, keys)), known)
             uploads = found if every else _choose_of_workers(plan, found)
             if others := len(found) - len(uploads):
                 skipped = count(others, "upload", "uploads")
@@ -77,18 +81,21 @@ def command(plan_path: Path, older_than: timedelta, every: bool, yes: bool) -> N
     click.echo(f"Aborted {left}.")
 
 
-def _leave_continued(uploads: list[Upload], older_than: timedelta) -> list[Upload]:
-    """Return the uploads that no worker is at or will go on with, and say how many others there are."""
+def _read_known(older_than: timedelta) -> dict[tuple[str, str], bool]:
+    """Return the uploads that workers have recorded, by key and id, and whether one is at it or will go on with it."""
     from rowferry.db.connection import connect, translated_errors
     from rowferry.db.statements import statement
+
+    with connect("clean-uploads") as connection, translated_errors():
+        rows = connection.execute(statement("list_known_uploads"), {"younger_than": older_than}).fetchall()
+    return {(row["key"], row["upload_id"]): row["is_continued"] for row in rows}
+
+
+def _leave_continued(uploads: list[Upload], known: Mapping[tuple[str, str], bool]) -> list[Upload]:
+    """Return the uploads that no worker is at or will go on with, and say how many others there are."""
     from rowferry.formatting import count
 
-    if not uploads:
-        return []
-    with connect("clean-uploads") as connection, translated_errors():
-        rows = connection.execute(statement("list_continued_uploads"), {"younger_than": older_than}).fetchall()
-    continued = {(row["key"], row["upload_id"]) for row in rows}
-    left = [upload for upload in uploads if (upload.key, upload.id) not in continued]
+    left = [upload for upload in uploads if not known.get((upload.key, upload.id))]
     if others := len(uploads) - len(left):
         click.echo(f"Skipped {count(others, 'upload', 'uploads')} that workers will go on with.")
     return left
