@@ -5,7 +5,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -64,10 +64,10 @@ class World:
 
     # What there is to migrate
 
-    def fill(self, count: int, *, large: int = 1, lacking: int = 0) -> None:
+    def fill(self, count: int, *, large: int = 1, lacking: int = 0, sizes_bytes: Collection[int] = ()) -> None:
         """Add rows, and legacy objects of random bytes with properties; `large` of them are copied part by part.
 
-        `lacking`: each so many rows one has no object.
+        `lacking`: each so many rows one has no object. `sizes_bytes`: what some others have; the rest is small.
         """
         start = self.entries + 1
         self.entries += count
@@ -76,7 +76,8 @@ class World:
         for number in rows:
             self.oracle.expect(number)
         sizes = {number: self.random.randrange(0, 4096) for number in numbers}
-        sizes |= dict.fromkeys(self.random.sample(numbers, large), LARGE_BYTES)
+        special = [LARGE_BYTES] * large + [*sizes_bytes]
+        sizes |= zip(self.random.sample(numbers, len(special)), special, strict=True)
         bodies = {number: self._make_body(size) for number, size in sizes.items()}
         for number, body in bodies.items():
             self.oracle.expect(number, body)

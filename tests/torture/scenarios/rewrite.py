@@ -23,6 +23,8 @@ FORMS = (("move", "stream"), ("move", "server"), ("stay", "stream"), ("stay", "s
 SHORT = (("move", "stream"), ("stay", "server"))
 STAY = {"to": FROM, "legacy_object": FROM, "production_object": TO, "rows": "stay"}
 BATCH = 25
+WIDE = tuple(int(size * 1024 * 1024) for size in (0.02, 0.1, 0.3, 1, 2, 4, 6, 8, 16, 30, 50))
+"""The sizes of some objects of each form in its long form, in bytes."""
 LONGEST = timedelta(minutes=60)
 WITHIN = timedelta(seconds=300)
 LATE = "objects rewritten while their row moved"
@@ -58,7 +60,7 @@ def torture(run: Run) -> None:
             with psycopg.connect(world.migration.dsn, autocommit=True) as connection:
                 connection.execute(KEEP.encode())
             entries, large = (150, 2) if run.short else (400, 4)
-            world.fill(entries, large=large)
+            world.fill(entries, large=large, sizes_bytes=() if run.short else WIDE)
             rewriter = Rewriter(world, slow, run.random.randrange(2**32))
             migrate(run, world, rewriter, stays=rows == "stay")
             account(world, rewriter, stays=rows == "stay")
