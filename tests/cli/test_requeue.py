@@ -148,7 +148,7 @@ def test_migrate_requeues_its_own_batches_only(migration: Migration) -> None:
     migration.fill(3)
     other = fail(migration, {"image/1": "A"}, migration="banners")
     migration.write_plan()
-    done = migration.run("migrate", "--requeue", "--yes", "--processes", "1", "--log-file", "migrate.log")
+    done = migration.run_here("migrate", "--requeue", "--yes", "--processes", "1", "--log-file", "migrate.log")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Requeued 0 batches." in done.stdout
     assert [batch["id"] for batch in migration.batches() if batch["status"] == "ERROR"] == [other]

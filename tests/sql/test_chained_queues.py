@@ -8,7 +8,7 @@ import pytest
 from rowferry.db.connection import Connection, call, connect
 from rowferry.errors import WorkLeft
 from rowferry_worker.batch.claim import claim_batch, is_finished, is_work_left
-from support.queue.lines import Lines
+from support.queue.lines import Lines, claim_and_finish
 
 CHAIN = {"load": {"next": ["tag"]}, "tag": {"next": ["inspect", "verify"]}}
 
@@ -89,6 +89,10 @@ def test_a_claimed_batch_at_the_beginning_of_a_chain_keeps_the_last_worker_waiti
 
 
 def test_a_queue_and_all_before_it_are_found_each_once(worker: Connection, lines: Lines) -> None:
+    """In migrations where batches wait, and in no other."""
+    lines.register("two", CHAIN)
+    lines.add(("two", "load"), 1)
+    claim_and_finish(lines, ["load"], 1)
     lines.add(("one", "load"), 2)
     found = call(worker, "find_lines", ["inspect"])
     assert sorted((row["migration_id"], row["queue_name"]) for row in found) == [

@@ -270,11 +270,33 @@ def test_a_batch_that_a_worker_has_begun_again_counts_once(lines: Lines) -> None
         assert [claimed(other) is None for other in others] == [False, True]
 
 
-def finish_first(lines: Lines, worker: Connection) -> None:
-    """Finish the batch that a session has claimed, and its attempt."""
+def test_a_finished_batch_takes_no_place_before_its_attempt_is_ended(lines: Lines) -> None:
+    """The ledger may be a moment behind the verdict, or lose its connection in between."""
+    lines.register("one", {"tag": {}})
+    lines.add(("one", "tag"), 5)
+    with sessions(3) as (worker, *others), closing(Ledger("h:1:x")) as ledger:
+        ledger.call("heartbeat", "h:1:x", "h", 1, "0", 4, 1, ["tag"])
+        batch = claim_batch(worker, ["tag"])
+        assert batch is not None
+        begin_attempt(ledger, batch, "h:1:x")
+        lines.steer(("one", "tag"), "max_in_hand = 1")
+        assert claimed(others[0]) is None
+        finish_batch_only(worker)
+        others[0].rollback()
+        assert [claimed(other) is None for other in others] == [False, True]
+
+
+def finish_batch_only(worker: Connection) -> int:
+    """Finish the batch that a session has claimed; return its id."""
     (batch_id,) = (row["id"] for row in worker.execute(HELD))
     worker.execute("update rowferry.batch_queue set status = 'DONE', migrated = 1 where id = %s", (batch_id,))
     worker.commit()
+    return batch_id
+
+
+def finish_first(lines: Lines, worker: Connection) -> None:
+    """Finish the batch that a session has claimed, and its attempt."""
+    batch_id = finish_batch_only(worker)
     lines.session.execute(
         "update rowferry.batch_attempt set verdict = 'DONE', finished_at = now() where batch_id = %s", (batch_id,)
     )

@@ -105,6 +105,8 @@ def test_work_began_with_the_first_attempt_and_ended_with_the_last_even_if_they_
     assert times(lines) == ("09:00", "13:00")
     lines.session.execute("delete from rowferry.batch_queue where id = 1")
     assert times(lines) == ("09:00", "13:00")
+    lines.session.execute("select rowferry.compact_tally(0)")
+    assert times(lines) == ("09:00", "13:00"), "nor do they change as the tally is summed up"
 
 
 def test_rows_of_the_tally_are_summed_up_from_the_one_that_is_told_on(lines: Lines) -> None:
