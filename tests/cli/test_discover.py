@@ -286,7 +286,7 @@ def test_a_plan_with_buckets_alone_is_completed(photos: Discovering) -> None:
         '[production]\nbucket = "new-media"\n'
     )
     photos.plan_path.write_text(begun)
-    done = photos.run("plan", "--discover")
+    done = photos.run("plan", "--discover", "--rows", "stay")
     assert done.returncode == 0, done.stderr
     assert photos.plan_path.read_text().startswith(begun)
     assert "Migration holidays" in photos.run("plan").stdout
@@ -348,7 +348,7 @@ def test_what_is_wrong_is_one_sentence(photos: Discovering, subtests: pytest.Sub
 
 
 NOT_THERE = [
-    (["photo.path"], "no column photo.path that this role may read: name columns as table.column."),
+    (["photo.path"], "no column photo.path that this role may read: name columns as table.column (did you mean photos.path?)."),
     (["path", "photos.path"], "no column path that this role may read"),
     (
         ["--for", "discourse"],
@@ -393,7 +393,8 @@ def test_a_password_in_a_url_is_refused_and_not_told(photos: Discovering, url: s
 def test_a_terminal_shows_how_far_it_is(photos: Discovering) -> None:
     sides = ("--legacy", photos.url_of(photos.legacy.bucket), "--production", photos.url_of("new-media"))
     path = str(photos.plan_path)
-    with in_terminal("plan", "--discover", *sides, "--plan", path, size=(120, 24), **photos.environment) as terminal:
+    asked = ("plan", "--discover", *sides, "--plan", path, "--rows", "stay")
+    with in_terminal(*asked, size=(120, 24), **photos.environment) as terminal:
         assert terminal.wait() == 0
         assert "2/2" in terminal.output
         assert "15 of 20 sampled rows" in terminal.output

@@ -166,9 +166,10 @@ class Discovery:
             entries["changed"] = changed
         comments = [
             f"The column holds file names; the keys are made of {computed.folder.prefix!r}, the id and the name.",
-            *explain_stay(table, self._read_states(table)),
         ]
-        self._done.proposals.append(Proposal(entries, measured.sampled, measured.existing, comments))
+        if_stays = list(explain_stay(table, self._read_states(table)))
+        found = Proposal(entries, measured.sampled, measured.existing, comments, if_stays=if_stays)
+        self._done.proposals.append(found)
 
 
 def count_existing(proposals: Iterable[Proposal]) -> int:

@@ -114,6 +114,7 @@ def _add_known(proposal: Proposal, known: KnownEntries, moved: Mapping[str, Sequ
     comments = _list_notes(known, moved)
     if entries["from"] != entries["to"]:
         return replace(proposal, comments=[*comments, *proposal.comments])
+    proposal = replace(proposal, if_stays=(), keys=None)  # the schema says what becomes of its rows
     entries.pop("changed", None)
     if moved:
         entries.pop("rows", None)

@@ -21,6 +21,19 @@ STATE_COLUMNS = re.compile(r"(service_name|(\w+_)?(storage|store|service|disk|bu
 
 
 @dataclass(frozen=True, slots=True)
+class KeyTexts:
+    """Texts that hold keys: whether rows get new ones is the user's choice."""
+
+    text_prefix: str
+    """What stands before the key in the text."""
+    object_prefix: str
+    """What stands before it in the object's key."""
+    folder: str
+    """What all sampled keys begin with behind that; empty where they begin with several folders."""
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
 class Proposal:
     """One [[entries]] of the plan to write, and why."""
 
@@ -32,6 +45,16 @@ class Proposal:
     """Whether something has to be done first, so that the plan holds it as a comment."""
     seen: Sequence[str] = ()
     """What the sampled texts are like."""
+    if_stays: Sequence[str] = ()
+    """Comments that matter only if the rows stay."""
+    keys: KeyTexts | None = None
+    """None: nothing is left to choose."""
+
+    @property
+    def label(self) -> str:
+        """The column, and the place in it."""
+        path = f" {self.entries['path']}" if "path" in self.entries else ""
+        return f"{_label(self)}{path}"
 
 
 def propose(
@@ -51,16 +74,40 @@ def propose(
     folders = choose_folders(named)
     for folder in folders:
         entries, comments = _describe_texts(named, legacy, production, folder, rewrites_urls=rewrites_urls)
-        if entries.get("rows") == "stay":
-            comments = [*comments, *explain_stay(named.table, states)]
+        stays = entries.get("rows") == "stay"
+        if_stays = list(explain_stay(named.table, states)) if stays else list[str]()
         existing = sum(named.prefixes.values()) if folder == named.reading.text_prefix else named.prefixes[folder]
         missing = named.missing_prefixes[folder]
         sampled = named.sampled if folder == named.reading.text_prefix else existing + missing
         if not named.table.id:
             comments = ["No unique index names the rows: make a primary key, and then uncomment this.", *comments]
         is_loose = not named.table.id
-        proposals.append(Proposal(entries, sampled, existing, comments, is_loose, list(_describe_seen(named))))
+        seen = list(_describe_seen(named))
+        keys = _describe_keys(named, folder) if stays and not named.reading.is_url else None
+        proposals.append(Proposal(entries, sampled, existing, comments, is_loose, seen, if_stays, keys))
     return proposals
+
+
+def _describe_keys(named: Named, folder: str) -> KeyTexts:
+    """Return what the keys of one column are like, of which a plan would take those that begin with `folder`."""
+    reading, folders = named.reading, {*named.prefixes}
+    longest = folders.pop() if len(folders) == 1 else folder
+    whole = longest if longest.startswith(folder) else folder
+    return KeyTexts(reading.text_prefix, reading.object_prefix, whole[len(reading.text_prefix) :], named.example)
+
+
+def follow(proposal: Proposal, to: str) -> Proposal:
+    """Return the proposal with rows that get new keys, which begin with `to` in the place of their folder."""
+    keys = proposal.keys
+    if keys is None:
+        return proposal
+    stay = {"rows", "changed", "legacy_object", "production_object"}
+    entries = {name: value for name, value in proposal.entries.items() if name not in stay}
+    entries |= {"from": keys.text_prefix + keys.folder, "to": keys.text_prefix + to}
+    if keys.text_prefix != keys.object_prefix:
+        entries["legacy_object"] = keys.object_prefix + keys.folder
+        entries["production_object"] = keys.object_prefix + to
+    return replace(proposal, entries=entries, if_stays=(), keys=None)
 
 
 def _describe_seen(named: Named) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import tomllib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,9 @@ from rowferry.plan import Side
 from rowferry_cli.setup.side_options import SideOptions, choose_side
 
 if TYPE_CHECKING:
+    from rowferry_cli.discovering.choose_rows import Ask, Rows
     from rowferry_cli.discovering.discover import Discovered
+    from rowferry_cli.discovering.proposals import KeyTexts, Proposal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,12 +35,15 @@ class Wanted:
     legacy: SideOptions
     production: SideOptions
     sample: int
+    to: str | None
+    """What new keys begin with (`--to`)."""
+    rows: Rows | None
     as_json: bool
 
 
 def discover_plan(wanted: Wanted) -> None:
     """Discover, write the plan, and print what was seen. Raises UsageError where nothing was found."""
-    from rowferry.db.connection import connect, name_database
+    from rowferry.db.connection import connect
     from rowferry_cli.discovering.bucket import LegacyBucket
     from rowferry_cli.discovering.discover import Discovery, Request
     from rowferry_cli.discovering.known import read_known
@@ -58,13 +64,14 @@ def discover_plan(wanted: Wanted) -> None:
     ):
         discovered = Discovery(connection, bucket, request, on_step).run()
         refusal, denied = bucket.refusal, bucket.denied
-    name = document.get("migration", {}).get("name") or _choose_name(discovered, name_database())
+    if not wanted.as_json and not discovered.proposals:
+        raise UsageError(_explain_nothing(discovered, legacy, denied))
+    undecided = _choose_rows(discovered, wanted)
+    name = document.get("migration", {}).get("name") or _choose_name(discovered)
     text = write_text(wanted.plan_path, document, name, (legacy, production), discovered)
     if wanted.as_json:
-        click.echo(format_json(describe_as_json(discovered, text), indent=2))
+        click.echo(format_json(describe_as_json(discovered, undecided, text), indent=2))
         return
-    if not discovered.proposals:
-        raise UsageError(_explain_nothing(discovered, legacy, denied))
     _write(wanted.plan_path, text)
     _report(wanted.plan_path, discovered, legacy)
     if refusal is not None:
@@ -72,6 +79,47 @@ def discover_plan(wanted: Wanted) -> None:
             f"The legacy bucket cannot be listed ({refusal}), so prefixes outside of the columns were not tried."
         )
     click.echo("Next: read the plan, then run `rowferry check`.")
+
+
+def _choose_rows(discovered: Discovered, wanted: Wanted) -> list[str]:
+    """Let the user choose what becomes of rows that hold keys; with --json, return where nothing was chosen."""
+    from rowferry_cli.discovering.choose_rows import choose_rows
+
+    undecided: list[str] = []
+    if wanted.as_json and wanted.to is None and wanted.rows is None:
+        undecided = [one.label for one in discovered.proposals if one.keys is not None]
+    rows = "stay" if undecided else wanted.rows
+    ask = _make_question(may_stay=rows is None) if sys.stdin.isatty() else None
+    discovered.proposals = choose_rows(discovered.proposals, wanted.to, rows, ask)
+    return undecided
+
+
+def _make_question(*, may_stay: bool) -> Ask:
+    """Return what asks a person for the new prefix of a column's keys."""
+    from rowferry_cli.discovering.choose_rows import find_fault
+
+    def ask(proposal: Proposal, keys: KeyTexts) -> str:
+        def read(answer: str) -> str:
+            fault = find_fault(answer, keys) if answer or not may_stay else None
+            if fault is not None:
+                raise click.UsageError(fault)
+            return answer
+
+        click.echo(show_text(f"{proposal.label} holds keys such as {keys.example!r}."))
+        click.echo(
+            "  With a new prefix, each row gets its new key as its object arrives, and tells where the object is."
+        )
+        stay = ""
+        if may_stay:
+            click.echo("  Without one, rows stay as they are, and you switch the application when all is copied.")
+            stay = ", or Enter to leave the rows"
+        begin = show_text(f"New prefix for {keys.folder!r}" if keys.folder else "New prefix")
+        answer: str = click.prompt(
+            f"{begin}, such as production/{stay}", default="", show_default=False, value_proc=read
+        )
+        return answer
+
+    return ask
 
 
 # The plan
@@ -87,8 +135,12 @@ def _read_document(path: Path) -> dict[str, Any]:
         raise UsageError(f"The plan {path} cannot be read: {error}.") from error
 
 
-def _choose_name(discovered: Discovered, database: str) -> str:
-    names = [schema.name for schema in discovered.schemas] or [database.partition(" ")[0]]
+def _choose_name(discovered: Discovered) -> str:
+    """Return the name of a known schema, else that of the table of which most sampled rows name objects."""
+    tables = sorted(discovered.proposals, key=lambda one: -one.existing)
+    names = [schema.name for schema in discovered.schemas]
+    names += [str(one.entries["table"]).rpartition(".")[2] for one in tables]
+    names.append("objects")
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", names[0]).strip("-._")[:63] or "objects"
 
 
@@ -137,8 +189,8 @@ def _show_progress() -> Generator[Callable[[str, int, int], None]]:
         yield move
 
 
-def describe_as_json(discovered: Discovered, text: str) -> dict[str, Any]:
-    """Return what was found as plain values."""
+def describe_as_json(discovered: Discovered, undecided: Sequence[str], text: str) -> dict[str, Any]:
+    """Return what was found as plain values; `undecided`: columns whose rows the plan leaves only since it must."""
     return {
         "schemas": [schema.name for schema in discovered.schemas],
         "columns": discovered.columns,
@@ -148,6 +200,7 @@ def describe_as_json(discovered: Discovered, text: str) -> dict[str, Any]:
             for proposal in discovered.proposals
         ],
         "left_out": discovered.left_out,
+        "undecided": list(undecided),
         "plan": text,
     }
 

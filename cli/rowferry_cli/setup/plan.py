@@ -14,12 +14,18 @@ from rowferry_cli.options import json_option, plan_option
 
 if TYPE_CHECKING:
     from rowferry.plan import Plan, ProductionSide
+    from rowferry_cli.discovering.choose_rows import Rows
 
 GROUPS = (
     Group(
         "Buckets",
         "With --discover: where the URL alone does not say it.",
         ("--legacy-region", "--production-region", "--legacy-profile", "--production-profile"),
+    ),
+    Group(
+        "Rows",
+        "With --discover: what becomes of rows that hold keys. Without these it asks.",
+        ("--to", "--rows"),
     ),
     Group("Sample", "With --discover: how much is looked at.", ("--sample",)),
     Group("Scripts and editors", "What a program reads.", ("--json", "--schema")),
@@ -56,6 +62,13 @@ def complete_known(_context: click.Context, _option: click.Parameter, begun: str
 @side_option("production", "region", "region")
 @side_option("legacy", "profile", "AWS profile")
 @side_option("production", "profile", "AWS profile")
+@click.option("--to", metavar="PREFIX", help="What new keys begin with in place of their folder, such as avatar/.")
+@click.option(
+    "--rows",
+    type=click.Choice(["follow", "stay"]),
+    help="follow: each row gets its new key as its object arrives (with --to). stay: no row changes, and the "
+    "application is switched when all objects are copied.",
+)
 @click.option(
     "--sample",
     type=click.IntRange(1, 10_000),
@@ -77,6 +90,8 @@ def command(
     production_region: str | None,
     legacy_profile: str | None,
     production_profile: str | None,
+    to: str | None,
+    rows: Rows | None,
     sample: int,
     as_json: bool,
     plan_path: Path,
@@ -84,11 +99,12 @@ def command(
     """Explain the plan in words, or say what is wrong with it; connects to nothing.
 
     With --discover, finds the columns that name objects of the legacy bucket, and writes the plan. Reads samples of
-    rows in read-only transactions, and asks the bucket for their objects; writes nothing to either.
+    rows in read-only transactions, and asks the bucket for their objects; writes nothing to either. Where rows hold
+    keys, it asks whether they get new ones.
 
     \b
     To start:
-      rowferry plan --discover --legacy URL --production URL
+      rowferry plan --discover --legacy URL --production URL --to avatar/
       rowferry plan --for discourse --legacy URL --production URL
       rowferry plan --example > rowferry.toml
     """
@@ -102,6 +118,8 @@ def command(
 
         click.echo(write_schema(), nl=False)
         return
+    if to is not None and rows == "stay":
+        raise click.UsageError("--to gives rows new keys, and --rows stay leaves them as they are: choose one")
     if discover or known:
         from rowferry.plan import LegacySide, ProductionSide
         from rowferry_cli.setup.discover import Wanted, discover_plan
@@ -115,11 +133,13 @@ def command(
                 legacy=SideOptions(LegacySide, legacy, legacy_region, legacy_profile),
                 production=SideOptions(ProductionSide, production, production_region, production_profile),
                 sample=sample,
+                to=to,
+                rows=rows,
                 as_json=as_json,
             )
         )
         return
-    if fields or legacy or production or as_json:
+    if fields or legacy or production or to or rows or as_json:
         raise click.UsageError("this needs --discover or --for")
     for line in describe_plan(read_plan(plan_path)):
         click.echo(line)

@@ -57,8 +57,9 @@ class Discovering:
         return run_rowferry(arguments, {**self.environment, **environment}, self.folder)
 
     def discover(self, *arguments: str, legacy: str | None = None, **environment: str) -> Done:
-        """Run `rowferry plan --discover`, or `--for`, with both buckets."""
+        """Run `rowferry plan --discover`, or `--for`, with both buckets; rows that hold keys stay unless told."""
         mode = [] if "--for" in arguments else ["--discover"]
+        mode += [] if {"--to", "--rows", "--json"} & {*arguments} else ["--rows", "stay"]
         sides = ["--legacy", legacy or self.url_of(self.legacy.bucket), "--production", self.url_of("new-media")]
         return self.run("plan", *mode, *sides, *arguments, **environment)
 
