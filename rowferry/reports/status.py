@@ -104,18 +104,18 @@ def read_data_status(
     *,
     queue: str | None = None,
     count_objects: bool = True,
-    to_the_end: bool = False,
+    within: timedelta | None = WITHIN,
     on_progress: OnProgress = ignore_progress,
 ) -> DataStatus:
     """Count entries, batches by queue and, with `count_objects`, the objects of both buckets; write nothing.
 
     `passes_of`: the queue whose passes over rows that stay are told; `queue`: only the batches of this one. Buckets are
-    listed while the tables are scanned, for WITHIN at most unless `to_the_end` is set. Raises UsageError when a table
-    or a bucket cannot be read or there is no such queue, DatabaseUnavailable when the connection is lost.
+    listed while the tables are scanned, for so long at most; `within` None: to their end. Raises UsageError when a
+    table or a bucket cannot be read or there is no such queue, DatabaseUnavailable when the connection is lost.
     """
     if not (count_objects and plan.has_both_sides):
         return _read_database(connection, plan, passes_of, queue, on_progress)
-    with count_objects_meanwhile(plan, on_progress, None if to_the_end else WITHIN) as read_objects:
+    with count_objects_meanwhile(plan, on_progress, within) as read_objects:
         status = _read_database(connection, plan, passes_of, queue, on_progress)
         return replace(status, objects=read_objects())
 

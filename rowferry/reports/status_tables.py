@@ -20,6 +20,8 @@ def print_data_status(status: DataStatus, console: Console) -> None:
     if status.tables or status.objects is not None:  # else the plan has neither, as one for items alone
         console.print("Current data status", style="bold")
         console.print(_tabulate_entries(status, console))
+        if status.objects is not None and not all(count.is_complete for count in status.objects.values()):
+            console.print("≥: the count was given up. `rowferry status --objects` counts all of them.", soft_wrap=True)
     for counts in status.tables:
         if counts.last_pass is not None:
             console.print(f"{counts.label}: {counts.last_pass}", markup=False, soft_wrap=True)

@@ -13,6 +13,7 @@ from typing import Any, Self, cast
 
 import botocore.loaders
 import botocore.session
+import botocore.utils
 from botocore.config import Config
 
 from rowferry.errors import BucketNotFound, ObjectError, ObjectNotFound, ObjectRejected, UsageError
@@ -162,7 +163,8 @@ class Bucket:
             pages = self._client.get_paginator("list_multipart_uploads")
             for page in pages.paginate(Bucket=self._side.bucket, Prefix=prefix):
                 for found in page.get("Uploads", []):
-                    yield Upload(found["Key"], found["UploadId"], found["Initiated"])
+                    begun_at = cast("Any", botocore.utils).parse_timestamp(found["Initiated"])
+                    yield Upload(found["Key"], found["UploadId"], begun_at)
 
     def abort_upload(self, upload: Upload) -> None:
         """Give an upload up and free its parts, if it is still there; raises ObjectRejected on the legacy side."""
@@ -220,11 +222,15 @@ def open_bucket(side: Side, credentials: Credentials, *, within: timedelta | Non
 def open_client(
     side: Side, credentials: Credentials, *, max_connections: int = 10, within: timedelta | None = None
 ) -> Any:
-    """Return botocore's own S3 client of `side`, for what Bucket does not offer; its errors are botocore's."""
+    """Return botocore's own S3 client of `side`, for what Bucket does not offer; its errors are botocore's.
+
+    Timestamps are texts: botocore would parse those of each object of a listing, which takes most of its time.
+    """
     endpoint = resolve_endpoint(side)
     session: Any = botocore.session.Session()
     session.register_component("credential_provider", _FixedProvider(credentials))
     session.register_component("data_loader", _share_models())
+    session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=str)
     config: Any = Config(
         connect_timeout=within.total_seconds() if within else 10,
         read_timeout=within.total_seconds() if within else 30,

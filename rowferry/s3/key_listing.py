@@ -68,6 +68,23 @@ def list_range(
     return ListedKeys(keys, None)
 
 
+def list_pages(ask: Ask, side: SideName) -> Iterator[list[str]]:
+    """Yield all keys of a side's bucket in any order, those of one response at a time.
+
+    Raises ListingUnusable when the listing has no end, and otherwise as `list_range`.
+    """
+    after, token, empty = "", None, 0
+    while True:
+        page = read_page(ask(list_keys(side, "", after=after, token=token)))
+        yield page.keys
+        if page.is_last:
+            return
+        empty = 0 if page.keys else empty + 1
+        if (page.token is None and not page.keys) or page.token == token is not None or empty > MAX_EMPTY_PAGES:
+            raise ListingUnusable("EndlessListing", f"the listing goes on behind {after!r} without another key")
+        after, token = page.keys[-1] if page.keys else after, page.token
+
+
 def _walk(ask: Ask, side: SideName, prefix: str, first: str, most: int) -> Iterator[tuple[int, str]]:
     """Yield the keys from `first` on, each with the number of its page; ask for about `most` of them."""
     after, token, empty, number, found = "", None, 0, 0, 0

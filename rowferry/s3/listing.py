@@ -1,20 +1,21 @@
 """Counts the objects of both buckets, each on a thread of its own, while the caller does something else."""
 
 import math
-import os
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from threading import Event
 
 from rowferry.errors import ObjectError, ObjectNotFound, UsageError
 from rowferry.keys import Form, find_legacy_key, object_prefixes
 from rowferry.plan import Entries, ObjectPrefix, Plan, Side, SideName
-from rowferry.s3.boto import Bucket, Upload, open_bucket
-from rowferry.s3.credentials import load_credentials
+from rowferry.s3.boto import Bucket, Upload
+from rowferry.s3.client import open_object_client
+from rowferry.s3.key_listing import list_pages
 
 OnProgress = Callable[[str], None]
 """Told, in a few words, what a long scan is at; from any thread."""
@@ -27,6 +28,9 @@ def ignore_progress(words: str) -> None:
 
 WITHIN = timedelta(seconds=20)
 """How long is counted: a bucket of 80 million objects takes 80,000 requests."""
+DEADLINE = timedelta(seconds=30)
+"""Of one request."""
+TRIES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,15 +92,20 @@ def _count_objects(
     end = math.inf if within is None else time.monotonic() + within.total_seconds()
     counted, below = 0, dict.fromkeys(prefixes, 0)
     try:
-        with open_bucket(side, load_credentials(side, os.environ)) as bucket:
-            for keys in bucket.list_keys():
+        with closing(open_object_client(side, deadline=DEADLINE)) as client:
+            for keys in list_pages(partial(client.ask, tries=TRIES), side.name):
                 counted += len(keys)
                 for label, prefix in prefixes.items():
                     below[label] += sum(key.startswith(prefix) for key in keys)
-                if given_up.is_set() or time.monotonic() > end:
-                    return ObjectCount(counted, is_complete=False, below=below)
+                if given_up.is_set():
+                    break
+                if time.monotonic() > end:
+                    on_progress(f"the {side.name} bucket has at least {counted:,} objects: the count is given up")
+                    break
                 on_progress(f"counting objects: {counted:,} in the {side.name} bucket so far")
-        return ObjectCount(counted, below=below)
+            else:
+                return ObjectCount(counted, below=below)
+        return ObjectCount(counted, is_complete=False, below=below)
     except ObjectError as error:
         raise UncountedObjects(
             f"The objects of the {side.name} bucket {side.bucket} cannot be counted: {error}; --no-objects skips that."

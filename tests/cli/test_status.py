@@ -17,7 +17,7 @@ from rowferry.plan import Entries
 from rowferry.reports.status import DataStatus, read_data_status
 from rowferry.reports.status_tables import print_data_status
 from rowferry.s3.listing import ObjectCount
-from support.entries.entry_table import EntryTable
+from support.entries.entry_table import TO, EntryTable
 from support.entries.key_forms import form_of_key
 from support.entries.listed_objects import name_objects, put_objects
 from support.entries.migration import Migration
@@ -247,7 +247,7 @@ def test_a_long_listing_is_broken_off_and_told_as_at_least(
     migration: Migration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     migration.fill(2)
-    monkeypatch.setattr("rowferry.reports.status.WITHIN", timedelta(seconds=-1))
+    monkeypatch.setattr("rowferry.s3.listing.WITHIN", timedelta(seconds=-1))
     migration.write_plan()
     shown = migration.run("status").stdout
     assert ["objects", "≥", "2", "≥", "0", "≥", "2"] in [line.split() for line in shown.splitlines()]
@@ -265,6 +265,17 @@ def test_migrate_does_not_refuse_to_start_over_a_listing(logged_migration: Migra
     assert done.returncode == 0, done.stderr
     assert "Objects are not counted" in done.stdout
     logged_migration.audit()
+
+
+def test_objects_are_not_counted_again_after_a_migration(logged_migration: Migration, log: RequestLog) -> None:
+    logged_migration.fill(2)
+    logged_migration.write_plan()
+    done = logged_migration.run("migrate", "--yes")
+    assert done.returncode == 0, done.stderr
+    listed = [place for place, seen in enumerate(log.seen) if "list-type" in seen.query]
+    copied = [place for place, seen in enumerate(log.seen) if seen.writes_object and seen.key.startswith(TO)]
+    assert listed
+    assert max(listed) < min(copied)
 
 
 def test_json_leaves_objects_null_when_they_were_not_counted(migration: Migration) -> None:

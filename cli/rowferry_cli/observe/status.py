@@ -31,6 +31,7 @@ def command(plan_path: Path, queue: str | None, no_objects: bool, all_objects: b
     from rowferry.plan_file import read_plan
     from rowferry.reports.status import read_data_status
     from rowferry.reports.status_tables import print_data_status
+    from rowferry.s3.listing import WITHIN
     from rowferry_cli.run.reporter import show_spinner
     from rowferry_queues.migrate.spec import MIGRATE
 
@@ -42,7 +43,7 @@ def command(plan_path: Path, queue: str | None, no_objects: bool, all_objects: b
             MIGRATE.name,
             queue=queue,
             count_objects=not no_objects,
-            to_the_end=all_objects,
+            within=None if all_objects else WITHIN,
             on_progress=on_progress,
         )
     if as_json:

@@ -1,6 +1,8 @@
 """`rowferry migrate`, from the first question to the last count."""
 
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from rowferry.db.connection import Connection, call, connect, name_database, translated_errors
@@ -27,13 +29,16 @@ from rowferry_cli.options import WorkerOptions
 from rowferry_cli.run.chain import ChainCounts
 from rowferry_cli.run.one_pass import report_paused_queues
 from rowferry_cli.run.passes import Run, name_log
-from rowferry_cli.run.reporter import Reporter, show_spinner
+from rowferry_cli.run.reporter import Reporter
 from rowferry_cli.setup.check import print_findings, refuse_problems
 from rowferry_enqueue.check import check_plan
 from rowferry_enqueue.enqueue import Request, find_migration, preview
 from rowferry_enqueue.skipped import find_skipped
 from rowferry_enqueue.waiting_batches import choose_on_conflict
 from rowferry_queues.migrate.spec import MIGRATE, MigrateChoices
+
+COUNT_WITHIN = timedelta(seconds=5)
+"""How long objects are counted before a migration: a person waits for the question."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +83,10 @@ def run_migrate(plan: Plan, options: MigrateOptions) -> int:
     _introduce(plan, reporter)
     with connect("migrate", autocommit=True) as connection:
         if options.status_only:
-            _show_status(connection, plan, options, reporter)
+            _show_status(connection, plan, reporter, count_objects=not options.no_objects)
             return 0
         _check(connection, plan, options, reporter)
-        _show_status(connection, plan, options, reporter)
+        _show_status(connection, plan, reporter, count_objects=not options.no_objects)
         if options.dry_run:
             _show_preview(connection, plan, options, reporter)
             return 0
@@ -104,7 +109,7 @@ def _introduce(plan: Plan, reporter: Reporter) -> None:
 def _check(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter) -> None:
     """Check the plan and print the findings. Raises UsageError when there is a problem."""
     reporter.print("Checking permissions, keys and buckets …")
-    with show_spinner() as on_progress:
+    with reporter.show_activity("checking") as on_progress:
         findings = check_plan(
             connection,
             plan,
@@ -117,15 +122,15 @@ def _check(connection: Connection, plan: Plan, options: MigrateOptions, reporter
     refuse_problems(findings)
 
 
-def _show_status(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter) -> None:
-    with show_spinner() as on_progress:
+def _show_status(connection: Connection, plan: Plan, reporter: Reporter, *, count_objects: bool) -> None:
+    """Print the status. Objects are counted before the work alone: after it, the outcomes say what has been copied."""
+    with reporter.show_activity("counting") as on_progress:
+        read = partial(read_data_status, connection, plan, MIGRATE.name, on_progress=on_progress)
         try:
-            status = read_data_status(
-                connection, plan, MIGRATE.name, count_objects=not options.no_objects, on_progress=on_progress
-            )
+            status = read(count_objects=count_objects, within=COUNT_WITHIN)
         except UncountedObjects as error:  # a migration does not need the number
             reporter.print(f"Objects are not counted: {error}")
-            status = read_data_status(connection, plan, MIGRATE.name, count_objects=False, on_progress=on_progress)
+            status = read(count_objects=False)
     print_data_status(status, reporter.console)
 
 
@@ -152,7 +157,7 @@ def _migrate(connection: Connection, plan: Plan, options: MigrateOptions, report
     run = Run(connection, plan, options.request, options.workers, reporter, log, options.verbose)
     chain = run.all_passes()
     reporter.report_end(chain)
-    _show_status(connection, plan, options, reporter)
+    _show_status(connection, plan, reporter, count_objects=False)
     reporter.report_outcomes(chain)
     reporter.print(f"Log: {log.path}")
     after = run.chain.read()

@@ -166,7 +166,8 @@ class Run:
 
     def _enqueue(self, number: int, shown_number: int | None = None) -> list[Enqueued]:
         """Make one pass, the `number`-th of this run, and return what it added."""
-        tables = enqueue(self.connection, self.plan, replace(self.request, is_first=number == 1))
+        with self.reporter.show_activity("looking for entries to enqueue"):
+            tables = enqueue(self.connection, self.plan, replace(self.request, is_first=number == 1))
         batches, entries = count_added(tables), count_entries_of(tables)
         if batches or number == 1:
             listings = "".join(f", {table}" for table in tables if table.is_listing and table.batches)

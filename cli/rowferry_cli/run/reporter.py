@@ -2,9 +2,11 @@
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
+from threading import Event, Thread
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
@@ -17,6 +19,8 @@ from rowferry_cli.messages import confirm
 _log = logging.getLogger(__name__)
 
 REPORT_INTERVAL = timedelta(seconds=2)
+LONGEST_SILENCE = timedelta(seconds=2.5)
+"""Of a command that works, where no terminal shows a spinner."""
 
 
 class Reporter:
@@ -40,6 +44,19 @@ class Reporter:
         """Ask yes or no. Raises click.Abort on no."""
         if not self._yes:
             confirm(question)
+
+    @contextmanager
+    def show_activity(self, words: str) -> Generator[Callable[[str], None]]:
+        """Show that a long step goes on, and yield what says where it is: a spinner, or lines without a terminal."""
+        if self._live is not None:
+            yield lambda _text: None
+        elif self.console.is_terminal:
+            with show_spinner() as on_progress:
+                on_progress(words)
+                yield on_progress
+        else:
+            with _print_lines(self.console, words) as on_progress:
+                yield on_progress
 
     @contextmanager
     def live_progress(self) -> Generator[None]:
@@ -117,6 +134,25 @@ def _describe(throughput: Throughput, waits: str = "") -> str:
     facts += [format_duration(throughput.elapsed)]
     facts += [f"{format_duration(left)} left"] if left is not None and counts.waiting else []
     return " · ".join([*facts, throughput.summary])
+
+
+@contextmanager
+def _print_lines(console: Console, words: str) -> Generator[Callable[[str], None]]:
+    """Print a line whenever the block has lasted for another LONGEST_SILENCE; yield what sets its text."""
+    said, began, is_over = deque([words], 1), time.monotonic(), Event()
+
+    def print_lines() -> None:
+        while not is_over.wait(LONGEST_SILENCE.total_seconds()):
+            seconds = timedelta(seconds=time.monotonic() - began)
+            console.print(show_text(f"… {said[-1]} ({format_duration(seconds)})"), markup=False, soft_wrap=True)
+
+    printing = Thread(target=print_lines, name="activity", daemon=True)
+    printing.start()
+    try:
+        yield said.append
+    finally:
+        is_over.set()
+        printing.join()
 
 
 @contextmanager

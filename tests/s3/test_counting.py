@@ -1,0 +1,80 @@
+"""Counting walks a listing to its end, parses no dates, and says at once when it is given up."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import count
+from urllib.parse import parse_qs
+
+import botocore.parsers
+import pytest
+
+from rowferry.errors import ListingUnusable
+from rowferry.plan import SideName
+from rowferry.s3.boto import open_bucket
+from rowferry.s3.credentials import load_credentials
+from rowferry.s3.key_listing import list_pages
+from rowferry.s3.listing import count_objects_meanwhile
+from rowferry.s3.operations import Request
+from rowferry.s3.responses import Response
+from support.entries.migration import Migration
+from support.s3.listing_page import page
+
+Serve = Callable[[str, str], Response]
+"""Returns the page behind a token, or behind a key."""
+LEGACY: SideName = "legacy"
+NUMBERS = count()
+
+
+def read_all(serve: Serve) -> list[list[str]]:
+    def ask(request: Request) -> Response:
+        query = parse_qs(request.target[1:])
+        return serve(query.get("continuation-token", [""])[0], query.get("start-after", [""])[0])
+
+    return list(list_pages(ask, LEGACY))
+
+
+@pytest.mark.fast
+def test_a_listing_goes_on_by_its_token() -> None:
+    pages = {"": page(["a", "b"], more=True, token="2"), "2": page([], more=True, token="3"), "3": page(["c"])}
+    assert read_all(lambda token, _after: pages[token]) == [["a", "b"], [], ["c"]]
+
+
+@pytest.mark.fast
+def test_a_listing_without_tokens_goes_on_behind_its_last_key() -> None:
+    pages = {"": page(["a", "b"], more=True), "b": page(["c"])}
+    assert read_all(lambda _token, after: pages[after]) == [["a", "b"], ["c"]]
+
+
+@pytest.mark.fast
+@pytest.mark.parametrize(
+    "serve",
+    [
+        lambda _token, _after: page(["a"], more=True, token="same"),
+        lambda _token, _after: page([], more=True),
+        lambda _token, _after: page([], more=True, token=str(next(NUMBERS))),
+    ],
+)
+def test_a_listing_without_an_end_is_refused(serve: Serve) -> None:
+    with pytest.raises(ListingUnusable, match="goes on behind"):
+        read_all(serve)
+
+
+def test_no_date_of_a_listing_is_parsed(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_text: str) -> None:
+        raise AssertionError("a date that nobody reads was parsed")
+
+    migration.fill(3)
+    side = migration.read_plan().legacy
+    credentials = load_credentials(side, migration.environment)
+    with monkeypatch.context() as patched:
+        patched.setattr(botocore.parsers, "DEFAULT_TIMESTAMP_PARSER", refuse)
+        with open_bucket(side, credentials) as bucket:
+            assert [len(keys) for keys in bucket.list_keys()] == [3]
+
+
+def test_a_count_that_is_given_up_says_so_at_once(migration: Migration) -> None:
+    migration.fill(3)
+    heard: list[str] = []
+    with count_objects_meanwhile(migration.read_plan(), heard.append, timedelta(seconds=-1)) as wait:
+        assert not wait()["legacy"].is_complete
+    assert "the legacy bucket has at least 3 objects: the count is given up" in heard
