@@ -1,0 +1,42 @@
+"""What `rowferry migrate` tells of the data before and after the work, and what it leaves out."""
+
+import pytest
+
+from support.entries.migration import Migration
+
+ENTRIES = "public.avatars.path"
+
+
+def run(migration: Migration, *arguments: str) -> list[list[str]]:
+    """Return the words of each line that a whole migration prints."""
+    done = migration.run_here("migrate", "--yes", "--processes", "1", "--log-file", "it.log", *arguments)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+@pytest.fixture
+def filled(migration: Migration) -> Migration:
+    migration.fill(3)
+    migration.write_plan()
+    return migration
+
+
+def test_the_data_are_shown_before_the_work_and_after_it(filled: Migration) -> None:
+    lines = run(filled)
+    before, after = (
+        lines.index(["entries", ENTRIES, *counts]) for counts in (["3", "0", "0", "3"], ["0", "3", "0", "3"])
+    )
+    assert before < lines.index(["Legacy", "objects", "are", "only", "read.", "Nothing", "is", "deleted."]) < after
+    assert [line for line in lines if line[:1] == ["objects"]] == [
+        ["objects", "3", "0", "3"],
+        ["objects", "3", "3", "6"],
+    ]
+
+
+def test_objects_are_not_counted_where_that_is_not_asked_for(filled: Migration) -> None:
+    assert not [line for line in run(filled, "--no-objects") if line[:1] == ["objects"]]
+
+
+def test_the_status_can_be_all_that_is_asked_for(filled: Migration) -> None:
+    assert ["entries", ENTRIES, "3", "0", "0", "3"] in run(filled, "--status-only")
+    assert (filled.batches(), filled.production.listing()) == ([], {})
