@@ -12,6 +12,8 @@ from rowferry import __version__
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS / "extensions"))
 
+from forge_pages import NOT_ON_THE_SITE  # noqa: E402
+
 _project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 project = _project["name"]
@@ -19,8 +21,8 @@ author = _project["authors"][0]["name"]
 version = release = __version__
 project_copyright = author
 
-extensions = ["forge_pages", "myst_parser", "sphinx_copybutton"]
-exclude_patterns = ["extensions", "man"]
+extensions = ["forge_pages", "old_addresses", "myst_parser", "sphinx_copybutton"]
+exclude_patterns = ["extensions", "man", *NOT_ON_THE_SITE]
 nitpicky = True
 
 # Anchors as forges make them, so that a link works there and here.

@@ -1,17 +1,21 @@
 """Makes a site of Markdown that is written for a forge: its links and lists stay ordinary ones.
 
 - The lists of links under the headings of a list page are its toctree: each heading is a caption of the sidebar.
-- A link to a folder leads to its README; a link that leaves docs/ leads to the repository.
+- A link to a folder leads to its README; a link that leaves the site leads to the repository.
 """
 
 import posixpath
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-LIST_PAGES = ("index", "recipes", "adr/README")
-"""The pages whose lists of links make the order of the site."""
+LIST_PAGES = ("index", "recipes", "queues", "several-hosts", "sql", "evidence")
+"""The pages whose lists of links under a heading make the order of the site."""
+
+NOT_ON_THE_SITE = ("adr/*", "compliance.md", "proofs.md", "speed-figures.md", "sweep.md")
+"""Evidence that stays in the repository; evidence.md links to it."""
 
 DOCS = Path(__file__).parents[1]
 
@@ -26,7 +30,7 @@ def point_links(text: str, folder: str, repository: str) -> str:
     def point(link: re.Match[str]) -> str:
         path = posixpath.normpath(posixpath.join(folder, link["path"]))
         is_folder = (DOCS / path).is_dir()
-        if path.startswith(".."):
+        if path.startswith("..") or is_left_out(f"{path}/" if is_folder else path):
             kind = "tree" if is_folder else "blob"
             inside = posixpath.normpath(posixpath.join("docs", path))
             return f"]({repository}/{kind}/main/{inside}{link['anchor'] or ''})"
@@ -35,10 +39,16 @@ def point_links(text: str, folder: str, repository: str) -> str:
     return _LINK.sub(point, text)
 
 
+def is_left_out(path: str) -> bool:
+    """Return whether a page or folder below docs/ is in the repository alone."""
+    return any(fnmatch(path, pattern) for pattern in NOT_ON_THE_SITE)
+
+
 def list_sections(text: str) -> Iterator[tuple[str, list[str]]]:
     """Yield each heading of the second level with the pages in the list below it, in their order."""
     for section in _SECTION.finditer(text):
-        pages = [link["path"] for link in _LISTED.finditer(section["body"])]
+        listed = [link["path"] for link in _LISTED.finditer(section["body"])]
+        pages = [page for page in listed if not page.startswith("..") and not is_left_out(page)]
         if pages:
             yield section["heading"], pages
 

@@ -4,13 +4,15 @@ import os
 import posixpath
 import re
 import runpy
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from forge_pages import DOCS, LIST_PAGES, add_toctrees, list_sections, point_links
+from forge_pages import DOCS, LIST_PAGES, add_toctrees, is_left_out, list_sections, point_links
+from old_addresses import MOVED
 from rowferry import __version__
-from support.docs.doc_pages import PAGES, ROOT, read_links
+from support.docs.doc_pages import PAGES, ROOT, read_anchors, read_links
 
 pytestmark = pytest.mark.texts
 
@@ -21,14 +23,33 @@ def list_pages(list_page: str) -> list[str]:
     """Return the pages that a list page names, below docs/."""
     text = (DOCS / f"{list_page}.md").read_text(encoding="utf-8")
     folder = posixpath.dirname(list_page)
-    pages = [posixpath.normpath(posixpath.join(folder, page)) for _, found in list_sections(text) for page in found]
-    return [f"{page}/README.md" if (DOCS / page).is_dir() else page for page in pages]
+    return [posixpath.normpath(posixpath.join(folder, page)) for _, found in list_sections(text) for page in found]
+
+
+def list_written() -> list[str]:
+    """Return the pages of the site, below docs/."""
+    paths = [str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")]
+    return [path for path in paths if not is_left_out(path)]
 
 
 def test_every_page_is_in_the_order_of_the_site_once() -> None:
     named = [page for list_page in LIST_PAGES for page in list_pages(list_page)]
-    written = [str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")]
-    assert sorted([*named, "index.md"]) == sorted(written)
+    assert sorted([*named, "index.md"]) == sorted(list_written())
+
+
+def test_the_evidence_in_the_repository_is_all_named_on_its_page() -> None:
+    named = set(read_links(DOCS / "evidence.md"))
+    left_out = {path.relative_to(DOCS) for path in DOCS.rglob("*.md")} - {Path(path) for path in list_written()}
+    assert {"adr/" if path.parent.name == "adr" else path.name for path in left_out} <= named
+
+
+def test_an_old_address_leads_to_a_page_and_a_heading() -> None:
+    for name, target in MOVED.items():
+        page, _, anchor = target.partition("#")
+        path = DOCS / page.replace(".html", ".md")
+        assert not (DOCS / f"{name}.md").exists() or is_left_out(f"{name}.md"), name
+        assert str(path.relative_to(DOCS)) in list_written(), target
+        assert not anchor or anchor in read_anchors(path), target
 
 
 def test_a_list_becomes_a_toctree_under_its_heading() -> None:
@@ -43,11 +64,13 @@ def test_a_list_becomes_a_toctree_under_its_heading() -> None:
         ("", "plan.md#urls", "plan.md#urls"),
         ("", "#here", "#here"),
         ("", "https://other.example/a.md", "https://other.example/a.md"),
-        ("", "adr/", "adr/README.md"),
+        ("", "adr/", f"{REPOSITORY}/tree/main/docs/adr"),
+        ("", "adr/0001-the-lock-is-the-lease.md", f"{REPOSITORY}/blob/main/docs/adr/0001-the-lock-is-the-lease.md"),
+        ("", "sweep.md#read-the-csv", f"{REPOSITORY}/blob/main/docs/sweep.md#read-the-csv"),
         ("", "../README.md#more", f"{REPOSITORY}/blob/main/README.md#more"),
         ("", "../sql/views", f"{REPOSITORY}/tree/main/sql/views"),
-        ("adr", "../plan.md", "../plan.md"),
-        ("adr", "../../CHANGELOG.md", f"{REPOSITORY}/blob/main/CHANGELOG.md"),
+        ("recipes", "../plan.md", "../plan.md"),
+        ("recipes", "../../CHANGELOG.md", f"{REPOSITORY}/blob/main/CHANGELOG.md"),
     ],
 )
 def test_a_link_of_the_forge_leads_to_the_same_place(folder: str, link: str, pointed: str) -> None:
