@@ -64,13 +64,14 @@ alter role {role} login password {password};
 select path from public.avatars;
 
 -- name: busy_worker
--- The worker that the demo kills: it holds a batch, and some work is done already.
+-- A worker of this migration that is in the middle of a batch: some of its entries are done, and more are left.
 select
-    b.pid,
-    b.batch_id
-from rowferry.claimed_batches as b
-where exists (select from rowferry.batch_queue where status = 'DONE')
-order by b.started_at desc
+    a.pid,
+    a.batch_id
+from rowferry.open_attempts as a
+inner join rowferry.migration as m on a.migration_id = m.id
+where m.name = %(migration)s and a.in_hand between 1 and 0.7 * a.entry_count and a.is_live
+order by a.in_hand desc
 limit 1;
 
 -- name: sweep_duration

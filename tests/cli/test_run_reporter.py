@@ -1,14 +1,23 @@
 """What a run shows at a terminal, and what is left of it."""
 
+import re
 from datetime import timedelta
 from io import StringIO
 
 import pytest
 from rich.console import Console
 
+from rowferry.reports.progress import Counts, Throughput
 from rowferry_cli.run import reporter as reporter_module
 from rowferry_cli.run.reporter import Reporter
+from rowferry_queues.migrate.spec import MIGRATE
 from support.processes.processes import wait_for
+
+
+def plain(text: str) -> str:
+    """Return what a terminal shows, without its colours and movements."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r", "\n")
+
 
 ERASED = "\x1b[2K"
 """Erases a line (ECMA-48, EL)."""
@@ -25,6 +34,17 @@ def test_a_long_step_prints_lines_where_no_terminal_shows_a_spinner(monkeypatch:
     ended = shown.getvalue()
     reporter.print("the end")
     assert shown.getvalue() == f"{ended}the end\n"
+
+
+def test_a_narrow_terminal_cuts_only_the_end_of_the_line_beside_the_bar() -> None:
+    reporter, shown = Reporter(yes=True), StringIO()
+    reporter.console = Console(file=shown, force_terminal=True, width=60)
+    counts = Counts(batches=4, batches_init=3, entries=2000, waiting=1500, migrated=500, in_hand=300, reached=300)
+    with reporter.live_progress():
+        reporter.report([Throughput(counts, timedelta(seconds=8), MIGRATE.words, "migrate")])
+    last = plain(shown.getvalue()).strip().splitlines()[-1]
+    assert last.startswith(" 40% ━━━")
+    assert "800/2,000 · 1/4 batches · 100/s" in last
 
 
 def test_the_progress_bar_leaves_the_terminal_with_the_run() -> None:

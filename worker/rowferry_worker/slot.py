@@ -26,7 +26,8 @@ _log = logging.getLogger(__name__)
 MIN_POLLING_INTERVAL = timedelta(seconds=0.1)
 MAX_POLLING_INTERVAL = timedelta(seconds=5)
 """How often an idle process looks for work: a claim costs PostgreSQL about a millisecond of CPU."""
-MAX_POLLING_INTERVAL_UNTIL_EMPTY = timedelta(seconds=1)
+MAX_POLLING_INTERVAL_OF_A_COMMAND = timedelta(seconds=1)
+"""The same for a worker that ends with its work, or with the command that has started it: somebody waits for it."""
 MAX_OUTAGE_WAIT = timedelta(seconds=30)
 CANCEL_TIMEOUT = timedelta(seconds=2)
 NOT_NEEDED_AFTER = timedelta(seconds=10)
@@ -127,7 +128,8 @@ class Slot:
     def _claim(self) -> Batch | None:
         """Claim a batch as soon as one is wanted and there is one; None when stopping, or when no work is left."""
         state, interval = self._state, MIN_POLLING_INTERVAL
-        longest = MAX_POLLING_INTERVAL_UNTIL_EMPTY if state.until_empty else MAX_POLLING_INTERVAL
+        is_awaited = state.until_empty or state.end_when_unusable
+        longest = MAX_POLLING_INTERVAL_OF_A_COMMAND if is_awaited else MAX_POLLING_INTERVAL
         while not state.stopping.is_set():
             state.watchdog.begin_turn()
             if not state.wait_until_wanted(LOOK_UP_SECONDS):

@@ -9,7 +9,9 @@ from datetime import timedelta
 from threading import Event, Thread
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn
+from rich.table import Column
+from rich.text import Text
 
 from rowferry.batch import Outcome
 from rowferry.formatting import format_duration, format_rate, show_text
@@ -19,8 +21,24 @@ from rowferry_cli.messages import confirm
 _log = logging.getLogger(__name__)
 
 REPORT_INTERVAL = timedelta(seconds=2)
+BESIDE_FACTS = 17
+"""Columns for the percentage, a bar of ten, and what separates them."""
 LONGEST_SILENCE = timedelta(seconds=2.5)
 """Of a command that works, where no terminal shows a spinner."""
+
+
+class _Facts(ProgressColumn):
+    """The text beside a bar, in one line; only its end is cut off where the terminal is too narrow."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(Column(no_wrap=True))
+        self._console = console
+
+    def render(self, task: Task) -> Text:
+        """Return what fits beside the percentage and a short bar."""
+        text = Text(task.description)
+        text.truncate(max(self._console.width - BESIDE_FACTS, 1), overflow="ellipsis")
+        return text
 
 
 class Reporter:
@@ -64,7 +82,11 @@ class Reporter:
         if not self.console.is_terminal:
             yield
             return
-        columns = (TextColumn("{task.percentage:>3.0f}%"), BarColumn(bar_width=None), TextColumn("{task.description}"))
+        columns = (
+            TextColumn("{task.percentage:>3.0f}%"),
+            BarColumn(bar_width=None),
+            _Facts(self.console),
+        )
         with Progress(*columns, console=self.console, expand=True, transient=True) as live:
             self._live, self._tasks = live, {"": live.add_task("starting workers", total=None)}
             try:

@@ -6,8 +6,8 @@ from rowferry_cli.command import Command
 
 
 @click.command("demo", cls=Command, short_help="Watch a whole migration on this machine, with servers of its own.")
-@click.option("--entries", default=4000, show_default=True, type=click.IntRange(10, 1_000_000), help="Rows to make.")
-@click.option("--workers", default=4, show_default=True, type=click.IntRange(1, 16), help="Worker processes.")
+@click.option("--entries", default=6000, show_default=True, type=click.IntRange(10, 1_000_000), help="Rows to make.")
+@click.option("--workers", default=2, show_default=True, type=click.IntRange(1, 16), help="Worker processes.")
 @click.option("--keep", is_flag=True, help="Keep the servers afterwards, until Ctrl-C, and print how to use them.")
 def command(entries: int, workers: int, keep: bool) -> int:
     """Start a PostgreSQL and an S3 server in a temporary folder, fill them, and migrate.

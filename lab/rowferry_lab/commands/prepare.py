@@ -101,8 +101,11 @@ def _show_bar() -> Generator[Callable[[int, int], None]]:
     from rich.console import Console
     from rich.progress import Progress
 
+    from rowferry_cli.run.reporter import Reporter
+
     if not sys.stderr.isatty():
-        yield lambda _done, _total: None
+        with Reporter(yes=True).show_activity("making images") as on_progress:
+            yield lambda done, total: on_progress(f"{done:,} of {total:,} rows and their images")
         return
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("making images", total=None)
