@@ -33,6 +33,10 @@ class Outcome(StrEnum):
         """Whether the entry needs no further work."""
 
 
+UNSETTLED = tuple(str(outcome) for outcome in Outcome if not outcome.settled)
+"""The outcomes that need an operator. Each is counted under its own name: `failed` is one of them, never their sum."""
+
+
 class Verdict(StrEnum):
     """The result of an attempt. DONE and ERROR become the batch's status; the others leave it INIT."""
 

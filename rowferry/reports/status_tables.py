@@ -14,6 +14,12 @@ from rowferry.reports.state import show_state
 from rowferry.reports.status import DataStatus
 from rowferry.s3.listing import ObjectCount
 
+UNEXPECTED = (
+    "Unexpected entries are neither legacy nor production by the plan, for example with a null key: they are left "
+    "alone."
+)
+NO_SCHEMA = "Batches: none, the database has no schema rowferry yet: `rowferry init` makes it, or `rowferry migrate`."
+
 
 def print_data_status(status: DataStatus, console: Console) -> None:
     """Print the status as tables: lines and colours on a terminal, bare columns elsewhere."""
@@ -22,16 +28,24 @@ def print_data_status(status: DataStatus, console: Console) -> None:
         console.print(_tabulate_entries(status, console))
         if status.objects is not None and not all(count.is_complete for count in status.objects.values()):
             console.print("≥: the count was given up. `rowferry status --objects` counts all of them.", soft_wrap=True)
+    if status.entries.unexpected:
+        console.print(UNEXPECTED, markup=False, soft_wrap=True)
     for counts in status.tables:
         if counts.last_pass is not None:
             console.print(f"{counts.label}: {counts.last_pass}", markup=False, soft_wrap=True)
     if not status.initialised:
-        console.print("Batches: none, the database has no schema rowferry. Run `rowferry init`.", soft_wrap=True)
+        console.print(NO_SCHEMA, soft_wrap=True)
         return
     if status.queues:
         _print_queues(status, console)
     else:
         console.print("Batches: none, nothing was enqueued.", soft_wrap=True)
+    _print_hindrances(status, console)
+    console.print(_describe_activity(status), markup=False, soft_wrap=True)
+
+
+def _print_hindrances(status: DataStatus, console: Console) -> None:
+    """Print why batches do not go on: a pause, a server that is away, workers that cannot work on the migration."""
     if status.paused:
         paused = f"Migration {status.migration} is {status.paused}. To continue: rowferry resume --migration "
         console.print(f"{paused}{status.migration}", markup=False, soft_wrap=True)
@@ -41,14 +55,14 @@ def print_data_status(status: DataStatus, console: Console) -> None:
         )
     for unusable in status.unusable:
         console.print(show_text(unusable), markup=False, soft_wrap=True)
-    console.print(_describe_activity(status), markup=False, soft_wrap=True)
 
 
 def _print_queues(status: DataStatus, console: Console) -> None:
     """Print the batches and outcomes of one queue, or a line for each of several."""
     several = len(status.queues) > 1
     which = "by queue" if several else f"in the queue {status.queues[0].queue}"
-    console.print(f"Batches of migration {status.migration}, {which}", style="bold", markup=False, soft_wrap=True)
+    what = f"Batches and entries of migration {status.migration}, {which}"
+    console.print(what, style="bold", markup=False, soft_wrap=True)
     console.print(_tabulate_queues(status.queues) if several else _tabulate_batches(status.queues[0].counts, console))
 
 
@@ -96,7 +110,7 @@ def _tabulate_queues(queues: Sequence[QueueStatus]) -> Table:
     """Return a line for each queue; within 80 columns, unless names are longer than 17 letters."""
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("queue", overflow="fold")
-    for heading in ("INIT", "DONE", "ERROR", "entries", "waiting", "failed"):
+    for heading in ("INIT", "DONE", "ERROR", "entries", "waiting", "unsettled"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("state", no_wrap=True)
     for queue in queues:

@@ -4,6 +4,7 @@
 --   or RELEASED (back to INIT after `p_wait`, the attempt does not count).
 --   `p_migrated`, `p_kept` and `p_bytes` are this attempt's; `p_read_ids` are the entries that it read; the five arrays
 --   are parallel, one element for each entry that was neither migrated nor kept.
+--   The attempt keeps its own outcomes: those of an attempt that is made again are final for settled entries alone.
 --   The counts of the batch then balance: entry_count is the sum of its seven outcomes. Entries whose outcome the
 --   payload names in `read_again` were read again by this attempt, and are not counted twice. Where the payload has
 --   `unsettled`, it gets the ids that this attempt leaves; where it had ids there, no others were read. Null stays null
@@ -47,7 +48,21 @@ begin
     perform rowferry.check_claim(p_batch_id);
 
     update rowferry.batch_attempt as a
-    set verdict = p_verdict, error = p_error, finished_at = clock_timestamp()
+    set
+        verdict = p_verdict,
+        error = p_error,
+        finished_at = clock_timestamp(),
+        outcomes = jsonb_build_object('migrated', p_migrated, 'kept', p_kept) || coalesce((
+            select jsonb_object_agg(o.outcome, o.entries)
+            from (
+                select
+                    u.outcome,
+                    count(*) as entries
+                from unnest(p_outcomes) as u (outcome)
+                where p_verdict in ('DONE', 'ERROR') or u.outcome in ('changed', 'deleted')
+                group by u.outcome
+            ) as o
+        ), '{}')
     where a.id = p_attempt_id and a.batch_id = p_batch_id and coalesce(a.verdict in ('RELEASED', 'LOST'), true)
     returning a.* into strict v_attempt;
 

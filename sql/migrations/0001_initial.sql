@@ -213,6 +213,7 @@ create table rowferry.batch_attempt (
     finished_at timestamptz,
     verdict text,
     error text,
+    outcomes jsonb,
     constraint batch_attempt_pkey primary key (id),
     constraint batch_attempt_verdict_check check (verdict in ('DONE', 'RETRY', 'ERROR', 'RELEASED', 'LOST'))
 );
@@ -221,6 +222,8 @@ comment on table rowferry.batch_attempt is
 comment on column rowferry.batch_attempt.verdict is
 'DONE; RETRY; ERROR; RELEASED (given back, costs nothing); LOST (the worker lived, its connection did not); '
 'null: running now, or the worker died.';
+comment on column rowferry.batch_attempt.outcomes is
+'The entries that this attempt brought to an outcome, by outcome. Null: it runs, or ended without a result.';
 create index batch_attempt_batch_idx on rowferry.batch_attempt (batch_id, requeues);
 create index batch_attempt_open_idx on rowferry.batch_attempt (worker_id) where finished_at is null;
 

@@ -40,25 +40,103 @@ where s.migration = %(migration)s
 order by s.position;
 
 -- name: page_pace
--- Entries by outcome and interval: of batches that finished in it. `queues`, `begins` and `steps` belong together.
+-- Entries by interval and outcome: of attempts that ended in it. `queues`, `begins` and `steps` belong together. What no
+-- attempt tells that is still there, such as that of a batch whose worker was killed, counts at the end of its batch.
+with steps as (
+    select *
+    from unnest(%(queues)s::text [], %(begins)s::timestamptz [], %(steps)s::interval [])
+        as u (queue_name, begins_at, step)
+),
+
+mine as (
+    select q.*
+    from rowferry.batch_queue as q
+    inner join steps as s on q.queue_name = s.queue_name
+    where q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
+),
+
+tried as (
+    select
+        q.id,
+        q.queue_name,
+        a.finished_at,
+        o.key as outcome,
+        o.value::bigint as entries
+    from mine as q
+    inner join rowferry.batch_attempt as a on q.id = a.batch_id
+    cross join jsonb_each_text(a.outcomes) as o (key, value)
+    where a.finished_at is not null
+),
+
+untold as (
+    select
+        q.queue_name,
+        q.finished_at,
+        o.outcome,
+        o.entries - coalesce(t.entries, 0) as entries
+    from mine as q
+    cross join lateral (
+        values
+        ('migrated', q.migrated),
+        ('kept', q.kept),
+        ('changed', q.changed),
+        ('deleted', q.deleted),
+        ('missing', q.missing),
+        ('conflict', q.conflict),
+        ('failed', q.failed)
+    ) as o (outcome, entries)
+    left join (
+        select
+            d.id,
+            d.outcome,
+            sum(d.entries) as entries
+        from tried as d
+        group by d.id, d.outcome
+    ) as t on q.id = t.id and o.outcome = t.outcome
+    where
+        q.status in ('DONE', 'ERROR')
+        and q.finished_at is not null
+        and o.entries > coalesce(t.entries, 0)
+)
+
 select
-    q.queue_name as queue,
-    date_bin(s.step, q.finished_at, s.begins_at) as began_at,
-    sum(q.migrated)::bigint as migrated,
-    sum(q.kept)::bigint as kept,
-    sum(q.changed)::bigint as changed,
-    sum(q.deleted)::bigint as deleted,
-    sum(q.missing)::bigint as missing,
-    sum(q.conflict)::bigint as conflict,
-    sum(q.failed)::bigint as failed
-from unnest(%(queues)s::text [], %(begins)s::timestamptz [], %(steps)s::interval []) as s (queue_name, begins_at, step)
-inner join rowferry.batch_queue as q on s.queue_name = q.queue_name
-where
-    q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
-    and q.status in ('DONE', 'ERROR')
-    and q.finished_at is not null
-group by 1, 2
-order by 1, 2;
+    s.queue_name as queue,
+    date_bin(s.step, e.finished_at, s.begins_at) as began_at,
+    e.outcome,
+    sum(e.entries)::bigint as entries
+from steps as s
+inner join (
+    select
+        t.queue_name,
+        t.finished_at,
+        t.outcome,
+        t.entries
+    from tried as t
+    where t.entries > 0
+    union all
+    select *
+    from untold
+) as e on s.queue_name = e.queue_name
+group by 1, 2, 3
+order by 1, 2, 3;
+
+-- name: page_worked
+-- For how long at least one attempt with a result ran; null without any.
+select sum(a.finished_at - greatest(a.started_at, a.before)) as worked
+from (
+    select
+        t.started_at,
+        t.finished_at,
+        max(t.finished_at) over (
+            order by t.started_at, t.id rows between unbounded preceding and 1 preceding
+        ) as before
+    from rowferry.batch_attempt as t
+    inner join rowferry.batch_queue as q on t.batch_id = q.id
+    where
+        t.verdict in ('DONE', 'ERROR', 'RETRY')
+        and q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
+) as a
+where a.finished_at > coalesce(greatest(a.started_at, a.before), a.started_at);
 
 -- name: page_samples
 -- Some entries of each of these reasons: `queues`, `outcomes` and `reasons` belong together.

@@ -348,7 +348,10 @@ def test_what_is_wrong_is_one_sentence(photos: Discovering, subtests: pytest.Sub
 
 
 NOT_THERE = [
-    (["photo.path"], "no column photo.path that this role may read: name columns as table.column (did you mean photos.path?)."),
+    (
+        ["photo.path"],
+        "no column photo.path that this role may read: name columns as table.column (did you mean photos.path?).",
+    ),
     (["path", "photos.path"], "no column path that this role may read"),
     (
         ["--for", "discourse"],

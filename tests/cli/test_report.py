@@ -126,7 +126,7 @@ def test_parked_batches_are_told_by_themselves(migration: Migration) -> None:
     migration.write_plan()
     told = migration.run("report").stdout
     assert "  parked                4\n" in told
-    assert "Unfinished: 1 pending, 0 failed (see `rowferry errors`)." in told
+    assert "Unfinished entries: 1 waiting (see `rowferry errors`)." in told
     assert "Parked (set to ERROR by hand): 4 entries in 2 batches; `rowferry requeue --all --migration avatars`" in told
 
 
@@ -186,8 +186,8 @@ def test_a_chain_is_reported_from_its_first_queue_on(migration: Migration) -> No
     assert list(account.queues) == ["migrate", "audit"]
     migration.write_plan()
     told = migration.run("report").stdout
-    assert "Unfinished, audit: 3 pending, 0 failed." in told
-    assert "Unfinished, migrate" not in told
+    assert "Unfinished entries of audit: 3 waiting." in told
+    assert "Unfinished entries of migrate" not in told
 
 
 # The command
@@ -199,7 +199,7 @@ def test_the_command_tells_by_its_exit_status(migration: Migration) -> None:
     migration.fill(3)
     migration.enqueue()
     done = migration.run("report")
-    assert (done.returncode, "Unfinished: 3 pending" in done.stdout) == (1, True)
+    assert (done.returncode, "Unfinished entries: 3 waiting" in done.stdout) == (1, True)
     migration.work()
     done = migration.run("report", "--manifest", "rest.jsonl")
     assert done.returncode == 0, done.stderr

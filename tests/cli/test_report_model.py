@@ -84,7 +84,7 @@ def test_an_interval_without_batches_is_drawn_as_zero_between_its_neighbours() -
     chart = build_chart(span(3), [interval(0, migrated=600), interval(2, migrated=1200)])
     assert [[bar.size for bar in column] for column in chart.columns] == [[50.0], [], [100.0]]
     assert (chart.highest, chart.half, chart.times) == ("20.0", "10.0", ("12:00", "12:02", "12:03"))
-    assert "In 1 of them no batch finished" in chart.description
+    assert "In 1 of them no attempt ended" in chart.description
     assert "The busiest began at 2026-11-22 12:02:00 UTC: 20.0 entries/s." in chart.description
 
 

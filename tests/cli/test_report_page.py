@@ -19,7 +19,7 @@ def test_a_page_says_what_the_report_says(eventful: Migration, tmp_path: Path) -
     page = write_page(eventful.dsn, tmp_path, expected=1)
     assert page.find("title")[0].text == "avatars: No workers (rowferry report)"
     assert (
-        "2 of 8 batches pending; 4 entries in 2 batches of migrate and 1 entry in 1 batch of verify need an operator."
+        "2 of 8 batches waiting or running; 4 entries in 2 batches of migrate and 1 entry in 1 batch of verify need an operator."
     ) in page.text
     assert [row[:2] for row in page.rows("Outcomes of migrate")] == [
         ["migrated", "7"],
@@ -118,7 +118,7 @@ def test_a_page_is_of_one_migration_and_each_queue_speaks_its_own_words(database
     assert "SlowDown: Please reduce your request rate." in page.text
     others = write_page(database, tmp_path, "--migration", "others", expected=1)
     assert "avatars" not in others.text
-    assert "5 of 5 batches pending" in others.text
+    assert "5 of 5 batches waiting or running" in others.text
 
 
 def test_attempts_of_dead_workers_are_crashes(database: str, tmp_path: Path) -> None:

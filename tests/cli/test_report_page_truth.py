@@ -99,7 +99,7 @@ def test_a_listing_in_error_is_one_batch_that_needs_an_operator(
 def test_a_listing_that_waits_leaves_no_tile_green(database: str, tmp_path: Path) -> None:
     make_listing(database, "INIT", None, has_ended=False)
     page = write_page(database, tmp_path, expected=1)
-    assert "1 of 1 batch pending." in page.text
+    assert "1 of 1 batch waiting or running." in page.text
     assert {name: tone for name, (_, tone) in tiles(page).items() if tone == "good"} == {"In ERROR": "good"}
 
 

@@ -171,7 +171,7 @@ def test_one_queue_is_shown_by_outcome(migration: Migration) -> None:
     verify(migration)
     migration.write_plan()
     shown = migration.run("status", "--no-objects", "--queue", "verify").stdout
-    assert "Batches of migration avatars, in the queue verify" in shown
+    assert "Batches and entries of migration avatars, in the queue verify" in shown
     assert ["kept", "5"] in [line.split() for line in shown.splitlines()]
     refused = migration.run("status", "--no-objects", "--queue", "tgas")
     assert (refused.returncode, refused.stdout) == (2, "")

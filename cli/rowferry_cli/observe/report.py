@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rowferry.formatting import count, count_batches, count_entries, format_duration, format_json
+from rowferry.batch import UNSETTLED
+from rowferry.formatting import count, count_batches, count_entries, format_duration, format_json, list_counts
 from rowferry_cli.command import Command
 from rowferry_cli.migration import choose_migration, migration_option
 from rowferry_cli.options import json_option
@@ -171,12 +172,15 @@ def _print_report(report: Report) -> None:
 
 def _print_unfinished(queue: str | None, tables: list[TableReport]) -> None:
     """Print what is left of a queue; nothing of a finished one, unless it is the only one (None)."""
-    waiting, failed = sum(table.waiting for table in tables), sum(table.counts.unsettled for table in tables)
+    counts = {"waiting": sum(table.waiting for table in tables)}
+    counts |= {name: sum(table.outcomes[name] for table in tables) for name in UNSETTLED}
+    needs_person = any(counts[name] for name in UNSETTLED)
+    left = list_counts(counts) or "0 waiting"
     if queue is None:
-        click.echo(f"Unfinished: {waiting:,} pending, {failed:,} failed (see `rowferry errors`).")
+        click.echo(f"Unfinished entries: {left} (see `rowferry errors`).")
     elif any(table.counts.batches_init or table.counts.batches_error for table in tables):
-        hint = f" (see `rowferry errors --queue {queue}`)" if failed else ""
-        click.echo(f"Unfinished, {queue}: {waiting:,} pending, {failed:,} failed{hint}.")
+        hint = f" (see `rowferry errors --queue {queue}`)" if needs_person else ""
+        click.echo(f"Unfinished entries of {queue}: {left}{hint}.")
 
 
 def _print_table(table: TableReport, meanings: Mapping[str, str]) -> None:

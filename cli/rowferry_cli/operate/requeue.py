@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from rowferry.batch import UNSETTLED
 from rowferry.plan import OnConflict
 from rowferry_cli.command import Command, Group
 from rowferry_cli.migration import (
@@ -15,8 +16,6 @@ from rowferry_cli.migration import (
 )
 
 GROUPS = (Group("Which batches", "Fewer of those that the others choose.", ("--queue",)),)
-UNSETTLED = ("missing", "conflict", "failed")
-"""The outcomes that need an operator."""
 
 
 @click.command("requeue", cls=Command, groups=GROUPS)

@@ -102,13 +102,14 @@ def describe(span: Span, totals: Sequence[int]) -> str:
     busiest = max(range(len(totals)), key=lambda index: totals[index])
     at = write_moment(span.begins_at + busiest * span.step)
     idle = totals.count(0)
+    intervals = f"{count(len(totals), 'interval', 'intervals')} of {write_step(span.step)}"
+    begins = write_moment(span.begins_at)
     words = [
-        f"{count_entries(sum(totals))} by the end of their batch, in {count(len(totals), 'interval', 'intervals')} of "
-        f"{write_step(span.step)} from {write_moment(span.begins_at)}.",
+        f"{count_entries(sum(totals))} by the end of their attempt, in {intervals} from {begins}.",
         f"The busiest began at {at}: {write_rate(totals[busiest] / seconds)} entries/s.",
     ]
     if idle:
-        words.append(f"In {idle} of them no batch finished ({format_duration(idle * span.step)}).")
+        words.append(f"In {idle} of them no attempt ended ({format_duration(idle * span.step)}).")
     return " ".join(words)
 
 

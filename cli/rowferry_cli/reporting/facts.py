@@ -96,7 +96,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """Entries by outcome, of the batches of a queue that finished within one step from `began_at`."""
+    """Entries by outcome, of the attempts at a queue's batches that ended within one step from `began_at`."""
 
     queue: str
     began_at: datetime
@@ -184,6 +184,8 @@ class Facts:
     """In the order of the chain."""
     batches: Sequence[BatchFacts] = ()
     attempts: Sequence[AttemptFacts] = ()
+    worked: timedelta | None = None
+    """For how long at least one attempt ran; None: that is not known."""
     spans: Mapping[str, Span] = field(default_factory=dict[str, Span])
     intervals: Sequence[Interval] = ()
     reasons: Sequence[Reason] = ()

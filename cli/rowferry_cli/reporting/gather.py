@@ -1,6 +1,7 @@
 """Reads the facts of the page from the database: a bounded number of rows, however many batches there are."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from rowferry.batch import Outcome
@@ -40,7 +41,8 @@ def gather_facts(connection: Connection, report: Report) -> Facts:
         row = fetch_one(connection, statement("page_migration"), named)
         limited = {**named, "limit": MOST_HOSTS}
         batches = [BatchFacts(**one) for one in _read(connection, "page_batches", limited)]
-        spans = find_spans(batches)
+        attempts = _read_attempts(connection, limited)
+        spans = find_spans(batches, attempts)
         reasons = [
             Reason(**one) for one in _read(connection, "error_groups", {**named, "queue": None, "limit": MOST_REASONS})
         ]
@@ -49,7 +51,8 @@ def gather_facts(connection: Connection, report: Report) -> Facts:
             migration=MigrationFacts(**row),
             queues=[QueueFacts(**one) for one in _read(connection, "page_queues", named)],
             batches=batches,
-            attempts=_read_attempts(connection, limited),
+            attempts=attempts,
+            worked=fetch_one(connection, statement("page_worked"), named)["worked"],
             spans=spans,
             intervals=_read_intervals(connection, named, spans),
             reasons=reasons,
@@ -78,11 +81,10 @@ def _read_intervals(connection: Connection, named: Mapping[str, Any], spans: Map
         "begins": [span.begins_at for span in spans.values()],
         "steps": [span.step for span in spans.values()],
     }
-    rows = _read(connection, "page_pace", parameters) if spans else []
-    return [
-        Interval(queue=row["queue"], began_at=row["began_at"], outcomes={name: row[name] for name in Outcome})
-        for row in rows
-    ]
+    found: dict[tuple[str, datetime], dict[Outcome, int]] = {}
+    for row in _read(connection, "page_pace", parameters) if spans else []:
+        found.setdefault((row["queue"], row["began_at"]), {})[Outcome(row["outcome"])] = row["entries"]
+    return [Interval(queue=queue, began_at=began_at, outcomes=one) for (queue, began_at), one in found.items()]
 
 
 def _read_samples(connection: Connection, named: Mapping[str, Any], reasons: Sequence[Reason]) -> list[Sample]:

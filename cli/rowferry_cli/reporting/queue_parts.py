@@ -18,7 +18,7 @@ from rowferry_cli.reporting.wording import write_bytes, write_duration, write_mo
 MOST_TABLES = 50
 TONES: Mapping[str, Tone] = {"done": "good", "in ERROR": "bad", "paused": "warn", "running": "busy", "slowest": "busy"}
 UNFINISHED = {
-    "waiting": "not settled yet: its batch is pending",
+    "waiting": "not settled yet: its batch is waiting or running",
     "parked": "its batch was set to ERROR by hand",
 }
 

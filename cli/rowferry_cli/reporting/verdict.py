@@ -23,7 +23,7 @@ def judge(facts: Facts) -> Verdict:
         return Verdict("Mismatch", "The outcomes do not add up to the entries: this is a bug in rowferry.", "bad")
     decide, reverted = describe_undecided(report), describe_reverted(report)
     if migration.state == "done":
-        took = find_duration(report)
+        took = facts.worked or find_duration(report)
         within = f" in {format_duration(took)}" if took else ""
         done = f"All batches are done: {count_entries(main_counts(facts)[0])}{within}."
         return (
@@ -35,7 +35,9 @@ def judge(facts: Facts) -> Verdict:
         verdict = Verdict("Needs an operator", f"All other batches are done; {decide}.", "bad")
     else:
         pending = sum(table.counts.batches_init for table in report.tables)
-        left = f"{pending:,} of {count_batches(sum(table.counts.batches for table in report.tables))} pending"
+        left = (
+            f"{pending:,} of {count_batches(sum(table.counts.batches for table in report.tables))} waiting or running"
+        )
         verdict = _judge_pending(migration, f"{left}; {decide}." if decide else f"{left}.")
     return replace(verdict, sentence=f"{verdict.sentence} {reverted}".rstrip())
 
@@ -46,7 +48,7 @@ def _judge_pending(migration: MigrationFacts, left: str) -> Verdict:
         why = f": {migration.pause_reason.rstrip('.')}" if migration.pause_reason else ""
         return Verdict("Paused", f"{since}{why}. {left}", "warn")
     if migration.state == "no_workers":
-        return Verdict("No workers", f"No live worker serves what is pending. {left}", "bad")
+        return Verdict("No workers", f"No live worker serves the waiting batches. {left}", "bad")
     if migration.state == "waiting":
         return Verdict("Waiting", f"No batch is due. {left}", "warn")
     seconds = migration.seconds_left
@@ -119,12 +121,12 @@ def list_tiles(facts: Facts) -> list[Tile]:
     before = ", before the revert" if report.reverted else ""
     settled_tone: Tone = "good" if is_settled and not report.reverted else "calm"
     verified = judge_verification(report)
-    took, moved = find_duration(report), sum(table.counts.bytes for table in tables)
+    whole, moved = find_duration(report), sum(table.counts.bytes for table in tables)
     return [
         Tile("Entries", f"{entries:,}", of),
         Tile("Settled", write_share(settled, entries), f"{settled:,} of {entries:,}{before}", settled_tone),
         _build_undecided(report),
-        Tile("Took", write_duration(took), "from the first start to the last end"),
+        Tile("Took", write_duration(facts.worked or whole), f"of work, within {write_duration(whole)}"),
         Tile("Copied", write_bytes(moved) if moved else "–", "as far as servers tell"),
         Tile("Verified", verified.word, "see Verification", verified.tone),
     ]
