@@ -14,6 +14,8 @@ from rowferry_lab.servers.postgres import EmbeddedPostgres
 
 DOCS = Path("docs")
 NOTE = "<!-- Written by `make references` from {source}. Change that instead. -->"
+WRITTEN_ABOVE = {"commands"}
+"""Pages of which only the part below the note is written here."""
 ORPHAN = "---\norphan: true\n---\n\n"
 """Tells Sphinx that no list of pages names a page."""
 
@@ -26,13 +28,17 @@ def write_pages(connection: Connection) -> dict[str, str]:
         "metrics": ("the metrics' own help texts", metrics_page.write_page()),
         "views": ("the heads of sql/views", sql_pages.write_views(connection)),
     }
-    return {name: "\n\n".join([*insert_note(source, parts)]) + "\n" for name, (source, parts) in pages.items()}
+    return {name: "\n\n".join([*insert_note(name, source, parts)]) + "\n" for name, (source, parts) in pages.items()}
 
 
-def insert_note(source: str, paragraphs: Iterable[str]) -> Iterable[str]:
-    """Yield the paragraphs of a page with a note below the title."""
+def insert_note(name: str, source: str, paragraphs: Iterable[str]) -> Iterable[str]:
+    """Yield the paragraphs of a page with a note: below the title, or below what is written by hand."""
+    note = NOTE.format(source=source)
+    if name in WRITTEN_ABOVE:
+        by_hand, _, _ = (DOCS / f"{name}.md").read_text(encoding="utf-8").partition(note)
+        return [by_hand.rstrip(), note, *paragraphs]
     title, *rest = paragraphs
-    return [title, NOTE.format(source=source), *rest]
+    return [title, note, *rest]
 
 
 def write_references() -> None:

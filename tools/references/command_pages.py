@@ -11,14 +11,8 @@ EXIT_STATUS = "Exit status: "
 
 
 def write_page() -> Iterator[str]:
-    """Yield the paragraphs of docs/commands.md."""
-    yield "# All commands and options"
-    program = read_program()
-    yield from write_help(program.paragraphs)
-    yield fill(
-        "Each option has an environment variable, which is named here after its bounds; the command line has "
-        "precedence. [Running rowferry](running.md) says what the commands read and write, and their exit statuses."
-    )
+    """Yield the paragraphs of docs/commands.md below those that are written by hand."""
+    yield fill("Brackets after an option name its bounds, its default and its environment variable.")
     for section, commands in itertools.groupby(read_commands(), key=lambda command: command.section):
         yield f"## {section}"
         for command in commands:
