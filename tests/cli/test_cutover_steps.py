@@ -137,7 +137,9 @@ def test_the_verify_says_what_has_no_equal_object_and_what_it_has_copied(
 
 
 def pause(table: EntryTable) -> None:
-    table.execute("update rowferry.migration set paused_at = now(), pause_reason = 'No rights.', paused_by_worker = true")
+    table.execute(
+        "update rowferry.migration set paused_at = now(), pause_reason = 'No rights.', paused_by_worker = true"
+    )
 
 
 @pytest.mark.parametrize("queue", ["migrate", "verify"])
