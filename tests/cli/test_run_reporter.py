@@ -47,6 +47,16 @@ def test_a_narrow_terminal_cuts_only_the_end_of_the_line_beside_the_bar() -> Non
     assert "800/2,000 · 1/4 batches · 100/s" in last
 
 
+def test_no_time_left_is_told_beside_a_wait_that_is_longer() -> None:
+    reporter, shown = Reporter(yes=True), StringIO()
+    reporter.console = Console(file=shown, width=200)
+    counts = Counts(batches=4, batches_init=1, entries=2000, waiting=500, migrated=1500, in_hand=300, reached=300)
+    chain = [Throughput(counts, timedelta(seconds=8), MIGRATE.words, "migrate")]
+    reporter.report(chain, "batch 4 waits 9 s more for a lost worker")
+    expected = "Progress  90%, 1,800 of 2,000 entries done, batch 4 waits 9 s more for a lost worker"
+    assert shown.getvalue().strip() == expected
+
+
 def test_the_progress_bar_leaves_the_terminal_with_the_run() -> None:
     reporter, shown = Reporter(yes=True), StringIO()
     reporter.console = Console(file=shown, force_terminal=True, width=80)

@@ -14,7 +14,7 @@ from rich.table import Column
 from rich.text import Text
 
 from rowferry.batch import Outcome
-from rowferry.formatting import format_duration, format_rate, show_text
+from rowferry.formatting import count_entries, format_duration, format_rate, show_text
 from rowferry.reports.progress import Throughput
 from rowferry_cli.messages import confirm
 
@@ -105,7 +105,7 @@ class Reporter:
         if time.monotonic() - self._reported_at >= REPORT_INTERVAL.total_seconds():
             self._reported_at = time.monotonic()
             for throughput in chain:
-                line = f"{_name(throughput, chain)}{throughput}{f', {waits}' if waits else ''}"
+                line = f"{_name(throughput, chain)}{_describe_wait(throughput, waits) if waits else throughput}"
                 _log.info("%s", line)
                 if self._live is None:
                     self.console.print(line, markup=False, soft_wrap=True)
@@ -147,6 +147,12 @@ def _name(throughput: Throughput, chain: Sequence[Throughput]) -> str:
     return f"{throughput.queue}: " if len(chain) > 1 else ""
 
 
+def _describe_wait(throughput: Throughput, waits: str) -> str:
+    """Return the progress as one line, with what is waited for: that bounds the time left, not the pace."""
+    counts = throughput.counts
+    return f"Progress {throughput.share:4.0%}, {counts.worked_off:,} of {count_entries(counts.entries)} done, {waits}"
+
+
 def _describe(throughput: Throughput, waits: str = "") -> str:
     """Return the text beside a bar; a narrow terminal cuts its end off."""
     counts, left = throughput.counts, throughput.time_left
@@ -154,7 +160,7 @@ def _describe(throughput: Throughput, waits: str = "") -> str:
     facts += [waits] if waits else [f"{counts.batches - counts.batches_init:,}/{counts.batches:,} batches"]
     facts += [f"{format_rate(throughput.rate)}/s"] if throughput.rate and not waits else []
     facts += [format_duration(throughput.elapsed)]
-    facts += [f"{format_duration(left)} left"] if left is not None and counts.waiting else []
+    facts += [f"{format_duration(left)} left"] if left is not None and counts.waiting and not waits else []
     return " · ".join([*facts, throughput.summary])
 
 
