@@ -4,6 +4,9 @@ from pathlib import Path
 from typing import Any
 
 MOVED = {
+    "cutover": "application.html#the-command-rowferry-cutover",
+    "errors": "troubleshooting.html#find-errors-and-retry",
+    "running": "commands.html",
     "adr/README": "evidence.html",
     "compliance": "evidence.html",
     "speed-figures": "evidence.html",

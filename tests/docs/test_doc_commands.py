@@ -11,7 +11,7 @@ from support.docs.doc_pages import ROOT, SHELLS, list_code, read_blocks, read_ta
 
 pytestmark = pytest.mark.texts
 
-RUNNING = ROOT / "docs" / "running.md"
+COMMANDS = ROOT / "docs" / "commands.md"
 WORKERS = ROOT / "docs" / "workers.md"
 
 SHELL_WORDS = {
@@ -74,12 +74,12 @@ def test_every_command_in_the_prose_exists(subtests: pytest.Subtests) -> None:
 
 def test_every_command_has_its_place_in_the_docs() -> None:
     assert {
-        row[0].strip("`").removeprefix("rowferry ") for row in read_table(RUNNING, "Commands and exit statuses")
+        row[0].strip("`").removeprefix("rowferry ") for row in read_table(COMMANDS, "Commands and exit statuses")
     } == set(list_commands())
 
 
 def test_the_variables_that_follow_no_rule_are_all_named() -> None:
-    told = {row[0].strip("`"): row[1].strip("`") for row in read_table(RUNNING, "Set options")}
+    told = {row[0].strip("`"): row[1].strip("`") for row in read_table(COMMANDS, "Set options")}
     options = [(name, option) for name in list_commands() for option in list_options(name) if not option.hidden]
     assert told == {
         option.opts[-1]: option.envvar
