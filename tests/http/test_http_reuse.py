@@ -1,11 +1,13 @@
 """Kept connections end without a word, and slow answers go on: neither is a failure."""
 
 import asyncio
+import gc
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -78,21 +80,41 @@ def test_a_write_that_overwrites_nothing_is_sent_again() -> None:
         assert len(server.requests) == 3
 
 
+class Transport:
+    """Keeps what is written to it."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+        self.is_aborted = False
+
+    def write(self, message: bytes) -> None:
+        self.written.append(message)
+
+    def is_closing(self) -> bool:
+        return self.is_aborted
+
+    def abort(self) -> None:
+        self.is_aborted = True
+
+
+def test_while_many_are_in_flight_the_requests_of_a_millisecond_are_written_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    later: list[tuple[float, Callable[[], None]]] = []
+    loop = SimpleNamespace(call_later=lambda seconds, callback: later.append((seconds, callback)))
+    monkeypatch.setattr(asyncio, "get_running_loop", lambda: loop)
+    outbox, transports = Outbox(), [Transport(), Transport()]
+    outbox.busy = MANY
+    for transport in transports:
+        outbox.write(cast("asyncio.Transport", transport), b"GET")
+    assert [transport.written for transport in transports] == [[], []]
+    ((seconds, write_all),) = later
+    assert 0 < seconds <= 0.001
+    write_all()
+    assert [transport.written for transport in transports] == [[b"GET"], [b"GET"]]
+
+
 def test_a_response_to_a_request_that_was_not_written_yet_ends_the_connection() -> None:
-    class Transport:
-        def __init__(self) -> None:
-            self.written: list[bytes] = []
-            self.is_aborted = False
-
-        def write(self, message: bytes) -> None:
-            self.written.append(message)
-
-        def is_closing(self) -> bool:
-            return self.is_aborted
-
-        def abort(self) -> None:
-            self.is_aborted = True
-
     async def respond_early() -> Transport:
         outbox, transport = Outbox(), Transport()
         outbox.busy = MANY
@@ -142,6 +164,23 @@ def test_headers_without_an_end_are_refused_while_they_come() -> None:
             error = ask(client, GET).error
             assert isinstance(error, ServerFault)
             assert "headers are longer" in str(error)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_headers_of_up_to_256_kib_are_read(more: int) -> None:
+    start, end = OK + b"Content-Length: 1\r\nx-long: ", b"\r\n\r\n"
+    head = start + b"x" * (256 * 1024 + more - len(start + end)) + end
+    parser = ResponseParser(is_head=False, max_body_bytes=9)
+    with pytest.raises(ServerFault, match="headers are longer") if more else nullcontext():
+        parser.feed(head)
+        assert parser.has_headers
+
+
+def test_no_task_ends_in_an_error_as_connections_are_opened(caplog: pytest.LogCaptureFixture) -> None:
+    with facing(answer(200), answer(200)) as (client, _):
+        assert ask(client, GET).error is None
+        gc.collect()
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
 
 
 def test_an_answer_that_cannot_be_read_fails_its_own_request_only(monkeypatch: pytest.MonkeyPatch) -> None:

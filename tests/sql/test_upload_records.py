@@ -82,6 +82,23 @@ def test_an_upload_goes_to_the_next_once_its_batch_is_free(workers: Workers, end
     assert workers.take(other, second)["upload_id"] == "u1"
 
 
+def test_an_upload_that_is_taken_takes_no_other_along(workers: Workers) -> None:
+    """Of the same bucket, and of the same key in another bucket."""
+    workers.table.add_legacy([20])
+    workers.table.enqueue(1)
+    _, batch, attempt = workers.claim()
+    _, other, second = workers.claim()
+    places = [(WHERE, "avatar/other.bin"), ("https://s3.test/another", KEY)]
+    for where, key in places:
+        workers.ledger.call("take_upload", batch.id, attempt.id, where, key, "old", "image/large.bin")
+    assert workers.take(other, second)["is_held"]
+    rows = workers.table.execute("select production, key, batch_id, attempt_id from rowferry.upload order by id")
+    assert [tuple(row.values()) for row in rows] == [
+        *((where, key, batch.id, attempt.id) for where, key in places),
+        (WHERE, KEY, other.id, second.id),
+    ]
+
+
 @pytest.mark.parametrize("left", ["0", "1"])
 def test_an_upload_will_go_on_while_either_half_of_its_batch_waits(workers: Workers, left: str) -> None:
     workers.split()
