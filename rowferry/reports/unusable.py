@@ -15,6 +15,7 @@ class Unusable:
     """Workers that skip a migration, or one queue of it, for one reason."""
 
     error: str
+    migration: str
     queue: str | None
     """None: all of the migration."""
     workers: list[str]
@@ -24,13 +25,13 @@ class Unusable:
         number = len(self.workers)
         more = f" and {number - MOST_NAMED} more" if number > MOST_NAMED else ""
         named = f"{', '.join(self.workers[:MOST_NAMED])}{more}"
-        what = "this migration" if self.queue is None else f"its queue {self.queue}"
+        what = f"migration {self.migration}" if self.queue is None else f"the queue {self.queue} of {self.migration}"
         skip = count(number, "live worker skips", "live workers skip")
-        return f"{skip} {what}, {named}: {self.error.rstrip('.')}."
+        return f"{skip} {what} ({named}): {self.error.rstrip('.')}."
 
 
 def find_unusable(connection: Connection, migration: str | None) -> tuple[Unusable, ...]:
     """Return the live workers that skip a migration, by reason; None: any migration."""
     with translated_errors():
         rows = connection.execute(statement("find_unusable"), {"migration": migration}).fetchall()
-    return tuple(Unusable(row["error"], row["queue_name"], row["workers"]) for row in rows)
+    return tuple(Unusable(row["error"], row["migration"], row["queue_name"], row["workers"]) for row in rows)

@@ -19,8 +19,9 @@ where
 -- The live workers that cannot work on a migration, or on a queue of it, with the reason; how many there are of them.
 select
     r.value as error,
+    m.name as migration,
     nullif(substr(r.key, length(m.id::text) + 2), '') as queue_name,
-    array_agg(concat(w.host, ' (process ', w.pid, ')') order by w.host, w.pid) as workers
+    array_agg(concat('process ', w.pid, ' of ', w.host) order by w.host, w.pid) as workers
 from rowferry.live_workers as w
 cross join jsonb_each_text(w.unusable) as r (key, value)
 inner join rowferry.migration as m on r.key = m.id::text or r.key like m.id || ' %%'

@@ -198,4 +198,4 @@ def test_rows_that_could_not_move_are_left_of_a_cutover_with_both(files: EntryTa
     step = cut_over(files, finish=True)
     assert step.status == 1
     assert "1 entry could not be migrated (rows unchanged)" in step.words
-    assert "`rowferry requeue` what you have mended" in step.words
+    assert "fix that, run `rowferry requeue --all`, and run `rowferry cutover --finish` again" in step.words

@@ -326,6 +326,7 @@ def test_only_the_named_columns_are_looked_at(photos: Discovering) -> None:
 
 
 WRONG = [
+    (["--legacy", "{legacy}x", "--production", "new"], "correct --legacy (did you mean "),
     (["--legacy", "http://127.0.0.1:1/gone", "--production", "new"], "cannot be looked at"),
     (["--production", "new"], "Which is the legacy bucket? Add --legacy"),
     (["--legacy", "old"], "Which is the production bucket? Add --production"),
@@ -340,7 +341,8 @@ WRONG = [
 def test_what_is_wrong_is_one_sentence(photos: Discovering, subtests: pytest.Subtests) -> None:
     for arguments, words in WRONG:
         with subtests.test(" ".join(arguments)):
-            done = photos.run("plan", "--discover", *arguments)
+            named = [word.format(legacy=photos.url_of(photos.legacy.bucket)) for word in arguments]
+            done = photos.run("plan", "--discover", *named)
             assert done.returncode == 2
             assert words in done.stderr
             assert done.stderr.count("\n") == 1

@@ -189,11 +189,11 @@ def test_workers_that_skip_a_migration_are_named_by_status_and_errors(two: Migra
     two.write_plan()
     lose_bucket(two)
     with two.workers(1):
-        eventually(lambda: "skips this migration" in two.run("status", "--no-objects").stdout)
+        eventually(lambda: "skips migration avatars (process" in two.run("status", "--no-objects").stdout)
         shown = two.run("status", "--no-objects").stdout
         assert "State: no workers" in shown
         assert "left" not in shown.splitlines()[-1]
-        assert "1 live worker skips this migration" in two.run("errors").stdout
+        assert "1 live worker skips migration avatars" in two.run("errors").stdout
         (other,) = two.execute("select is_served from rowferry.queue_status where migration <> 'avatars'")
         assert other["is_served"] is True
         change_plan(two, f"jsonb_set(plan, '{{production,bucket}}', '\"{two.production.bucket}\"')")

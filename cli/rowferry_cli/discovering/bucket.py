@@ -38,9 +38,13 @@ _ID = re.compile(r"\d+|[0-9a-f]{2,3}|[0-9a-f]{8,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[
 class LegacyBucket:
     """The legacy bucket, with what is known of it so far."""
 
-    def __init__(self, side: Side, on_progress: Callable[[str], None]) -> None:
-        """Connect. Raises UsageError, one sentence, where the bucket cannot be looked at."""
+    def __init__(self, side: Side, on_progress: Callable[[str], None], named: str | None = None) -> None:
+        """Connect. Raises UsageError, one sentence, where the bucket cannot be looked at.
+
+        `named`: the option that names the bucket; None: a plan does.
+        """
         self.side = side
+        self._named = named
         self._on_progress = on_progress
         self._client = open_object_client(side, max_in_flight=AT_ONCE, deadline=DEADLINE)
         self._known: dict[str, bool] = {}
@@ -60,7 +64,7 @@ class LegacyBucket:
         self._client.close()
 
     def _check(self) -> None:
-        for finding in check_bucket_exists(self._client, self.side):
+        for finding in check_bucket_exists(self._client, self.side, self._named):
             if finding.level == "problem":
                 self._client.close()
                 raise UsageError(f"{finding.what}; {finding.remedy}." if finding.remedy else f"{finding.what}.")

@@ -38,6 +38,7 @@ def command(as_json: bool) -> None:
     from rowferry.db.connection import connect
     from rowferry.db.schema import check_version
     from rowferry.reports.queues import as_document, list_known, read_lines
+    from rowferry.reports.unusable import find_unusable
 
     known = list_known()
     if not as_json:
@@ -45,10 +46,13 @@ def command(as_json: bool) -> None:
     with connect("queues", autocommit=True) as connection:
         check_version(connection)
         lines = read_lines(connection)
+        unusable = find_unusable(connection, None)
     if as_json:
         click.echo(format_json(as_document(known, lines), indent=2))
     else:
         _print_lines(lines)
+        for skipped in unusable:
+            click.echo(show_text(skipped))
 
 
 def _print_known(known: Sequence[KnownQueue]) -> None:

@@ -262,7 +262,7 @@ class Cutover:
             )
             unmoved = f"{count_entries(behind)} could not be migrated (rows unchanged)"
             what = "; ".join([*([unequal] if counts.unsettled else []), *([unmoved] if behind else [])])
-            requeue = "`rowferry requeue` what you have mended, and " if behind else ""
+            requeue = "fix that, run `rowferry requeue --all`, and " if behind else ""
             sentence = (
                 f"Cutover of {name} is not complete: {what}: see `rowferry errors`, then {requeue}"
                 "run `rowferry cutover --finish` again."

@@ -60,7 +60,7 @@ def discover_plan(wanted: Wanted) -> None:
     with (
         _show_progress() as on_step,
         connect("plan --discover", autocommit=True) as connection,
-        LegacyBucket(legacy, lambda words: on_step(words, 0, 0)) as bucket,
+        LegacyBucket(legacy, lambda words: on_step(words, 0, 0), "--legacy" if wanted.legacy.url else None) as bucket,
     ):
         discovered = Discovery(connection, bucket, request, on_step).run()
         refusal, denied = bucket.refusal, bucket.denied

@@ -50,8 +50,11 @@ _BROKEN_OFF = frozenset({"ConnectionLost", "DeadlinePassed"})
 _NOT_TLS = ("WRONG_VERSION_NUMBER", "record layer failure", "PACKET_LENGTH_TOO_LONG")
 
 
-def check_bucket_exists(client: ObjectClient, side: Side) -> list[Finding]:
-    """Return a problem, a note, or nothing about a bucket, before any of its objects is asked for."""
+def check_bucket_exists(client: ObjectClient, side: Side, named: str | None = None) -> list[Finding]:
+    """Return a problem, a note, or nothing about a bucket, before any of its objects is asked for.
+
+    `named`: what names the bucket, if not the plan: an option.
+    """
     refusal: RowferryError | None = None
     try:
         check_bucket(client, side, tries=TRIES)
@@ -63,19 +66,20 @@ def check_bucket_exists(client: ObjectClient, side: Side) -> list[Finding]:
     if not _is_s3(listed):
         return [_no_s3(side, listed)]
     if refusal is not None:  # a GET says more than a HEAD, whose response has no body
-        return [refuse(side, listed if isinstance(listed, ObjectError) else refusal, "looked at", "s3:ListBucket")]
+        error = listed if isinstance(listed, ObjectError) else refusal
+        return [refuse(side, error, "looked at", "s3:ListBucket", named)]
     if isinstance(listed, ObjectError):
         return [note(f"the {side.name} bucket {side.bucket} cannot be listed ({listed}): only status does that")]
     return []
 
 
-def refuse(side: Side, error: RowferryError, done: str, rights: str) -> Finding:
+def refuse(side: Side, error: RowferryError, done: str, rights: str, named: str | None = None) -> Finding:
     """Return the problem that a bucket cannot be `done` ("read"); `rights` are what the credentials need for it."""
     if isinstance(error, UsageError):
         return problem(error)
     if isinstance(error, BucketNotFound):
         place = side.endpoint_url or f"AWS, {side.region}"
-        remedy = f"correct [{side.name}] in the plan{suggest(side.bucket, _list_buckets(side))}"
+        remedy = f"correct {named or f'[{side.name}] in the plan'}{suggest(side.bucket, _list_buckets(side))}"
         return problem(f"there is no {side.name} bucket {side.bucket} at {place}", remedy)
     what = f"the {side.name} bucket {side.bucket} cannot be {done}: {summarise_error(error)}"
     return problem(what, _find_remedy(side, error, rights))
