@@ -91,6 +91,19 @@ def test_the_tables_add_up_to_the_migration(table: EntryTable) -> None:
     table.check_balance()
 
 
+@pytest.mark.usefixtures("busy")
+def test_what_is_done_inside_an_open_batch_moves_the_bar_the_rate_and_the_workers_line(table: EntryTable) -> None:
+    told = "jsonb_build_object(c.attempt_id, 4), reported_at = now()"
+    table.execute(
+        f"update rowferry.worker set in_hand = {told} from rowferry.claimed_batches as c where c.worker_id = id"
+    )
+    lines = shown(State(snapshot_now()))
+    text = "\n".join(lines)
+    assert lines[1].endswith("66% 40 / 60")
+    assert "done in open batches 4 · waiting 17" in text
+    assert re.search(r"fra-2  4712  batch 4: 4/10 for \d+ s\b", text)
+
+
 def test_each_table_has_a_bar_and_a_paused_migration_says_since_when(table: EntryTable) -> None:
     table.execute("create table public.covers (id bigint primary key, path text)")
     table.execute("insert into public.covers values (1, 'image/c.png')")
