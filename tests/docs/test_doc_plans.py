@@ -60,7 +60,7 @@ def test_the_reference_of_the_plan_is_complete(heading: str, struct: Any) -> Non
 
 
 def test_what_is_said_of_production_objects_is_complete() -> None:
-    rows = read_table(PLAN, "What production objects shall be")
+    rows = read_table(PLAN, "Settings for production objects")
     fields = ProductionSide.__struct_encode_fields__[len(Side.__struct_fields__) :]
     assert [row[0].strip("`") for row in rows] == list(fields)
     told = {row[0].strip("`"): set(re.findall(r'"([\w:-]+)"', f"{row[1]} {row[3]}")) for row in rows}

@@ -29,7 +29,7 @@ def test_the_first_migration_runs_as_it_is_written(migration: Migration) -> None
     blocks = [
         block
         for block in read_blocks("sh", pages=[FIRST_MIGRATION])
-        if not is_in_section(block, "Rehearse with made-up data")
+        if not is_in_section(block, "Try it with sample data")
     ]
     install, settings, example, at_once, failed, retry, verify, prepare, work, look, requeue = blocks
     assert "pip install ." in install.text

@@ -55,5 +55,5 @@ def find_queue(name: str) -> Queue:
         words = describe_fault(error)
         raise UsageError(f"The work of queue {name}, {spec.perform}, cannot be loaded ({words}): mend it.") from error
     if not callable(perform):
-        raise UsageError(f"The work of queue {name}, {spec.perform}, is no function: mend the specification.")
+        raise UsageError(f"The work of queue {name}, {spec.perform}, is no function: fix the specification.")
     return Queue(spec, cast("Perform", perform))

@@ -54,12 +54,12 @@ def find_command(facts: Facts, reason: Reason, clean: Clean) -> tuple[str, str]:
     command = write_requeue(reason.pattern, migration=migration, queue=one, on_conflict=choice)
     if len(command) > MOST_OF_A_COMMAND or clean(command) != command:
         why = "Its text is long or may hold a secret, so the command that requeues it is not here."
-        return f"rowferry errors --queue {queue} --migration {migration}", f"Mend the cause. {why} This prints it:"
+        return f"rowferry errors --queue {queue} --migration {migration}", f"Fix the cause. {why} This prints it:"
     if reason.pattern is None:
-        return command, "Mend the cause. No reason to choose by was recorded, so this requeues all that is in ERROR:"
+        return command, "Fix the cause. No reason to choose by was recorded, so this requeues all that is in ERROR:"
     if choice is not None:
         return command, "Keep the production object and point the row at it, or write overwrite to replace it:"
-    return command, "Mend the cause, then:"
+    return command, "Fix the cause, then:"
 
 
 def tabulate_samples(samples: Sequence[Sample], reason: Reason, clean: Clean) -> Table:

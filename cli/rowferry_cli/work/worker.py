@@ -116,7 +116,9 @@ have in flight, what the servers allow, and how many batches that takes."""
 
 @click.command("worker", cls=Command, epilog=EPILOG, groups=GROUPS, removed={"--slots": SLOTS_ARE_GONE})
 @number_option("--processes", 256, "Worker processes.  [default: one per core]")
-@number_option("--parallel", 10_000, "At most so many objects in flight per process.  [default: as many as pay]")
+@number_option(
+    "--parallel", 10_000, "At most so many objects in flight per process.  [default: as many as improve throughput]"
+)
 @number_option(
     "--min-parallel",
     10_000,

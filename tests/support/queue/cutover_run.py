@@ -46,6 +46,7 @@ class Finishers:
     judge: Callable[[dict[str, Any]], Outcomes]
     ended_by_mistake: bool = False
     last_words: str = ""
+    dead_pids: frozenset[int] = frozenset()
 
     def __enter__(self) -> Self:
         return self

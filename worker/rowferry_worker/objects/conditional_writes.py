@@ -74,11 +74,11 @@ class ConditionalWriteSupport:
 
 
 class ObjectExists(PreconditionFailed):
-    """An object stands at the production key already; `response` has its headers."""
+    """An object exists at the production key already; `response` has its headers."""
 
     def __init__(self, response: Response) -> None:
         """Keep the headers that were seen."""
-        super().__init__("PreconditionFailed", "an object stands at the production key")
+        super().__init__("PreconditionFailed", "an object exists at the production key")
         self.response = response
 
 
