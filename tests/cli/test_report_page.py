@@ -19,7 +19,8 @@ def test_a_page_says_what_the_report_says(eventful: Migration, tmp_path: Path) -
     page = write_page(eventful.dsn, tmp_path, expected=1)
     assert page.find("title")[0].text == "avatars: No workers (rowferry report)"
     assert (
-        "2 of 8 batches waiting or running; 4 entries in 2 batches of migrate and 1 entry in 1 batch of verify need an operator."
+        "2 of 8 batches waiting or running; 4 entries in 2 batches of migrate and 1 entry in 1 batch of verify need an "
+        "operator."
     ) in page.text
     assert [row[:2] for row in page.rows("Outcomes of migrate")] == [
         ["migrated", "7"],
