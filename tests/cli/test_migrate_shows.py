@@ -27,10 +27,7 @@ def test_the_data_are_shown_before_the_work_and_after_it(filled: Migration) -> N
         lines.index(["entries", ENTRIES, *counts]) for counts in (["3", "0", "0", "3"], ["0", "3", "0", "3"])
     )
     assert before < lines.index(["Legacy", "objects", "are", "only", "read.", "Nothing", "is", "deleted."]) < after
-    assert [line for line in lines if line[:1] == ["objects"]] == [
-        ["objects", "3", "0", "3"],
-        ["objects", "3", "3", "6"],
-    ]
+    assert [line for line in lines if line[:1] == ["objects"]] == [["objects", "3", "0", "3"]], "counted once"
 
 
 def test_objects_are_not_counted_where_that_is_not_asked_for(filled: Migration) -> None:
