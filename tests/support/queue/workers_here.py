@@ -22,6 +22,7 @@ class WorkersHere:
     """A worker that takes a batch each time the run looks after its workers, which sees every state between."""
 
     queues: list[str]
+    dead_pids: frozenset[int] = frozenset()
     ended_by_mistake: bool = False
     last_words: str = ""
     _until: ExitStack = field(default_factory=ExitStack)
