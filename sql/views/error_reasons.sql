@@ -66,7 +66,8 @@ select
     (min(array[r.key, r.error]))[2] as example_error,
     max(r.failed_at) as last_failed_at,
     regexp_replace(r.reason, '([\\%_])', '\\\1', 'g') as pattern,
-    bool_and(r.knows_choice) and (r.outcome = 'conflict' or r.reason is not distinct from 'NotEncrypted') as takes_on_conflict
+    bool_and(r.knows_choice)
+    and (r.outcome = 'conflict' or r.reason is not distinct from 'NotEncrypted') as takes_on_conflict
 from reasons as r
 inner join rowferry.migration as m on r.migration_id = m.id
 group by m.name, r.queue_name, r.outcome, r.reason;
