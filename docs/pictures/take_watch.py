@@ -1,4 +1,4 @@
-"""Takes docs/pictures/watch.svg: `rowferry watch` in a real terminal (tmux), beside a real migration in its middle.
+"""Takes docs/pictures/watch*.svg: `rowferry watch` in real terminals (tmux), beside a real migration in its middle.
 
 Run it from the checkout: `.venv/bin/python docs/pictures/take_watch.py`. It needs tmux, and starts all else itself.
 """
@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from io import StringIO
 from pathlib import Path
 
@@ -19,11 +20,12 @@ from rich.text import Text
 
 from rowferry.logs import LogFile
 from rowferry_cli.run.local_workers import LocalWorkers
+from rowferry_lab.servers.s3_servers import FakeS3Server
 from rowferry_lab.simulated.environment import Environment, start_environment
 
-PICTURE = Path(__file__).with_name("watch.svg")
-WIDTH, HEIGHT = 118, 30
-PICTURES = 4000
+FRAMES = {"watch.svg": (118, 30), "watch_small.svg": (58, 16)}
+"""Each picture with the columns and rows of its terminal; the small one can be read on a phone."""
+PICTURES = 6000
 WORKERS = 3
 DEADLINE = timedelta(minutes=4)
 
@@ -71,17 +73,18 @@ SVG = """\
 
 def main() -> None:
     """Start an environment, migrate, take the picture during the migration, and clean up."""
-    with start_environment() as environment:
+    with start_environment(FakeS3Server) as environment:
         environment.plan_path.write_text(environment.plan_path.read_text() + REST_OF_PLAN)
         prepare(environment)
         log = LogFile(environment.folder / "workers.log")
         with (
-            terminal(environment, f"{sys.executable} -m rowferry_cli watch --interval 0.5") as capture,
+            terminals(environment, f"{sys.executable} -m rowferry_cli watch --interval 0.5") as captures,
             LocalWorkers(WORKERS, ["--parallel", "4"], log, lambda _line: None),
         ):
-            frame = wait_for_frame(capture)
-    PICTURE.write_text(draw(frame), encoding="utf-8")
-    print(Text.from_ansi(frame).plain)  # noqa: T201 - what a script is for
+            frames = wait_for_frames(captures)
+    for (name, (width, _)), frame in zip(FRAMES.items(), frames, strict=True):
+        Path(__file__).with_name(name).write_text(draw(frame, width), encoding="utf-8")
+        print(Text.from_ansi(frame).plain)  # noqa: T201 - what a script is for
 
 
 def prepare(environment: Environment) -> None:
@@ -102,40 +105,44 @@ def rowferry(*arguments: str) -> None:
 
 
 @contextmanager
-def terminal(environment: Environment, command: str) -> Iterator[Callable[[], str]]:
-    """Run a command in a tmux of its own; yield what returns its screen, with colours as escape sequences."""
+def terminals(environment: Environment, command: str) -> Iterator[list[Callable[[], str]]]:
+    """Run a command in a tmux for each picture; yield what returns the screens, with colours as escape sequences."""
     tmux = ["tmux", "-S", str(environment.folder / "tmux"), "-f", "/dev/null"]
-    size = ["-x", str(WIDTH), "-y", str(HEIGHT)]
-    subprocess.run(
-        [*tmux, "-u", "new-session", "-d", *size, command], check=True, env={**os.environ, "LC_ALL": "C.UTF-8"}
-    )
-    try:
-        yield (
-            lambda: (
-                subprocess.run([*tmux, "capture-pane", "-e", "-p"], check=True, capture_output=True, text=True).stdout
-            )
+    names = [name.partition(".")[0] for name in FRAMES]
+    for name, (width, height) in zip(names, FRAMES.values(), strict=True):
+        subprocess.run(
+            [*tmux, "-u", "new-session", "-d", "-s", name, "-x", str(width), "-y", str(height), command],
+            check=True,
+            env={**os.environ, "LC_ALL": "C.UTF-8"},
         )
+
+    def capture(name: str) -> str:
+        shown = [*tmux, "capture-pane", "-e", "-p", "-t", f"={name}:"]
+        return subprocess.run(shown, check=True, capture_output=True, text=True).stdout
+
+    try:
+        yield [partial(capture, name) for name in names]
     finally:
         subprocess.run([*tmux, "kill-server"], check=True)
 
 
-def wait_for_frame(capture: Callable[[], str]) -> str:
-    """Return the first frame that shows the middle of the migration: errors, and batches in hand."""
+def wait_for_frames(captures: list[Callable[[], str]]) -> list[str]:
+    """Return the frames of the moment when the first shows the middle of the migration: errors, and batches in hand."""
     plain = ""
     give_up_at = time.monotonic() + DEADLINE.total_seconds()
     while time.monotonic() < give_up_at:
-        frame = capture()
-        plain = Text.from_ansi(frame).plain
+        frames = [capture() for capture in captures]
+        plain = Text.from_ansi(frames[0]).plain
         shares = [int(share) for share in re.findall(r"(\d+)% ", plain)]
         if len(shares) == 3 and shares[0] >= 60 and "Latest errors" in plain and " for " in plain:
-            return frame
+            return frames
         time.sleep(0.05)
     raise SystemExit(f"{plain}\nthe migration never showed its middle: change the numbers above")
 
 
-def draw(frame: str) -> str:
+def draw(frame: str, width: int) -> str:
     """Return the screen as a picture."""
-    console = Console(record=True, width=WIDTH, file=StringIO(), color_system="truecolor", force_terminal=True)
+    console = Console(record=True, width=width, file=StringIO(), color_system="truecolor", force_terminal=True)
     for line in frame.rstrip("\n").split("\n"):
         console.print(Text.from_ansi(line), no_wrap=True, overflow="crop", crop=True)
     return console.export_svg(title="rowferry watch", code_format=SVG, unique_id="watch")

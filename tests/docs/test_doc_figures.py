@@ -20,7 +20,7 @@ def test_every_question_of_the_page_of_speed_is_answered_by_a_measurement() -> N
 
 
 def test_the_readme_compares_the_paces_that_were_measured() -> None:
-    rows = {row[0]: row[1:] for row in read_table(ROOT / "README.md", "Why")}
+    rows = {row[0]: row[1:] for row in read_table(ROOT / "README.md", "Compared with other tools")}
     for what, bench, figure, contestants in (
         (
             "small objects/s, copied within a server",
