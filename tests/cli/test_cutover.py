@@ -226,6 +226,7 @@ def test_rows_that_move_need_no_moment(migration: Migration) -> None:
     (log,) = re.findall(r"^Log: (.+)$", done.stdout, re.MULTILINE)
     assert "batch finished" in (migration.folder / log).read_text()
     migration.audit()
+    assert documents(cut_over(migration, "--json"))[-1] == {"finished": True, "left": 0}
 
 
 def test_workers_elsewhere_do_the_work(staying: Migration) -> None:

@@ -1,7 +1,13 @@
 """What `rowferry migrate` tells of the data before and after the work, and what it leaves out."""
 
+from collections.abc import Sequence
+from datetime import timedelta
+
 import pytest
 
+from rowferry.reports.progress import Throughput
+from rowferry_cli.run.moving_time import MovingTime
+from rowferry_cli.run.reporter import Reporter
 from support.entries.migration import Migration
 
 ENTRIES = "public.avatars.path"
@@ -37,3 +43,17 @@ def test_objects_are_not_counted_where_that_is_not_asked_for(filled: Migration) 
 def test_the_status_can_be_all_that_is_asked_for(filled: Migration) -> None:
     assert ["entries", ENTRIES, "3", "0", "0", "3"] in run(filled, "--status-only")
     assert (filled.batches(), filled.production.listing()) == ([], {})
+
+
+def test_what_is_shown_meanwhile_goes_by_the_time_in_which_work_could_move(
+    filled: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[Throughput] = []
+
+    def report(_reporter: Reporter, chain: Sequence[Throughput], _waits: str = "") -> None:
+        shown.extend(chain)
+
+    monkeypatch.setattr(MovingTime, "note", lambda *_args, **_more: timedelta(seconds=7))
+    monkeypatch.setattr(Reporter, "report", report)
+    run(filled, "--no-objects")
+    assert {each.moving for each in shown} == {timedelta(seconds=7)}

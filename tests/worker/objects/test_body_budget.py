@@ -1,12 +1,21 @@
 """How many bytes of bodies are held at once: each waits for its turn, and none for ever."""
 
 import asyncio
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rowferry.s3.responses import Response
+from rowferry_worker.objects.completion import Large, Part
 from rowferry_worker.objects.memory import BodyBudget, Hold
+from rowferry_worker.objects.part_sources import StreamedParts
+from rowferry_worker.objects.pipe import PIPE_BYTES
+from rowferry_worker.objects.requests import ObjectRequests
+from rowferry_worker.objects.side_by_side import PartRange
+
+DIGEST = "0123456789abcdef0123456789abcdef"
 
 
 async def settle() -> None:
@@ -124,3 +133,28 @@ def test_all_is_given_back_and_everyone_gets_a_turn(copies: list[tuple[int, int,
         return budget.held_bytes
 
     assert asyncio.run(copy_all()) == 0
+
+
+@pytest.mark.parametrize(("etag", "is_whole"), [(f"{DIGEST}-2", False), (DIGEST, True)])
+def test_a_part_that_is_passed_on_holds_a_pipe_and_one_that_waits_for_the_whole_digest_itself(
+    etag: str, monkeypatch: pytest.MonkeyPatch, *, is_whole: bool
+) -> None:
+    part, held = PartRange(1, 0, 3 * PIPE_BYTES - 1), list[int]()
+
+    async def send() -> None:
+        bodies = BodyBudget(10 * PIPE_BYTES)
+
+        async def pipe(*_: object) -> Part:
+            held.append(bodies.held_bytes)
+            return Part(1, DIGEST, DIGEST)
+
+        async def go_on(*_: object) -> None: ...
+
+        monkeypatch.setattr(StreamedParts, "_pipe", pipe)
+        monkeypatch.setattr(StreamedParts, "_wait_for_whole", go_on)
+        large = Large("old", Response(200, {"etag": f'"{etag}"'}, b""), "new")
+        await StreamedParts(cast("ObjectRequests", None), large, bodies=bodies).send("u1", part)
+        assert bodies.held_bytes == 0
+
+    asyncio.run(send())
+    assert held == [part.size_bytes if is_whole else PIPE_BYTES]

@@ -353,3 +353,9 @@ def test_an_object_that_is_named_twice_is_copied_once() -> None:
         assert task.result() == {"a": COPIED, "b": COPIED}
 
     running(test())
+
+
+def test_what_a_process_has_learned_of_rates_holds_for_a_batch_with_a_scheduler_of_its_own() -> None:
+    process = CopyScheduler(64)
+    of_a_batch = CopyScheduler(1, within=process)
+    assert of_a_batch.rates is process.rates

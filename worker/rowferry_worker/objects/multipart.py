@@ -103,7 +103,7 @@ class LargeCopy:
     def plan(self, part_bytes: int) -> Recorded:
         """Return what is to be recorded of an upload that has no id yet."""
         size_bytes, records = size_of(self.large.seen), self.s3.large.records
-        described = hashlib.sha256(repr(sorted(self.headers)).encode(errors="surrogateescape")).hexdigest()
+        described = hashlib.sha256(repr(sorted(self.headers)).encode()).hexdigest()
         version = f"{self.large.seen.etag} {described}"
         return Recorded("", records.legacy if records else "", self.large.source_key, version, size_bytes, part_bytes)
 
