@@ -14,8 +14,8 @@ from typing import Any
 LIST_PAGES = ("index", "recipes", "queues", "several-hosts", "sql", "evidence")
 """The pages whose lists of links under a heading make the order of the site."""
 
-NOT_ON_THE_SITE = ("adr/*", "compliance.md", "proofs.md", "speed-figures.md", "sweep.md")
-"""Evidence that stays in the repository; evidence.md links to it."""
+NOT_ON_THE_SITE = ("adr/*", "architecture.md", "compliance.md", "proofs.md", "speed-figures.md", "sweep.md")
+"""Pages for contributors, and proofs, that stay in the repository; evidence.md links to them."""
 
 DOCS = Path(__file__).parents[1]
 

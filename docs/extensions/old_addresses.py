@@ -8,6 +8,7 @@ MOVED = {
     "errors": "troubleshooting.html#find-errors-and-retry",
     "running": "commands.html",
     "adr/README": "evidence.html",
+    "architecture": "evidence.html",
     "compliance": "evidence.html",
     "speed-figures": "evidence.html",
     "sweep": "evidence.html",
