@@ -15,7 +15,7 @@ from rowferry_cli.migration import (
     queue_option,
 )
 
-GROUPS = (Group("Which batches", "Fewer of those that the others choose.", ("--queue",)),)
+GROUPS = (Group("Which batches", "Fewer of them, or those of all migrations.", ("--queue", "--all-migrations")),)
 
 
 @click.command("requeue", cls=Command, groups=GROUPS)
