@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack, closing
-from datetime import timedelta
 from threading import Event
 from typing import Any
 
@@ -34,8 +33,6 @@ from rowferry_queues.migrate.spec import MIGRATE
 
 HIDDEN_OBJECTS = 3
 """How many legacy objects are lost by accident before the migration."""
-LATENCY = timedelta(milliseconds=50)
-"""Of the S3 server during the migration: a provider in the same country."""
 
 
 def run_demo(entries: int, workers: int, *, keep: bool) -> int:
@@ -58,12 +55,10 @@ def run_demo(entries: int, workers: int, *, keep: bool) -> int:
         hidden = _hide_objects(plan)
         console.print(f"[dim]By accident, {len(hidden)} legacy objects are lost. This has not been noticed yet.[/]")
         _head(console, f"{workers} workers migrate, and one of them is killed (SIGKILL)")
-        s3_server.set_latency(LATENCY)
-        with killing_a_worker(console, plan.name, is_wanted=workers > 1):
+        with killing_a_worker(console, plan.name, s3_server.set_latency, is_wanted=workers > 1):
             # The missing objects make the exit status 1.
             log = ("--log-file", str(environment.folder / "migrate.log"))
             _run("migrate", "--yes", "--processes", str(workers), hidden=log, expected=(0, 1))
-        s3_server.set_latency(timedelta(0))
         _head(console, "What went wrong?")
         _run("errors")
         _put_back(plan, hidden)
