@@ -106,6 +106,18 @@ def test_batches_that_finished_under_a_strangers_snapshot_cost_a_claim_nothing(
             assert sum(plan.touched for plan in plans.take_inner()) > 500, "the proof that they are there to be read"
 
 
+def test_where_a_batch_was_claimed_is_remembered_beyond_the_transaction(
+    worker: Connection, other: psycopg.Connection[tuple[int]]
+) -> None:
+    other.execute(FILL, (2,))
+    finish(worker)
+    last = finish(worker)
+    starts = (
+        "select f.value ->> 1 as id from jsonb_each(current_setting('rowferry.claim_starts')::jsonb -> 'starts') as f"
+    )
+    assert [row["id"] for row in worker.execute(starts)] == [str(last)]
+
+
 def test_another_migration_that_finished_under_it_costs_a_claim_nothing(
     any_database: str, worker: Connection, other: psycopg.Connection[tuple[int]]
 ) -> None:
