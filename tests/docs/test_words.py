@@ -26,7 +26,7 @@ REPLACED = {
     r"\bObjectFacts\b": "ObjectInfo",
     r"\bclass (Demand|Different|Ended)\b": "VerifyOptions, ObjectsDiffer, ObjectResult",
     r"\bclass (Dialog|Seen|Arena|Stage)\b": "KeyHandler, State, SweepEnvironment, Environment",
-    r"\b[Ii]n hand\b|\bin_hand\b": "claimed, or running",
+    r"\b[Bb]atch(es)? in hand\b": "claimed, or running",  # entries are in hand; docs/architecture.md says which
     r"\bCrew\b": "WorkerOptions, LocalWorkers",
     r"\bUserMistake\b|\bPlanMistake\b": "UsageError, PlanError",
     r"--parallel-least\b|\bparallel_least\b": "--min-parallel",
