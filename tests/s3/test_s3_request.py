@@ -151,7 +151,7 @@ def test_every_write_is_for_the_production_side() -> None:
     writes = [
         operations.copy_object("k", source_bucket="b", source_key="k", if_none_match=True),
         operations.put_object("k", b"", headers=[("x-amz-meta-a", "1")], if_none_match=True),
-        operations.put_object_tagging("k", [("a", "1")]),
+        operations.put_object_tagging("k", (("a", "1"),)),
         operations.put_object_acl("k", "public-read"),
         operations.create_multipart_upload("k"),
         operations.upload_part("k", b"", upload_id="u", part_number=1),

@@ -90,4 +90,6 @@ def test_a_row_that_cannot_be_read_fails_its_batch_and_not_the_migration(many: M
     many.execute("create policy readable on public.avatars using (1 / (id - 7) <> 2)")
     many.work()
     assert state_of(many) == (False, "")
-    assert {batch["error"] for batch in many.batches() if batch["status"] == "ERROR"} >= {"PostgreSQL refused: division by zero."}
+    assert {batch["error"] for batch in many.batches() if batch["status"] == "ERROR"} >= {
+        "PostgreSQL refused: division by zero."
+    }
