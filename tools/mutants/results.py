@@ -56,9 +56,17 @@ class Results:
         return result if result.tests == digest_tests(module, result.by) else None
 
     def find_all(self, module: Module, mutants: Iterable[Mutant]) -> Iterator[tuple[Mutant, Result]]:
+        """Yield what is known of these mutants. One that survived counts as alive until it is run again."""
         for mutant in mutants:
-            if result := self.find(module, mutant):
+            if result := self.find(module, mutant) or self._find_survivor(module, mutant):
                 yield mutant, result
+
+    def _find_survivor(self, module: Module, mutant: Mutant) -> Result | None:
+        """Return the result of a mutant of today's code that survived, whatever tests have come since."""
+        result = self._known.get((module.name, mutant.place))
+        if result is None or result.verdict != "survived" or result.code != digest(module.root / mutant.path):
+            return None
+        return result
 
     def add(self, result: Result) -> None:
         self._known[result.module, result.place] = result
