@@ -143,7 +143,7 @@ def test_a_verdict_holds_until_the_code_or_the_tests_change(tmp_path: Path) -> N
     (tmp_path / "test_find.py").write_text("def test_it(): assert True", encoding="utf-8")
     assert known.find(module, survived) is None
     assert known.find(module, killed) is None
-    assert [mutant for mutant, _ in known.find_all(module, [killed, survived])] == [survived], "it lives until run again"
+    assert [mutant for mutant, _ in known.find_all(module, [killed, survived])] == [survived]
     keep(known, module, survived, "survived", "")
     (tmp_path / "find.sql").write_text(FUNCTION + "\n", encoding="utf-8")
     assert Results(path).find(module, survived) is None
