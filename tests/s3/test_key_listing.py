@@ -143,19 +143,25 @@ def refuse(*pages: Response) -> Callable[[], Ask]:
 
 
 HOSTILE: dict[str, tuple[Callable[[], Ask], str]] = {
-    "unordered": (refuse(page(["b", "a"])), "lists 'a' after 'b'"),
-    "repeating": (refuse(page(["a", "a"])), "lists 'a' after 'a'"),
-    "the same page again": (refuse(page(["a", "b"], more=True, token="t")), "lists 'a' after 'b'"),
-    "by another order than bytes": (refuse(page(["\U0001f600", "\uffee"])), "not in the order of their bytes"),
-    "folders first": (refuse(page(["a/b", "a b"])), "lists 'a b' after 'a/b'"),
+    "unordered": (refuse(page(["b", "a"])), "UnorderedListing: .*lists 'a' after 'b'"),
+    "repeating": (refuse(page(["a", "a"])), "UnorderedListing: .*lists 'a' after 'a'"),
+    "the same page again": (refuse(page(["a", "b"], more=True, token="t")), "UnorderedListing: .*lists 'a' after 'b'"),
+    "by another order than bytes": (
+        refuse(page(["\U0001f600", "\uffee"])),
+        "UnorderedListing: .*not in the order of their bytes",
+    ),
+    "folders first": (refuse(page(["a/b", "a b"])), "UnorderedListing: .*lists 'a b' after 'a/b'"),
     "a token for ever": (repeat_tokens, "without another key"),
-    "the same token again": (refuse(page([], more=True, token="t")), "without another key"),
-    "more without a key or a token": (refuse(page([], more=True)), "without another key"),
-    "another prefix": (refuse(page(["b"])), "names 'b'"),
-    "a NUL": (refuse(page(["a\0"])), "has a NUL"),
-    "a long key": (refuse(page(["a" * 1025])), "longer than 1024 bytes"),
-    "an empty key": (refuse(page([""])), "names ''"),
-    "no UTF-8": (refuse(Response(200, body=page(["a"]).body.replace(b"<Key>a", b"<Key>%FF"))), "not UTF-8"),
+    "the same token again": (refuse(page([], more=True, token="t")), "EndlessListing: .*without another key"),
+    "more without a key or a token": (refuse(page([], more=True)), "EndlessListing: .*without another key"),
+    "another prefix": (refuse(page(["b"])), "ForeignKeys: .*names 'b'"),
+    "a NUL": (refuse(page(["a\0"])), "ForeignKeys: .*has a NUL"),
+    "a long key": (refuse(page(["a" * 1025])), "ForeignKeys: .*longer than 1024 bytes"),
+    "an empty key": (refuse(page([""])), "ForeignKeys: .*names ''"),
+    "no UTF-8": (
+        refuse(Response(200, body=page(["a"]).body.replace(b"<Key>a", b"<Key>%FF"))),
+        "ForeignKeys: .*not UTF-8",
+    ),
 }
 
 
