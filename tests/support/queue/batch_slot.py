@@ -9,6 +9,7 @@ from psycopg.pq import TransactionStatus
 
 from rowferry.batch import Batch, Entry, EntryResult, Outcome
 from rowferry.db.connection import Connection, connect
+from rowferry_worker.backoff import Backoff
 from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.context import BatchContext, Perform, Queue
 from rowferry_worker.batch.run import ClaimedBatch
@@ -84,4 +85,5 @@ def open_slot(table: EntryTable) -> Iterator[Slot]:
         ledger = until.enter_context(closing(Ledger("test")))
         contexts = until.enter_context(closing(MigrationContextCache(4)))
         state = WorkerState("test", ["note"], ledger, contexts, CopyScheduler(4))
+        state.backoff = Backoff(clock=lambda: 0.0)  # a pause lasts however slow the test is
         yield Slot(table, state, until.enter_context(closing(connect("worker test"))))
