@@ -68,6 +68,18 @@ def test_counts_balance_over_several_attempts(ten: EntryTable) -> None:
     ten.check_balance()
 
 
+def test_a_verdict_leaves_the_failures_of_other_batches(ten: EntryTable) -> None:
+    ten.add_legacy(range(10, 20))
+    ten.enqueue(10)
+    with hold(ten) as held:
+        held.finish(Judgement(Verdict.ERROR, error="two things"), migrated=8, missing=1, failed=1)
+    before = ten.failures()
+    assert len(before) == 2
+    with hold(ten) as held:
+        held.finish(Judgement(Verdict.DONE), migrated=10)
+    assert ten.failures() == before
+
+
 def test_an_entry_that_changed_and_was_read_again_has_one_outcome(ten: EntryTable) -> None:
     with hold(ten) as held:
         held.finish(Judgement(Verdict.RETRY), changed=1, failed=1, migrated=8)
