@@ -11,6 +11,8 @@ StateWord = Literal["done", "need_somebody", "running", "paused", "waiting", "no
 """A word of rowferry.migration_state."""
 SHOWN: dict[str, str] = {"need_somebody": "needs an operator", "no_workers": "no workers"}
 """What people read, where it is another word; the same on the dashboards."""
+DEAD_AFTER = timedelta(seconds=10)
+"""A worker without a sign of life for so long counts as dead (sql/functions/begin_attempt.sql); they come every 5 s."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,11 @@ from datetime import timedelta
 from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.statements import statement
 from rowferry.formatting import count_entries
+from rowferry.reports.state import DEAD_AFTER
 from rowferry_worker.service import name_host
 
 OVERDUE = timedelta(seconds=7)
 """A worker has missed a heartbeat after this long without a sign of life; they come every 5 s."""
-DEAD_AFTER = timedelta(seconds=10)
-"""A worker counts as dead after this long: sql/functions/begin_attempt.sql."""
 
 
 @dataclass(frozen=True, slots=True)

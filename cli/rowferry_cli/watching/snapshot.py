@@ -6,10 +6,7 @@ from datetime import datetime, timedelta
 
 from rowferry.reports.chain import QueueStatus, is_chain_done
 from rowferry.reports.progress import Counts
-from rowferry.reports.state import StateWord
-
-SILENT_AFTER = timedelta(seconds=10)
-"""A worker with an older heartbeat is silent: killed, stopped or cut off. Heartbeats come every 5 s."""
+from rowferry.reports.state import DEAD_AFTER, StateWord
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +37,7 @@ class Worker:
     @property
     def is_silent(self) -> bool:
         """Return whether a heartbeat is overdue."""
-        return self.silent_for >= SILENT_AFTER
+        return self.silent_for >= DEAD_AFTER
 
 
 @dataclass(frozen=True, slots=True)

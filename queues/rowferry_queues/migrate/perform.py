@@ -16,7 +16,7 @@ from rowferry_worker.batch.objects import (
     result_of,
 )
 from rowferry_worker.batch.ranges import is_listed, run_range
-from rowferry_worker.batch.rows import Move, look_again, rewrite_rows, wait_for_locks, wait_for_turn
+from rowferry_worker.batch.rows import Move, look_again, rewrite_rows, wait_for_turn, wait_until_free
 from rowferry_worker.batch.second_look import look_at_sources
 from rowferry_worker.batch.sources.table import find_queries
 from rowferry_worker.batch.timeline import find_skew, read_timeline
@@ -67,7 +67,7 @@ def _move_rows(
     if not busy:
         return moved
     waiting = [move for move in moves if move.entry in busy]
-    wait_for_locks(context.connection, queries, waiting)
+    wait_until_free(context.connection, queries, waiting)
     rows = [row_of[move.entry] for move in waiting]
     objects = list_objects(rows)
     now = _look(context, _choose_options(context, stays=False), objects, {key: by_key[key] for key in objects})

@@ -81,7 +81,7 @@ class _Waited(Exception):
     """The locks were there to be had."""
 
 
-def wait_for_locks(connection: Connection, queries: EntryQueries, moves: Sequence[Move]) -> None:
+def wait_until_free(connection: Connection, queries: EntryQueries, moves: Sequence[Move]) -> None:
     """Wait until no other session holds these rows locked, for `lock_timeout` at most; leave them unlocked."""
     locking = _Update(connection, queries, "production")
     with suppress(_Waited, psycopg.Error), savepoint(connection, "rows"):
