@@ -14,7 +14,10 @@ from typing import Any
 LIST_PAGES = ("index", "recipes", "queues", "several-hosts", "sql", "evidence")
 """The pages whose lists of links under a heading make the order of the site."""
 
-NOT_ON_THE_SITE = ("adr/*", "architecture.md", "compliance.md", "proofs.md", "speed-figures.md", "sweep.md")
+NOT_ON_THE_SITE = (
+    *("adr/*", "architecture.md", "compliance.md", "mutants.md"),
+    *("proofs.md", "speed-figures.md", "sweep.md", "torture.md"),
+)
 """Pages for contributors, and proofs, that stay in the repository; evidence.md links to them."""
 
 DOCS = Path(__file__).parents[1]

@@ -26,7 +26,7 @@ class TooSlow(RuntimeError):
 @click.option("--seed", type=int, help="What all chance comes from; left out: another one each time.")
 @click.option("--short", is_flag=True, help="The short form that `make test` runs.")
 @click.option("--server", type=click.Choice(sorted(SERVERS)), help="Another S3 server than versitygw.")
-@click.option("--record", "recorded", is_flag=True, help="Write the results to tests/torture and docs/reliability.md.")
+@click.option("--record", "recorded", is_flag=True, help="Write the results to tests/torture and docs/torture.md.")
 def main(only: tuple[str, ...], seed: int | None, short: bool, server: str | None, recorded: bool) -> None:
     """Torture rowferry on this machine, with servers and a data set of its own."""
     seed = secrets.randbelow(10**6) if seed is None else seed

@@ -31,7 +31,7 @@ ROOT = Path(__file__).parent.parent.parent
 @click.option("--leave-out-failing", is_flag=True, help="Leave out tests that fail without a mutant.")
 @click.option("--list", "lists", is_flag=True, help="List the mutants and run nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the score and the survivors as JSON.")
-@click.option("--record", is_flag=True, help="Write what is known to docs/reliability.md.")
+@click.option("--record", is_flag=True, help="Write what is known to docs/mutants.md.")
 def main(
     sample: int | None,
     seed: str,

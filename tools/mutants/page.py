@@ -1,4 +1,4 @@
-"""The score of `make mutants`: the file that keeps it, and the table and survivors of docs/reliability.md."""
+"""The score of `make mutants`: the file that keeps it, and the table and survivors of docs/mutants.md."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from mutants.mutant import Mutant
 from mutants.results import KILLED, Results
 
 RESULTS = Path(__file__).with_name("results.json")
-PAGE = Path(__file__).parent.parent.parent / "docs" / "reliability.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "mutants.md"
 BEGIN, END = "<!-- Written by `make mutants`: begin -->", "<!-- end -->"
 HEAD = """\
 | module | mutants | run | killed | of these by time-out | equivalent | survived | score |
