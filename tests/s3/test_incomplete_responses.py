@@ -11,6 +11,7 @@ from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3_http import Request
 from rowferry_worker.objects.completion import Large
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport, WriteGuard
+from rowferry_worker.objects.large import LargeObjects
 from rowferry_worker.objects.multipart import send_in_parts
 from rowferry_worker.objects.part_sources import StreamedParts
 from rowferry_worker.objects.transfer import CopyMethod, ServerCopy, StreamCopy
@@ -158,9 +159,10 @@ def test_a_large_object_of_unknown_size_does_not_arrive_empty(method: CopyMethod
 def test_an_upload_of_no_parts_is_refused() -> None:
     large = Large(OLD, Response(200, {"content-length": "0", "etag": '"e"'}), NEW)
     fake = FakeBuckets()
-    guard = WriteGuard(fake.s3, ConditionalWriteSupport("new"), NEW)
+    guard, parts = WriteGuard(fake.s3, ConditionalWriteSupport("new"), NEW), StreamedParts(fake.s3, large)
+    sending = send_in_parts(fake.s3, large, [], parts, part_bytes=4, guard=guard, large_objects=LargeObjects())
     with pytest.raises(ObjectRejected, match="EmptyUpload"):
-        fake.run(send_in_parts(fake.s3, large, [], StreamedParts(fake.s3, large), part_bytes=4, guard=guard))
+        fake.run(sending)
 
 
 # Ranges

@@ -37,13 +37,14 @@ from rowferry_worker.objects.clocks import Clocks
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
 from rowferry_worker.objects.copy import CopyOptions
 from rowferry_worker.objects.evidence import Evidence
+from rowferry_worker.objects.large import LargeObjects
 from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.outage import OutageDetector
+from rowferry_worker.objects.own_copies import name_bucket
 from rowferry_worker.objects.precedence import NO_TIMELINE, Timeline
 from rowferry_worker.objects.properties import Properties
 from rowferry_worker.objects.scheduler import CopyScheduler
 from rowferry_worker.objects.transfer import STREAM_PART_BYTES, CopyMethod, ServerCopy, StreamCopy
-from rowferry_worker.objects.uploads import name_bucket
 from rowferry_worker.pacing.rate_limit import NO_WAIT, RateLimiter
 from rowferry_worker.service import PROCESS_COUNT
 
@@ -138,11 +139,16 @@ class MigrationContext:
         looks_first: bool = False,
         timeline: Timeline = NO_TIMELINE,
         skew: Skew | None = None,
+        large_objects: LargeObjects | None = None,
     ) -> CopyOptions:
-        """Return how the objects of a batch are copied; `skew`: what was measured of the servers' clocks before."""
+        """Return how objects are copied.
+
+        `skew`: what was measured of the servers' clocks before; `large_objects`: what those of the batch share.
+        """
         method, support, properties = self._copying
         clocks = self._clocks if skew is None else Clocks(skew)
-        return CopyOptions(method, support, on_conflict, properties, looks_first, timeline, clocks)
+        large_objects = large_objects or LargeObjects()
+        return CopyOptions(method, support, on_conflict, properties, looks_first, timeline, clocks, large_objects)
 
     @cached_property
     def _clocks(self) -> Clocks:

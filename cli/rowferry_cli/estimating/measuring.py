@@ -18,10 +18,10 @@ from rowferry_worker.migration import MigrationContext
 from rowferry_worker.monitoring.heartbeat import ClusterState
 from rowferry_worker.objects.copy import CopyResult, copy_object
 from rowferry_worker.objects.large import LargeObjects
+from rowferry_worker.objects.own_copies import name_bucket
 from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.objects.scheduler import CopyScheduler
 from rowferry_worker.objects.transfer import limit_part
-from rowferry_worker.objects.uploads import name_bucket
 
 REQUEST_DEADLINE = timedelta(seconds=30)
 LOOK_PART = 0.5
@@ -101,17 +101,16 @@ def measure_plan(plan: Plan, keys: Keys, limits: Limits, on_progress: OnProgress
 
 def _connect(migration: MigrationContext, meter: RequestMeter) -> ObjectRequests:
     """Return how requests are sent, as BatchContext.object_requests does for a batch; the meter sees each try."""
-    scheduler = meter.scheduler
-    large = LargeObjects(room=scheduler.part_room)
-    reserve, record = migration.pace_requests(scheduler)
-    return ObjectRequests(meter.send, reserve=reserve, record=record, large=large)
+    reserve, record = migration.pace_requests(meter.scheduler)
+    return ObjectRequests(meter.send, reserve=reserve, record=record)
 
 
 def _copy(migration: MigrationContext, keys: Keys, limits: Limits, outcomes: dict[str, int]) -> Measurement | None:
     """Copy objects as a worker does with `--on-conflict fail`, each once; return the pace."""
     meter = RequestMeter(CopyScheduler(limits.parallel), migration.send)
     requests = _connect(migration, meter)
-    options, written = migration.copy_options("fail"), 0
+    large_objects = LargeObjects(room=meter.scheduler.part_room)
+    options, written = migration.copy_options("fail", large_objects=large_objects), 0
 
     async def copy(number: int) -> CopyResult:
         nonlocal written

@@ -15,14 +15,13 @@ from rowferry_worker.batch.objects import (
     map_rows,
     result_of,
 )
+from rowferry_worker.batch.options import choose_options
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import Move, look_again, rewrite_rows, wait_for_turn, wait_until_free
 from rowferry_worker.batch.second_look import look_at_sources
 from rowferry_worker.batch.sources.table import find_queries
-from rowferry_worker.batch.timeline import find_skew, read_timeline
 from rowferry_worker.objects.copy import CopyOptions, copy_object, log_copy
 from rowferry_worker.objects.followed_copy import copy_standing
-from rowferry_worker.objects.precedence import NO_TIMELINE
 from rowferry_worker.objects.scheduler import ObjectResult
 
 
@@ -119,12 +118,8 @@ def copy_objects(
 
 def _choose_options(context: BatchContext, *, stays: bool) -> CopyOptions:
     payload = context.batch.payload
-    return context.migration.copy_options(
-        payload.get("on_conflict", "fail"),
-        looks_first=payload.get("pass", 1) > 1 or "again" in payload,
-        timeline=read_timeline(context) if stays else NO_TIMELINE,
-        skew=find_skew(payload),
-    )
+    looks_first = payload.get("pass", 1) > 1 or "again" in payload
+    return choose_options(context, payload.get("on_conflict", "fail"), stays=stays, looks_first=looks_first)
 
 
 def _look(

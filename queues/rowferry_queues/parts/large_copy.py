@@ -16,10 +16,11 @@ from rowferry_worker.objects.completion import Large, Part, Upload, complete_upl
 from rowferry_worker.objects.conditional_writes import ObjectExists, WriteGuard
 from rowferry_worker.objects.copy import CopyOptions, CopyResult
 from rowferry_worker.objects.multipart import MAX_PARTS, LargeCopy, may_continue, part_size, send_abort, split_range
+from rowferry_worker.objects.own_copies import KnownCopy
 from rowferry_worker.objects.properties import Description
 from rowferry_worker.objects.requests import ObjectRequests, object_changed, size_of
 from rowferry_worker.objects.transfer import UPLOAD, look_at_completed
-from rowferry_worker.objects.uploads import KnownCopy, Recorded, UploadRecord, UploadRecords
+from rowferry_worker.objects.uploads import Recorded, UploadRecord
 
 
 class Wanted(NamedTuple):
@@ -37,19 +38,18 @@ class SharedCopies:
     def __init__(
         self,
         s3: ObjectRequests,
-        records: UploadRecords,
         options: CopyOptions,
         settings: PartsSettings,
         replaces: Replaces,
         *,
         begun: frozenset[str],
     ) -> None:
-        """`records`: those of the attempt; `replaces`: which different production objects may be replaced.
+        """`replaces`: which different production objects may be replaced.
 
         `begun`: the production keys that have an upload recorded.
         """
         self._s3 = s3
-        self._records = records
+        self._records = options.large_objects.records
         self._options = options
         self._settings = settings
         self._replaces: Replaces = replaces
@@ -125,7 +125,8 @@ class SharedCopies:
             self._s3, large.source_key, large.seen, UPLOAD, keep_class=method.keeps_class
         )
         source = method.part_source(self._s3, large)
-        return _Copy(LargeCopy(self._s3, large, described.headers, source, record), described)
+        work = LargeCopy(self._s3, large, described.headers, source, record, self._options.large_objects)
+        return _Copy(work, described)
 
     def _choose_part(self, size_bytes: int, known: KnownCopy | None) -> int:
         """Return the size of the parts; those of the copy that is replaced, so that they can be compared."""
@@ -138,7 +139,7 @@ class SharedCopies:
         mode, own_etag = ("protect", "") if existing is None else ("replace", existing.etag or "")
         guard = WriteGuard(self._s3, self._options.support, upload.large.target_key, mode, own_etag)
         try:
-            await complete_upload(self._s3, upload, guard)
+            await complete_upload(self._s3, upload, guard, self._records)
         except ObjectExists:
             await copy.work.abort(upload)
             return CopyResult(Outcome.CONFLICT)

@@ -24,11 +24,10 @@ from rowferry_worker.batch.objects import (
     map_rows,
     result_of,
 )
+from rowferry_worker.batch.options import choose_options
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import look_again
 from rowferry_worker.batch.sources.table import find_queries
-from rowferry_worker.batch.timeline import find_skew, read_timeline
-from rowferry_worker.objects.precedence import NO_TIMELINE
 from rowferry_worker.objects.scheduler import ObjectResult
 
 
@@ -66,14 +65,11 @@ def copy_large(context: BatchContext, objects: Mapping[str, str], *, stays: bool
 
     Awaited: other batches are at work on it; then the batch looks again later.
     """
-    timeline = read_timeline(context) if stays else NO_TIMELINE
-    options = context.migration.copy_options("fail", timeline=timeline, skew=find_skew(context.batch.payload))
-    settings, s3 = context.settings, context.object_requests()
+    settings, s3, options = context.settings, context.object_requests(), choose_options(context, stays=stays)
     assert isinstance(settings, PartsSettings)
-    assert s3.large.records is not None
-    uploads = list_uploads(context, s3.large.records.production, list(objects.values()))
+    uploads = list_uploads(context, options.copies.production, list(objects.values()))
     replaces = settings.choose_replaces(stays=stays)
-    copies = SharedCopies(s3, s3.large.records, options, settings, replaces, begun=frozenset(uploads))
+    copies = SharedCopies(s3, options, settings, replaces, begun=frozenset(uploads))
     awaited = {key for key in objects if uploads.get(objects[key])}
     ready = [key for key in objects if key not in awaited]
     by_key = run_copies(context, lambda key: copies.advance(key, objects[key]), ready)

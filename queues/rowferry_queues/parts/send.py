@@ -32,12 +32,10 @@ def send_parts(context: BatchContext, entries: Sequence[Entry]) -> list[EntryRes
         return [_end(entry) for entry in entries]
     recorded = {str(number) for number in found[0]["recorded"]}
     missing = [entry for entry in entries if entry.id not in recorded]
-    s3 = context.object_requests()
-    assert s3.large.records is not None
-    plan, migration = context.migration.plan, context.migration
-    method = migration.copy_options("fail").method
+    s3, records = context.object_requests(), context.large_objects().records
+    plan, method = context.migration.plan, context.migration.copy_options("fail").method
     sender = PartsOfUpload(
-        s3, s3.large.records, method, plan.production.bucket, upload, found[0], context.deadline, _share_gate()
+        s3, records, method, plan.production.bucket, upload, found[0], context.deadline, _share_gate()
     )
     by_id = run_copies(context, sender.send, [entry.id for entry in missing])
     started = context.leave_unstarted(missing, lambda entry: not isinstance(by_id[entry.id], NotStarted))

@@ -6,8 +6,8 @@ from rowferry.s3.clocks import Skew, put_in_order
 from rowferry.s3.responses import Response
 from rowferry_queues.parts.spec import Replaces
 from rowferry_worker.objects.compare import compare_headers
+from rowferry_worker.objects.own_copies import KnownCopy
 from rowferry_worker.objects.requests import size_of
-from rowferry_worker.objects.uploads import KnownCopy
 
 Standing = Literal["nothing", "same", "own", "older", "different", "unknown"]
 """No object; one with the bytes of the legacy object; a copy of ours of what the legacy object was before; another one,

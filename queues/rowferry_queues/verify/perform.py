@@ -8,13 +8,12 @@ from rowferry.keys import ObjectKeys, StandingObject, find_objects
 from rowferry.plan import Entries
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
+from rowferry_worker.batch.options import choose_options
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import look_again
 from rowferry_worker.batch.second_look import look_at_sources
 from rowferry_worker.batch.sources.table import find_queries
-from rowferry_worker.batch.timeline import find_skew, read_timeline
 from rowferry_worker.objects.copy import CopyResult, log_copy
-from rowferry_worker.objects.precedence import NO_TIMELINE
 from rowferry_worker.objects.scheduler import ObjectResult
 from rowferry_worker.objects.verify import ObjectNowhere, ObjectsDiffer, VerifyOptions, verify_object
 
@@ -56,8 +55,7 @@ def verify_objects(
     `stays`: no row of these objects moves.
     """
     s3, payload = context.object_requests(), context.batch.payload
-    timeline = read_timeline(context) if stays else NO_TIMELINE
-    copy_options = context.migration.copy_options("fail", timeline=timeline, skew=find_skew(payload))
+    copy_options = choose_options(context, stays=stays)
     options = VerifyOptions(payload.get("deep", False), payload.get("repair", "nothing"))
     # One that is optional for one row, and required for another, is required.
     listed = sorted((each for entry in objects for each in entry), key=lambda each: each.is_required)

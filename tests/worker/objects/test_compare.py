@@ -10,7 +10,8 @@ from rowferry.errors import PreconditionFailed, ServerFault
 from rowferry.plan import SideName
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
-from rowferry_worker.objects.compare import are_same
+from rowferry_worker.objects.compare import Pair, are_same
+from rowferry_worker.objects.own_copies import KnownCopies
 from rowferry_worker.objects.requests import ObjectRequests
 
 WHOLE = {"x-amz-checksum-type": "FULL_OBJECT"}
@@ -55,7 +56,9 @@ class Sides:
         legacy, production = (Response(200, self.describe(side)) for side in ("legacy", "production"))
         if rewritten is not None:
             self.etags[rewritten] = "opaque-3"
-        return asyncio.run(are_same(ObjectRequests(self.send), "old", legacy, "new", production, deep=deep))
+        return asyncio.run(
+            are_same(ObjectRequests(self.send), Pair("old", legacy, "new", production), KnownCopies(), deep=deep)
+        )
 
 
 @pytest.mark.parametrize("kind", KINDS)

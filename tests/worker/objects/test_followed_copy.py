@@ -1,7 +1,7 @@
 """Copies of objects that the application rewrites meanwhile: which of two objects counts, and that none stays old."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -20,7 +20,6 @@ from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object
 from rowferry_worker.objects.followed_copy import copy_standing, follow
 from rowferry_worker.objects.large import LargeObjects
 from rowferry_worker.objects.precedence import Timeline
-from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.objects.transfer import CopyMethod, ServerCopy, StreamCopy
 from rowferry_worker.objects.uploads import UploadRecords
 from support.s3.copies import NEW, OLD, Support, options_of
@@ -53,16 +52,11 @@ def copy(fake: FakeBuckets, options: CopyOptions) -> Outcome:
 
 
 @pytest.fixture
-def remembering(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[FakeBuckets], ObjectRequests]]:
-    """Returns requests whose copies are remembered in PostgreSQL."""
+def remembering(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LargeObjects]:
+    """What lets copies be remembered in PostgreSQL."""
     monkeypatch.setenv("DATABASE_URL", database)
     with closing(Ledger("a worker")) as ledger:
-
-        def make(fake: FakeBuckets) -> ObjectRequests:
-            records = UploadRecords(ledger.call, 1, 1, "legacy", "production")
-            return ObjectRequests(fake.send, large=LargeObjects(records))
-
-        yield make
+        yield LargeObjects(UploadRecords(ledger.call, "legacy", "production", 1, 1))
 
 
 @pytest.mark.parametrize("support", ["unknown", "supported", "ignored"])
@@ -155,12 +149,12 @@ def rewrite(fake: FakeBuckets, bodies: list[bytes]) -> None:
     fake.interfere = rewrite_copied
 
 
-def copy_and_follow(fake: FakeBuckets, options: CopyOptions, s3: ObjectRequests) -> CopyResult:
+def copy_and_follow(fake: FakeBuckets, options: CopyOptions) -> CopyResult:
     """Copy, and look again until nothing has changed, so often as a batch does."""
-    result = fake.run(copy_object(s3, options, OLD, NEW))
+    result = fake.run(copy_object(fake.s3, options, OLD, NEW))
     for number in range(FOLLOWED + 1):
         before = result
-        result = fake.run(follow(s3, options, OLD, NEW, before, may_copy=number < FOLLOWED))
+        result = fake.run(follow(fake.s3, options, OLD, NEW, before, may_copy=number < FOLLOWED))
         if result is before:
             break
     return result
@@ -170,7 +164,7 @@ def copy_and_follow(fake: FakeBuckets, options: CopyOptions, s3: ObjectRequests)
 def test_an_object_that_is_rewritten_when_it_was_copied_is_copied_again(times: int, method: CopyMethod) -> None:
     fake = FakeBuckets(WRITING, {OLD: written_at(b"version 0", 1)})
     rewrite(fake, [f"version {number + 1}".encode() for number in range(times)])
-    result = copy_and_follow(fake, options_of(method, "supported"), fake.s3)
+    result = copy_and_follow(fake, options_of(method, "supported"))
     assert result.outcome is Outcome.MIGRATED
     assert fake.production[NEW].body == fake.legacy[OLD].body == f"version {times}".encode()
 
@@ -189,7 +183,7 @@ def test_an_object_that_is_rewritten_while_it_is_copied_is_copied_again(operatio
 
     fake.interfere = rewrite_once
     options = options_of(StreamCopy(threshold_bytes=2 if is_parts else None), "supported")
-    assert copy_and_follow(fake, options, fake.s3).outcome is Outcome.MIGRATED
+    assert copy_and_follow(fake, options).outcome is Outcome.MIGRATED
     assert fake.production[NEW].body == b"version 1"
 
 
@@ -232,17 +226,17 @@ def test_an_object_that_stays_as_it_is_costs_one_head_more(method: CopyMethod) -
 
 
 def test_an_object_that_never_rests_is_named_and_taken_up_as_ours_again(
-    method: CopyMethod, remembering: Callable[[FakeBuckets], ObjectRequests]
+    method: CopyMethod, remembering: LargeObjects
 ) -> None:
     """It is not a conflict later on: what stands in production is remembered as a copy, whoever looks."""
     fake = FakeBuckets(WRITING, {OLD: written_at(b"version 0", 1)})
     rewrite(fake, [f"version {number + 1}".encode() for number in range(4)])
-    options = options_of(method, "supported")
+    options = replace(options_of(method, "supported"), large_objects=remembering)
     with pytest.raises(ServerFault, match="rewritten faster than it can be copied") as caught:
-        copy_and_follow(fake, options, remembering(fake))
+        copy_and_follow(fake, options)
     assert caught.value.retryable
     assert fake.production[NEW].body == b"version 3"
-    assert copy_and_follow(fake, options, remembering(fake)).outcome is Outcome.MIGRATED
+    assert copy_and_follow(fake, options).outcome is Outcome.MIGRATED
     assert fake.production[NEW].body == fake.legacy[OLD].body == b"version 4"
 
 
@@ -282,74 +276,75 @@ def test_a_server_that_does_not_say_what_it_copied_is_held_against_time_and_byte
 
 
 def test_from_the_second_pass_on_a_copy_is_known_as_one_by_its_etag(
-    method: CopyMethod, remembering: Callable[[FakeBuckets], ObjectRequests]
+    method: CopyMethod, remembering: LargeObjects
 ) -> None:
     """Nobody could tell by the times whether the application wrote it: so the copy of a worker that died is known."""
     fake = FakeBuckets(WRITING, {OLD: written_at(b"version 0", 1)})
     options = replace(
-        options_of(method, "supported", "older"), looks_first=True, timeline=Timeline(began=at(0), switched=at(0))
+        options_of(method, "supported", "older"),
+        looks_first=True,
+        timeline=Timeline(began=at(0), switched=at(0)),
+        large_objects=remembering,
     )
-    assert fake.run(copy_standing(remembering(fake), options, OLD, NEW)).outcome is Outcome.MIGRATED
+    assert fake.run(copy_standing(fake.s3, options, OLD, NEW)).outcome is Outcome.MIGRATED
     fake.production[NEW] = msgspec.structs.replace(fake.production[NEW], written=NOON.timestamp() + 1)
     fake.legacy[OLD] = written_at(b"version 1", 1)
-    assert fake.run(copy_standing(remembering(fake), options, OLD, NEW)).outcome is Outcome.MIGRATED
+    assert fake.run(copy_standing(fake.s3, options, OLD, NEW)).outcome is Outcome.MIGRATED
     assert fake.production[NEW].body == b"version 1"
     fake.production[NEW], fake.legacy[OLD] = written_at(b"the application's", 1), written_at(b"version 2", 1)
-    found = fake.run(copy_standing(remembering(fake), options, OLD, NEW))
+    found = fake.run(copy_standing(fake.s3, options, OLD, NEW))
     assert (found.outcome, found.is_unclear) == (Outcome.CONFLICT, True)
 
 
 def test_a_copy_that_nobody_saw_end_is_not_taken_for_the_applications(
-    remembering: Callable[[FakeBuckets], ObjectRequests],
+    remembering: LargeObjects,
 ) -> None:
     """The worker died between the write and its note, and the application had rewritten the object meanwhile."""
     fake = FakeBuckets(WRITING, {OLD: written_at(b"version 1", 9)}, {NEW: written_at(b"version 0", 10)})
     options = replace(options_of(StreamCopy(), "supported", "older"), timeline=Timeline(began=at(0), switched=at(5)))
-    s3 = remembering(fake)
     assert copy(fake, options) is Outcome.KEPT, "without a note it would be"
-    fake.run(s3.large.note_write(NEW, OLD))
-    found = fake.run(copy_standing(s3, options, OLD, NEW))
+    options = replace(options, large_objects=remembering)
+    fake.run(options.copies.note_write(NEW, OLD))
+    found = fake.run(copy_standing(fake.s3, options, OLD, NEW))
     assert (found.outcome, found.is_unclear) == (Outcome.CONFLICT, True)
     not_switched = replace(options, timeline=Timeline(began=at(0)))
-    assert fake.run(copy_standing(s3, not_switched, OLD, NEW)).outcome is Outcome.MIGRATED
+    assert fake.run(copy_standing(fake.s3, not_switched, OLD, NEW)).outcome is Outcome.MIGRATED
 
 
-def test_a_write_that_did_not_happen_is_nobodys(remembering: Callable[[FakeBuckets], ObjectRequests]) -> None:
+def test_a_write_that_did_not_happen_is_nobodys(remembering: LargeObjects) -> None:
     """It was noted before, and another object stood there."""
     fake = FakeBuckets(WRITING, {OLD: written_at(b"version 1", 9)}, {NEW: written_at(b"the application's", 10)})
     options = replace(options_of(StreamCopy(), "supported", "older"), timeline=Timeline(began=at(0), switched=at(5)))
-    s3 = remembering(fake)
-    assert fake.run(copy_standing(s3, options, OLD, NEW)).outcome is Outcome.KEPT
-    assert fake.run(copy_standing(s3, options, OLD, NEW)).outcome is Outcome.KEPT
-    known = fake.run(s3.large.find_copy(NEW))
+    options = replace(options, large_objects=remembering)
+    assert fake.run(copy_standing(fake.s3, options, OLD, NEW)).outcome is Outcome.KEPT
+    assert fake.run(copy_standing(fake.s3, options, OLD, NEW)).outcome is Outcome.KEPT
+    known = fake.run(options.copies.find_copy(NEW))
     assert known is not None
     assert not known.is_pending
 
 
 def test_the_bytes_of_an_old_copy_may_be_the_applications_later_on(
-    remembering: Callable[[FakeBuckets], ObjectRequests],
+    remembering: LargeObjects,
 ) -> None:
     """It went back to what it had before, in production: that is no copy, though it has the ETag of one."""
     noted, later = time.time() - NOON.timestamp(), time.time() - NOON.timestamp() + 3600
     fake = FakeBuckets(WRITING, {OLD: written_at(b"version 1", int(noted) - 60)}, {NEW: written_at(b"version 0", 0)})
     options = replace(options_of(StreamCopy(), "supported", "older"), timeline=Timeline(began=at(0), switched=at(5)))
-    s3 = remembering(fake)
-    fake.run(s3.large.note_copy(NEW, stored(b"version 0").etag, OLD, "another"))
+    options = replace(options, large_objects=remembering)
+    fake.run(options.copies.note_copy(NEW, stored(b"version 0").etag, OLD, "another"))
     fake.production[NEW] = written_at(b"version 0", int(later))
-    assert fake.run(copy_standing(s3, options, OLD, NEW)).outcome is Outcome.KEPT
+    assert fake.run(copy_standing(fake.s3, options, OLD, NEW)).outcome is Outcome.KEPT
     fake.production[NEW] = written_at(b"version 0", int(noted) - 30)
-    assert fake.run(copy_standing(s3, options, OLD, NEW)).outcome is Outcome.MIGRATED
+    assert fake.run(copy_standing(fake.s3, options, OLD, NEW)).outcome is Outcome.MIGRATED
 
 
 @pytest.mark.parametrize(("age_seconds", "is_noted"), [(1, True), (60, False)])
-def test_the_copies_of_a_young_migration_are_noted(
-    age_seconds: int, is_noted: bool, remembering: Callable[[FakeBuckets], ObjectRequests]
-) -> None:
+def test_the_copies_of_a_young_migration_are_noted(age_seconds: int, is_noted: bool, remembering: LargeObjects) -> None:
     fake = FakeBuckets(WRITING, {OLD: written_at(b"version 0", 1)})
     timeline = Timeline(began=time.monotonic() - age_seconds)
-    options, s3 = replace(options_of(StreamCopy(), "supported", "older"), timeline=timeline), remembering(fake)
-    fake.run(copy_standing(s3, options, OLD, NEW))
-    assert fake.run(s3.large.is_own_copy(NEW, stored(b"version 0").etag)) is is_noted
+    options = replace(options_of(StreamCopy(), "supported", "older"), timeline=timeline, large_objects=remembering)
+    fake.run(copy_standing(fake.s3, options, OLD, NEW))
+    assert fake.run(options.copies.is_own_copy(NEW, stored(b"version 0").etag)) is is_noted
 
 
 @pytest.mark.parametrize("seconds", [0, 60])

@@ -21,10 +21,11 @@ from rowferry_worker.in_hand import BatchProgress
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.monitoring.steps import StepClock
-from rowferry_worker.objects.large import LargeObjects
+from rowferry_worker.objects.large import NO_RECORDS, LargeObjects
+from rowferry_worker.objects.own_copies import name_bucket
 from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.objects.scheduler import CopyScheduler
-from rowferry_worker.objects.uploads import UploadRecords, name_bucket
+from rowferry_worker.objects.uploads import UploadRecords
 
 LOOK_UP_EVERY = timedelta(seconds=0.25)
 """How often a waiting slot looks whether it must stop, and whether PostgreSQL must be shown that it lives."""
@@ -102,13 +103,16 @@ class BatchContext:
 
     def object_requests(self) -> ObjectRequests:
         """Return how the batch's copies send requests."""
-        migration, records = self.migration, None
-        if self.ledger is not None and len(migration.plan.sides) == 2:
-            legacy, production = (name_bucket(side) for side in (migration.plan.legacy, migration.plan.production))
-            records = UploadRecords(self.ledger.call, self.batch.id, self.attempt.id, legacy, production)
-        large = LargeObjects(records, self.scheduler.part_room, self.deadline)
-        reserve, record = migration.pace_requests(self.scheduler)
-        return ObjectRequests(migration.send, reserve=reserve, record=record, large=large)
+        reserve, record = self.migration.pace_requests(self.scheduler)
+        return ObjectRequests(self.migration.send, reserve=reserve, record=record)
+
+    def large_objects(self) -> LargeObjects:
+        """Return what the batch's large objects share."""
+        plan, records = self.migration.plan, NO_RECORDS
+        if self.ledger is not None and len(plan.sides) == 2:
+            legacy, production = name_bucket(plan.legacy), name_bucket(plan.production)
+            records = UploadRecords(self.ledger.call, legacy, production, self.batch.id, self.attempt.id)
+        return LargeObjects(records, self.scheduler.part_room, self.deadline)
 
     def wait(self, seconds: float) -> None:
         """Wait so long with the transaction open. Raises as `keep_alive`."""

@@ -2,12 +2,14 @@
 
 import hashlib
 import re
+from typing import NamedTuple
 
 from rowferry.errors import ObjectDamaged
 from rowferry.plan import SideName
 from rowferry.s3.operations import Request, get_object
 from rowferry.s3.responses import Response
 from rowferry.s3.results import ContentRange, read_content_range
+from rowferry_worker.objects.own_copies import KnownCopies
 from rowferry_worker.objects.requests import ObjectRequests, demand, object_changed, read_etag, size_of
 
 RANGE_BYTES = 4 * 1024 * 1024
@@ -21,30 +23,31 @@ DIGEST = re.compile(r"[0-9a-f]{32}")
 _DIGEST = re.compile(r"[0-9a-f]{32}(-\d+)?")
 
 
-async def are_same(
-    s3: ObjectRequests,
-    legacy_key: str,
-    legacy: Response,
-    production_key: str,
-    production: Response,
-    *,
-    deep: bool = False,
-) -> bool:
-    """Return whether two objects, whose headers are given, have the same bytes; `deep`: read them in any case.
+class Pair(NamedTuple):
+    """A legacy object and a production object, by their keys and headers."""
+
+    legacy_key: str
+    legacy: Response
+    production_key: str
+    production: Response
+
+
+async def are_same(s3: ObjectRequests, pair: Pair, copies: KnownCopies, *, deep: bool = False) -> bool:
+    """Return whether two objects have the same bytes; `deep`: read them in any case.
 
     Metadata is not compared. By size, by ETag where it means something, by a checksum that both servers know, by what
     is remembered of a copy by parts, else by reading both. Raises ServerFault when one of them is rewritten meanwhile.
     """
+    legacy_key, legacy, production_key, production = pair
     if size_of(legacy) != size_of(production):
         return False
     if not deep:
         same = compare_headers(legacy, production)
         if same is None:
-            same = await _compare_checksums(s3, legacy_key, legacy, production_key, production)
+            same = await _compare_checksums(s3, pair)
         if same is not None:
             return same
-        etags = legacy.etag or "", production.etag or ""
-        if await s3.large.is_known_copy(legacy_key, etags[0], production_key, etags[1]):
+        if await copies.is_known_copy(legacy_key, legacy.etag or "", production_key, production.etag or ""):
             return True
     legacy_digest = await read_digest(s3, "legacy", legacy_key, legacy)
     return legacy_digest == await read_digest(s3, "production", production_key, production)
@@ -59,14 +62,12 @@ def compare_headers(legacy: Response, production: Response) -> bool | None:
     return False if md5_of(legacy) and md5_of(production) else None
 
 
-async def _compare_checksums(
-    s3: ObjectRequests, legacy_key: str, legacy: Response, production_key: str, production: Response
-) -> bool | None:
+async def _compare_checksums(s3: ObjectRequests, pair: Pair) -> bool | None:
     """Return whether the objects have the same checksum; None where the servers know none of one kind."""
-    first = await _read_checksums(s3, "legacy", legacy_key, legacy)
+    first = await _read_checksums(s3, "legacy", pair.legacy_key, pair.legacy)
     if not first:
         return None
-    second = await _read_checksums(s3, "production", production_key, production)
+    second = await _read_checksums(s3, "production", pair.production_key, pair.production)
     return next((first[name] == second[name] for name in CHECKSUMS if name in first and name in second), None)
 
 

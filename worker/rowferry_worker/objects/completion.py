@@ -20,9 +20,9 @@ from rowferry.s3.responses import Response, name_request
 from rowferry.s3.results import read_completed_etag
 from rowferry.s3.retry import TRIES, may_pass, pause_before_retry
 from rowferry_worker.monitoring import metrics
-from rowferry_worker.objects.compare import are_same, is_digest, is_encrypted
+from rowferry_worker.objects.compare import Pair, are_same, is_digest, is_encrypted
 from rowferry_worker.objects.conditional_writes import CONDITION_REFUSED, ObjectExists, WriteGuard
-from rowferry_worker.objects.own_damage import DamagedWrite
+from rowferry_worker.objects.own_copies import DamagedWrite, KnownCopies
 from rowferry_worker.objects.requests import ObjectRequests, demand, object_changed, size_of
 
 COMPLETE = "CompleteMultipartUpload"
@@ -74,12 +74,12 @@ class Upload:
         return f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(self.parts)}"
 
 
-async def complete_upload(s3: ObjectRequests, upload: Upload, guard: WriteGuard) -> str | None:
+async def complete_upload(s3: ObjectRequests, upload: Upload, guard: WriteGuard, copies: KnownCopies) -> str | None:
     """Put the object together from its parts, after a last look that no other object is in its place.
 
     Return the ETag that the server told of it, None where it did not. Raises ObjectExists when one is; DamagedWrite
-    when what was written is not what was sent. `may_be_completed` of
-    the upload tells afterwards, or when this is cancelled, whether it must be left alone.
+    when what was written is not what was sent. `may_be_completed` of the upload tells afterwards, or when this is
+    cancelled, whether it must be left alone.
     """
     await s3.take_turn("production", COMPLETE)
     condition = await guard.prepare(COMPLETE)
@@ -94,7 +94,7 @@ async def complete_upload(s3: ObjectRequests, upload: Upload, guard: WriteGuard)
         if not is_last:
             await asyncio.sleep(pause_before_retry(error, tried).total_seconds())
             await s3.take_turn("production", COMPLETE)
-        is_ours, existing = await _look_after(s3, upload, error)
+        is_ours, existing = await _look_after(s3, upload, copies, error)
         if is_ours:
             return None
         if existing is not None and not guard.may_replace(existing):
@@ -162,7 +162,9 @@ def _is_refused(error: ObjectError) -> bool:
     return error.status >= 300 and not error.code.startswith("HTTP 5")
 
 
-async def _look_after(s3: ObjectRequests, upload: Upload, error: ObjectError) -> tuple[bool, Response | None]:
+async def _look_after(
+    s3: ObjectRequests, upload: Upload, copies: KnownCopies, error: ObjectError
+) -> tuple[bool, Response | None]:
     """Return whether the object is there that the upload was to become, and the headers of what is there.
 
     Raises `error` when that cannot be found out.
@@ -172,23 +174,26 @@ async def _look_after(s3: ObjectRequests, upload: Upload, error: ObjectError) ->
         found = await s3.find("production", key)
         if found is None:
             return False, None
-        return await _is_ours(s3, upload, found, refused=isinstance(error, PreconditionFailed)), found
+        is_refused = isinstance(error, PreconditionFailed)
+        return await _is_ours(s3, upload, found, copies, is_refused=is_refused), found
     except Cancelled:
         raise
     except ObjectError as trouble:
         raise error from trouble
 
 
-async def _is_ours(s3: ObjectRequests, upload: Upload, found: Response, *, refused: bool) -> bool:
+async def _is_ours(
+    s3: ObjectRequests, upload: Upload, found: Response, copies: KnownCopies, *, is_refused: bool
+) -> bool:
     """Return whether the object found is made of the upload's parts, or has their bytes at least.
 
-    `refused`: the server says that an object was there; then it is for the caller to compare bytes.
+    `is_refused`: the server says that an object was there; then it is for the caller to compare bytes.
     """
     large, composite = upload.large, upload.composite_etag()
     if size_of(found) != size_of(large.seen):
         return False
     if composite is not None and found.etag == composite:
         return True
-    if refused or (upload.checks_digests and composite is not None and is_digest(found)):
+    if is_refused or (upload.checks_digests and composite is not None and is_digest(found)):
         return False
-    return await are_same(s3, large.source_key, large.seen, large.target_key, found)
+    return await are_same(s3, Pair(large.source_key, large.seen, large.target_key, found), copies)

@@ -13,12 +13,14 @@ from rowferry.errors import Cancelled, ObjectError, ObjectRejected, Precondition
 from rowferry.plan import OnConflict
 from rowferry.s3.responses import Response
 from rowferry_worker.objects.clocks import Clocks
-from rowferry_worker.objects.compare import are_same
+from rowferry_worker.objects.compare import Pair, are_same
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport, ObjectExists, WriteGuard
-from rowferry_worker.objects.precedence import NO_TIMELINE, Pair, Timeline, find_precedence
+from rowferry_worker.objects.large import LargeObjects
+from rowferry_worker.objects.own_copies import KnownCopies
+from rowferry_worker.objects.precedence import NO_TIMELINE, Timeline, find_precedence
 from rowferry_worker.objects.properties import Properties
 from rowferry_worker.objects.requests import ObjectRequests, object_changed
-from rowferry_worker.objects.transfer import CopyMethod, Written
+from rowferry_worker.objects.transfer import CopyMethod, ObjectWrite, Written
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +42,18 @@ class CopyOptions:
     """When the application was switched, where its rows stay: what it has written to production since is kept."""
     clocks: Clocks = field(default_factory=Clocks)
     """By how much those of the two servers differ."""
+    large_objects: LargeObjects = field(default_factory=LargeObjects)
+    """What the batch's large objects share."""
+
+    @property
+    def copies(self) -> KnownCopies:
+        """What is remembered of production objects."""
+        return self.large_objects.records
+
+    async def transfer(self, s3: ObjectRequests, source_key: str, target_key: str, guard: WriteGuard) -> Written:
+        """Write the production object, as CopyMethod.transfer does."""
+        write = ObjectWrite(s3, source_key, target_key, guard, self.properties, self.large_objects)
+        return await self.method.transfer(write)
 
 
 class CopyResult(Struct, frozen=True, gc=False):
@@ -74,10 +88,10 @@ async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str,
         if options.looks_first or (method.moves_bytes and expects_existing):
             await guard.look_early()
         if options.timeline.is_doubtful:
-            await s3.large.note_write(target_key, source_key)
+            await options.copies.note_write(target_key, source_key)
             is_noted = True
         began = time.monotonic()
-        written = await method.transfer(s3, source_key, target_key, guard, options.properties)
+        written = await options.transfer(s3, source_key, target_key, guard)
     except ObjectExists as found:
         existing = found.response
     except PreconditionFailed as refusal:
@@ -92,7 +106,7 @@ async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str,
             await _probe_condition(s3, options, source_key, target_key, written.etag)
         return _describe(written, time.monotonic() - began)
     if is_noted:
-        await s3.large.note_write(target_key, source_key, is_pending=False)
+        await options.copies.note_write(target_key, source_key, is_pending=False)
     if method.damage.has_left(target_key, existing):
         return await replace_object(s3, options, source_key, target_key, existing)
     return await _resolve_existing(s3, options, source_key, target_key, existing)
@@ -101,7 +115,7 @@ async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str,
 async def overwrite(s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str) -> CopyResult:
     """Write the production object over any that is there: it was asked for."""
     guard, began = WriteGuard(s3, options.support, target_key, "overwrite"), time.monotonic()
-    written = await options.method.transfer(s3, source_key, target_key, guard, options.properties)
+    written = await options.transfer(s3, source_key, target_key, guard)
     return _describe(written, time.monotonic() - began)
 
 
@@ -111,13 +125,13 @@ async def replace_object(
     """Write the production object over the one that was seen, and over no other: then raise ServerFault."""
     guard = WriteGuard(s3, options.support, target_key, "replace", existing.etag or "")
     if options.timeline.is_doubtful:
-        await s3.large.note_write(target_key, source_key)
+        await options.copies.note_write(target_key, source_key)
     began = time.monotonic()
     try:
-        written = await options.method.transfer(s3, source_key, target_key, guard, options.properties)
+        written = await options.transfer(s3, source_key, target_key, guard)
     except PreconditionFailed as refusal:
         if options.timeline.is_doubtful:
-            await s3.large.note_write(target_key, source_key, is_pending=False)
+            await options.copies.note_write(target_key, source_key, is_pending=False)
         raise object_changed("production", target_key) from refusal
     return _describe(written, time.monotonic() - began)
 
@@ -134,21 +148,22 @@ async def _resolve_existing(
         return CopyResult(Outcome.KEPT)
     legacy = await s3.head("legacy", source_key)
     replaces = options.on_conflict == "overwrite" and not options.properties.are_encrypted(existing)
-    if not replaces and await are_same(s3, source_key, legacy, target_key, existing):
+    pair = Pair(source_key, legacy, target_key, existing)
+    if not replaces and await are_same(s3, pair, options.copies):
         has_switched = options.timeline.switched is not None
         await options.properties.mend(s3, source_key, legacy, target_key, existing, with_acl=not has_switched)
         return CopyResult(Outcome.KEPT, etag=existing.etag or "", source_etag=legacy.etag or "")
     if options.on_conflict == "overwrite":
         return await overwrite(s3, options, source_key, target_key)
-    return await _resolve_difference(s3, options, Pair(source_key, legacy, target_key, existing))
+    return await _resolve_difference(s3, options, pair)
 
 
 async def _resolve_difference(s3: ObjectRequests, options: CopyOptions, pair: Pair) -> CopyResult:
     """Return what to make of a production object that differs, and is replaced only where it is ours or older."""
     if options.on_conflict == "older":
-        precedence = await find_precedence(s3, options.clocks, pair, options.timeline)
+        precedence = await find_precedence(s3, pair, options.copies, options.clocks, options.timeline)
     else:
-        is_ours = await s3.large.is_own_copy(pair.production_key, pair.production.etag or "")
+        is_ours = await options.copies.is_own_copy(pair.production_key, pair.production.etag or "")
         precedence = "legacy" if is_ours else "production"
     if precedence == "legacy":
         return await replace_object(s3, options, pair.legacy_key, pair.production_key, pair.production)
@@ -167,7 +182,7 @@ async def _probe_condition(
     supported = None
     guard = WriteGuard(s3, options.support, target_key, "probe", etag)
     try:
-        await options.method.transfer(s3, source_key, target_key, guard, options.properties)
+        await options.transfer(s3, source_key, target_key, guard)
         supported = False
     except Cancelled:
         raise

@@ -6,8 +6,9 @@ from rowferry.batch import Outcome
 from rowferry.errors import ObjectNotFound, ServerFault
 from rowferry.s3.clocks import UPLOAD_SPAN, written_at
 from rowferry.s3.responses import Response
-from rowferry_worker.objects.compare import are_same, compare_headers, is_digest
+from rowferry_worker.objects.compare import Pair, are_same, compare_headers, is_digest
 from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object, replace_object
+from rowferry_worker.objects.own_copies import KnownCopies
 from rowferry_worker.objects.requests import ObjectRequests, object_changed
 
 _log = logging.getLogger(__name__)
@@ -24,7 +25,7 @@ async def copy_standing(s3: ObjectRequests, options: CopyOptions, source_key: st
         if await s3.find("production", target_key) is None:
             raise
         return CopyResult(Outcome.KEPT)
-    await _note(s3, options, source_key, target_key, result)
+    await _note(options, source_key, target_key, result)
     return result
 
 
@@ -41,10 +42,10 @@ async def follow(
     if legacy is None:
         _log.warning("an object was deleted while it was copied; its copy stays", extra={"new_key": target_key})
         return result
-    if await _is_current(s3, source_key, legacy, target_key, result):
+    if await _is_current(s3, options.copies, (source_key, target_key), legacy, result):
         return result
     if not may_copy:
-        await s3.large.note_copy(target_key, result.etag, source_key, result.source_etag)
+        await options.copies.note_copy(target_key, result.etag, source_key, result.source_etag)
         words = f"the legacy object {source_key!r} is rewritten faster than it can be copied; it is copied again later"
         raise ServerFault("ObjectRewritten", words)
     existing = await s3.find("production", target_key)
@@ -56,20 +57,21 @@ async def follow(
         if error.side == "production":
             raise
         return result  # the application has deleted it since
-    await _note(s3, options, source_key, target_key, again)
+    await _note(options, source_key, target_key, again)
     size_bytes = result.size_bytes + again.size_bytes
     return CopyResult(again.outcome, size_bytes, again.etag, again.source_etag, again.seconds)
 
 
-async def _note(s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str, result: CopyResult) -> None:
+async def _note(options: CopyOptions, source_key: str, target_key: str, result: CopyResult) -> None:
     if options.timeline.is_doubtful and result.outcome is Outcome.MIGRATED:
-        await s3.large.note_copy(target_key, result.etag, source_key, result.source_etag)
+        await options.copies.note_copy(target_key, result.etag, source_key, result.source_etag)
 
 
 async def _is_current(
-    s3: ObjectRequests, source_key: str, legacy: Response, target_key: str, result: CopyResult
+    s3: ObjectRequests, copies: KnownCopies, keys: tuple[str, str], legacy: Response, result: CopyResult
 ) -> bool:
-    """Return whether the legacy object, whose headers are given, is what was copied."""
+    """Return whether the legacy object, whose headers are given, is what was copied to the second key."""
+    source_key, target_key = keys
     if result.source_etag:
         return legacy.etag == result.source_etag
     if is_digest(legacy) and legacy.etag == result.etag:
@@ -86,4 +88,4 @@ async def _is_current(
     span += result.seconds + 1  # the copy may have begun so long before it was there
     if times[0] is not None and times[1] is not None and (times[1] - times[0]).total_seconds() > span:
         return True
-    return await are_same(s3, source_key, legacy, target_key, existing)
+    return await are_same(s3, Pair(source_key, legacy, target_key, existing), copies)

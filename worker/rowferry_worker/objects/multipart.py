@@ -14,6 +14,7 @@ from rowferry.s3.results import read_upload_id
 from rowferry_worker.objects.completion import Large, Part, Upload, complete_upload
 from rowferry_worker.objects.conditional_writes import ObjectExists, WriteGuard
 from rowferry_worker.objects.confirmed_parts import ConfirmedParts
+from rowferry_worker.objects.large import LargeObjects
 from rowferry_worker.objects.part_sources import PartSource
 from rowferry_worker.objects.requests import ObjectRequests, demand, size_of
 from rowferry_worker.objects.resume import list_sent_parts
@@ -36,6 +37,7 @@ async def send_in_parts(
     *,
     part_bytes: int,
     guard: WriteGuard,
+    large_objects: LargeObjects,
 ) -> str | None:
     """Write an object part by part, several at once, and return the ETag that the server told of it, if it did.
 
@@ -45,8 +47,8 @@ async def send_in_parts(
     """
     if not size_of(large.seen):
         raise ObjectRejected("EmptyUpload", "an empty object has no parts")
-    record = await s3.large.take(large.target_key, large.source_key)
-    work = LargeCopy(s3, large, headers, source, record)
+    record = await large_objects.take(large.target_key, large.source_key)
+    work = LargeCopy(s3, large, headers, source, record, large_objects)
     try:
         await guard.look_early()
     except ObjectExists:
@@ -56,7 +58,7 @@ async def send_in_parts(
     try:
         await work.send_missing(upload, plan)
         await source.check_source()
-        told = await complete_upload(s3, upload, guard)
+        told = await complete_upload(s3, upload, guard, large_objects.records)
     except BaseException as error:
         if not upload.may_be_completed and not (record.stands and may_continue(error)):
             await work.abort(upload, hurry=isinstance(error, asyncio.CancelledError))
@@ -75,6 +77,7 @@ class LargeCopy:
     """Those of the object to be: they are given when the upload is created."""
     source: PartSource
     record: UploadRecord
+    large_objects: LargeObjects
     listed: dict[int, str] = field(default_factory=dict[int, str])
     """ETags of parts that the server holds, but that no attempt has recorded: they may have been cut off."""
 
@@ -102,15 +105,14 @@ class LargeCopy:
 
     def plan(self, part_bytes: int) -> Recorded:
         """Return what is to be recorded of an upload that has no id yet."""
-        size_bytes, records = size_of(self.large.seen), self.s3.large.records
+        seen, legacy = self.large.seen, self.large_objects.records.legacy
         described = hashlib.sha256(repr(sorted(self.headers)).encode()).hexdigest()
-        version = f"{self.large.seen.etag} {described}"
-        return Recorded("", records.legacy if records else "", self.large.source_key, version, size_bytes, part_bytes)
+        return Recorded("", legacy, self.large.source_key, f"{seen.etag} {described}", size_of(seen), part_bytes)
 
     async def _find_sent(self, upload: Upload, found: Recorded) -> bool:
         """Take over the parts that an earlier attempt has sent; return False where the upload cannot be continued."""
         ranges = list(split_range(found.size_bytes, found.part_bytes))
-        sent = await list_sent_parts(self.s3, upload, ranges)
+        sent = await list_sent_parts(self.s3, upload, ranges, self.large_objects)
         if sent is None:
             return False
         for part in sent:
@@ -136,7 +138,7 @@ class LargeCopy:
             confirmed.add(sent)
             return sent
 
-        sender = PartSender(send, missing, self.s3.large, may_stop=self.record.stands)
+        sender = PartSender(send, missing, self.large_objects, may_stop=self.record.stands)
         try:
             is_whole = await sender.send_all()
         except Exception:

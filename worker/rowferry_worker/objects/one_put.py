@@ -11,7 +11,7 @@ from rowferry_worker.objects.compare import md5_of
 from rowferry_worker.objects.conditional_writes import WriteGuard
 from rowferry_worker.objects.digests import content_md5, hash_body, mismatch
 from rowferry_worker.objects.memory import Hold
-from rowferry_worker.objects.own_damage import DamagedWrite
+from rowferry_worker.objects.own_copies import DamagedWrite
 from rowferry_worker.objects.pipe import PipedBody, share_of_pipe
 from rowferry_worker.objects.requests import ObjectRequests
 

@@ -5,10 +5,10 @@ from datetime import timedelta
 from typing import Literal, NamedTuple
 
 from rowferry.s3.clocks import find_age, put_in_order
-from rowferry.s3.responses import Response
 from rowferry_worker.objects.clocks import Clocks
+from rowferry_worker.objects.compare import Pair
+from rowferry_worker.objects.own_copies import KnownCopies, KnownCopy
 from rowferry_worker.objects.requests import ObjectRequests
-from rowferry_worker.objects.uploads import KnownCopy
 
 Precedence = Literal["legacy", "application", "production", "unclear"]
 """What counts. legacy: the production object is older, or a copy of ours; application: the production object, which the
@@ -41,22 +41,15 @@ class Timeline(NamedTuple):
 NO_TIMELINE = Timeline()
 
 
-class Pair(NamedTuple):
-    """A legacy object and a production object that differ, by their keys and headers."""
-
-    legacy_key: str
-    legacy: Response
-    production_key: str
-    production: Response
-
-
-async def find_precedence(s3: ObjectRequests, clocks: Clocks, pair: Pair, timeline: Timeline) -> Precedence:
+async def find_precedence(
+    s3: ObjectRequests, pair: Pair, copies: KnownCopies, clocks: Clocks, timeline: Timeline
+) -> Precedence:
     """Return which of two different objects counts.
 
     The order of two writes is read from the clocks of their servers, as far as these are known to agree. A copy of ours
     is known by its ETag where that is remembered, else by its age: it was written before the application was switched.
     """
-    age, known = find_age(pair.production), await s3.large.find_copy(pair.production_key)
+    age, known = find_age(pair.production), await copies.find_copy(pair.production_key)
     may_be_ours = known is not None and known.is_pending
     is_abandoned = timeline.abandoned is not None and _may_be_between(age, *timeline.abandoned)
     if is_abandoned or _is_copy(pair, age, known) or (may_be_ours and timeline.switched is None):

@@ -20,7 +20,6 @@ from rowferry.s3.operations import (
 from rowferry.s3.responses import Response, name_request, read_tags
 from rowferry.s3.results import looks_like_s3
 from rowferry.s3.retry import TRIES, Record, Reserve, Send, send_with_retries
-from rowferry_worker.objects.large import LargeObjects
 
 NO_OBJECT = "rowferry-asks-whether-anybody-is-there"
 """A key without an object: to ask for when any response will do, "not found" and "not allowed" as well."""
@@ -32,17 +31,8 @@ Tags = tuple[tuple[str, str], ...]
 class ObjectRequests:
     """Sends the requests of copies; every method raises the ObjectError of a request that fails for good."""
 
-    def __init__(
-        self,
-        send: Send,
-        *,
-        reserve: Reserve | None = None,
-        record: Record | None = None,
-        large: LargeObjects | None = None,
-    ) -> None:
+    def __init__(self, send: Send, *, reserve: Reserve | None = None, record: Record | None = None) -> None:
         """`send` makes one try; `reserve` and `record` are those of `send_with_retries`."""
-        self.large = large or LargeObjects()
-        """What the batch's large objects share."""
         self.send = partial(send_with_retries, send, reserve=reserve, record=record)
         """Returns the response to a request; a callable returns the request anew before each try. Takes `tries`."""
         self.send_in_turn = partial(send_with_retries, send, tries=1, record=record)

@@ -8,6 +8,7 @@ from rowferry.s3.operations import list_parts
 from rowferry.s3.results import ListedPart, read_parts
 from rowferry_worker.objects.compare import DIGEST
 from rowferry_worker.objects.completion import Part, Upload
+from rowferry_worker.objects.large import LargeObjects
 from rowferry_worker.objects.requests import ObjectRequests, demand
 from rowferry_worker.objects.side_by_side import PartRange
 
@@ -17,12 +18,14 @@ GONE = frozenset({"NoSuchUpload", "UnreadableResponse"})
 """Error codes of ListParts by which an upload cannot be continued; any other that may pass is raised."""
 
 
-async def list_sent_parts(s3: ObjectRequests, upload: Upload, ranges: Sequence[PartRange]) -> list[Part] | None:
+async def list_sent_parts(
+    s3: ObjectRequests, upload: Upload, ranges: Sequence[PartRange], large_objects: LargeObjects
+) -> list[Part] | None:
     """Return the parts of an upload that the server holds in their right sizes, in order; None where it cannot tell.
 
     Parts of other sizes, and others than `ranges` has, are as good as not sent. A server that knows the upload, and
-    does not tell its parts, will not tell them to the next attempt either: that is noted in `s3.large`. Raises
-    ObjectError where the server cannot be asked now.
+    does not tell its parts, will not tell them to the next attempt either: that is noted in `large_objects`.
+    Raises ObjectError where the server cannot be asked now.
     """
     try:
         listed = await _list_all(s3, upload, most=len(ranges))
@@ -34,7 +37,7 @@ async def list_sent_parts(s3: ObjectRequests, upload: Upload, ranges: Sequence[P
         fields = {"new_key": upload.large.target_key, "error": str(error)}
         _log.warning("an unfinished upload cannot be continued, so it begins anew", extra=fields)
         if error.code != "NoSuchUpload":
-            s3.large.can_continue = False
+            large_objects.can_continue = False
         return None
     found = {part.number: part for part in listed}
     return [

@@ -14,10 +14,11 @@ from rowferry.s3.retry import TRIES
 from rowferry_worker.objects.compare import md5_of
 from rowferry_worker.objects.completion import Large
 from rowferry_worker.objects.conditional_writes import WriteGuard, WriteOperation
+from rowferry_worker.objects.large import LargeObjects
 from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.multipart import send_in_parts
 from rowferry_worker.objects.one_put import InDoubt, OnePut, Taken
-from rowferry_worker.objects.own_damage import DamagedWrite, OwnDamage
+from rowferry_worker.objects.own_copies import DamagedWrite, OwnDamage
 from rowferry_worker.objects.part_sources import READ_BYTES, CopiedParts, PartSource, PartTrust, StreamedParts
 from rowferry_worker.objects.parts_in_place import InPlaceTrust, KnownParts, UpdatedParts
 from rowferry_worker.objects.properties import Description, Properties
@@ -46,6 +47,17 @@ WHOLE_BYTES = 128 * 1024
 UPLOAD: GivenBy = "CreateMultipartUpload"
 
 
+class ObjectWrite(NamedTuple):
+    """An object that is to be written."""
+
+    s3: ObjectRequests
+    source_key: str
+    target_key: str
+    guard: WriteGuard
+    properties: Properties
+    large_objects: LargeObjects
+
+
 class Written(NamedTuple):
     """An object that was written."""
 
@@ -60,7 +72,7 @@ class Written(NamedTuple):
 
 
 class CopyMethod(Protocol):
-    """How the object at `source_key` comes to `target_key`, with its properties and those of the plan."""
+    """How a legacy object comes to its production key, with its properties and those of the plan."""
 
     operation: WriteOperation
     """The S3 operation that writes objects of an ordinary size."""
@@ -83,13 +95,11 @@ class CopyMethod(Protocol):
         """
         ...
 
-    async def transfer(
-        self, s3: ObjectRequests, source_key: str, target_key: str, guard: WriteGuard, properties: Properties
-    ) -> Written:
+    async def transfer(self, write: ObjectWrite) -> Written:
         """Write the production object.
 
         Raises ObjectNotFound when there is no legacy object; PreconditionFailed (ObjectExists, where it was seen) when
-        an object is at `target_key` that the guard keeps; any other ObjectError as it comes.
+        an object is at the production key that the guard keeps; any other ObjectError as it comes.
         """
         ...
 
@@ -121,80 +131,64 @@ class ServerCopy:
         del known
         return CopiedParts(s3, self._bucket, large, self._source_headers)
 
-    async def transfer(
-        self, s3: ObjectRequests, source_key: str, target_key: str, guard: WriteGuard, properties: Properties
-    ) -> Written:
+    async def transfer(self, write: ObjectWrite) -> Written:
         """Ask the production server for a copy."""
-        with self.damage.noting(target_key):
-            return await self._transfer(s3, source_key, target_key, guard, properties)
+        with self.damage.noting(write.target_key):
+            return await self._transfer(write)
 
-    async def _transfer(
-        self, s3: ObjectRequests, source_key: str, target_key: str, guard: WriteGuard, properties: Properties
-    ) -> Written:
+    async def _transfer(self, write: ObjectWrite) -> Written:
         seen = None
-        if self._threshold_bytes is not None or properties.need_metadata:
-            seen = await s3.head("legacy", source_key)
+        if self._threshold_bytes is not None or write.properties.need_metadata:
+            seen = await write.s3.head("legacy", write.source_key)
             if self._threshold_bytes is not None and size_of(seen) > self._threshold_bytes:
-                return await self._transfer_parts(s3, Large(source_key, seen, target_key), guard, properties)
+                return await self._transfer_parts(write, seen)
         try:
-            described, etag, copied = await self._copy(s3, (source_key, target_key), guard, properties, seen)
+            described, etag, copied = await self._copy(write, seen)
         except ObjectError as error:
             if error.code not in {"EntityTooLarge", "InvalidRequest"}:
                 raise
-            seen = await s3.head("legacy", source_key)
+            seen = await write.s3.head("legacy", write.source_key)
             if not _is_too_large(error, size_of(seen)):
                 raise
         else:
-            await properties.settle(s3, target_key, described, "CopyObject")
+            await write.properties.settle(write.s3, write.target_key, described, "CopyObject")
             return Written(0, "CopyObject", etag, copied)
-        return await self._transfer_parts(s3, Large(source_key, seen, target_key), guard, properties)
+        return await self._transfer_parts(write, seen)
 
-    async def _copy(
-        self,
-        s3: ObjectRequests,
-        keys: tuple[str, str],
-        guard: WriteGuard,
-        properties: Properties,
-        seen: Response | None,
-    ) -> tuple[Description, str, str]:
-        """Have an object copied from the first key to the second; return what it shall be, its ETag and its source's.
+    async def _copy(self, write: ObjectWrite, seen: Response | None) -> tuple[Description, str, str]:
+        """Have an object copied; return what it shall be, its ETag and that of its source.
 
         The last is empty where it is not known. Where the request tells the metadata, it is pinned to the object that
         has them. Not every server heeds that: if it has copied a later one, the copy is repeated with the metadata of
         that.
         """
-        source_key, target_key = keys
+        s3, source_key, properties = write.s3, write.source_key, write.properties
         pinned = seen if properties.need_metadata else None
         for _ in range(TRIES):
             described = await properties.describe_copy(s3, source_key, pinned)
             build = partial(
                 copy_object,
-                target_key,
+                write.target_key,
                 source_bucket=self._bucket,
                 source_key=source_key,
                 source_etag=pinned and pinned.etag,
                 headers=[*self._source_headers, *described.headers],
             )
-            etag, _ = await guard.write("CopyObject", build, read_copied_etag)
+            etag, _ = await write.guard.write("CopyObject", build, read_copied_etag)
             if pinned is None or etag == pinned.etag:
                 return described, etag, etag if pinned is not None else ""
             now = await s3.head("legacy", source_key)
             if now.etag == pinned.etag:
                 return described, etag, now.etag or ""
-            guard.note_written(etag)
+            write.guard.note_written(etag)
             pinned = now
         raise object_changed("legacy", source_key)
 
-    async def _transfer_parts(
-        self, s3: ObjectRequests, large: Large, guard: WriteGuard, properties: Properties
-    ) -> Written:
+    async def _transfer_parts(self, write: ObjectWrite, seen: Response) -> Written:
         """Have the server copy the object part by part, each pinned to the ETag first seen, and look at the whole."""
-        described = await properties.describe(s3, large.source_key, large.seen, UPLOAD, keep_class=True)
-        parts = self.part_source(s3, large)
-        told = await send_in_parts(s3, large, described.headers, parts, part_bytes=self.smallest_parts, guard=guard)
-        written = await look_at_completed(s3, large, told)
-        await properties.settle(s3, large.target_key, described, UPLOAD, written)
-        return Written(size_of(written), "CompleteMultipartUpload", written.etag or "", large.seen.etag or "")
+        large = Large(write.source_key, seen, write.target_key)
+        source = self.part_source(write.s3, large)
+        return await _send_parts(write, large, source, self.smallest_parts, keep_class=True)
 
 
 class StreamCopy:
@@ -239,63 +233,68 @@ class StreamCopy:
         source.skip_whole()
         return source
 
-    async def transfer(
-        self, s3: ObjectRequests, source_key: str, target_key: str, guard: WriteGuard, properties: Properties
-    ) -> Written:
+    async def transfer(self, write: ObjectWrite) -> Written:
         """Write what is read, with its digest checked at both ends."""
-        put = OnePut(s3, target_key, guard, checks=not guard.may_trust_digests)
+        s3, target_key, guard = write.s3, write.target_key, write.guard
         with self.damage.noting(target_key):
             try:
-                return await self._transfer(s3, source_key, put, properties)
+                return await self._transfer(write, OnePut(s3, target_key, guard, checks=not guard.may_trust_digests))
             except InDoubt as doubt:
                 if doubt.written_etag:  # lest our own object, if it is damaged, passes for another one
                     guard.note_written(doubt.written_etag)
-            return await self._transfer(s3, source_key, OnePut(s3, target_key, guard, checks=True), properties)
+            return await self._transfer(write, OnePut(s3, target_key, guard, checks=True))
 
-    async def _transfer(self, s3: ObjectRequests, source_key: str, put: OnePut, properties: Properties) -> Written:
+    async def _transfer(self, write: ObjectWrite, put: OnePut) -> Written:
         """Read the object and write it, in one PUT where that may be. Raises InDoubt where `put` does."""
-        read = replace(get_object("legacy", source_key), stream_above=self._whole_bytes)
+        read = replace(get_object("legacy", write.source_key), stream_above=self._whole_bytes)
         with await self._bodies.hold() as hold:
-            response = await _read(s3, read)
+            response = await _read(write.s3, read)
             if response is not None:
                 try:
                     limit = limit_put(self._threshold_bytes, has_md5=md5_of(response) is not None)
                     if response.body_bytes <= limit and self._put_limit.allows(response.body_bytes):
                         if response.body_bytes > STREAM_PART_BYTES:  # a server may read it all before it refuses it
                             await put.guard.look_early()
-                        return await self._write(s3, Taken(read, response, hold), put, properties)
+                        return await self._write(write, Taken(read, response, hold), put)
                 finally:
                     if response.stream is not None:
                         response.stream.close()
-        seen = await s3.head("legacy", source_key)
-        return await self._transfer_parts(s3, Large(source_key, seen, put.target_key), put.guard, properties)
+        return await self._transfer_parts(write, await write.s3.head("legacy", write.source_key))
 
-    async def _write(self, s3: ObjectRequests, taken: Taken, put: OnePut, properties: Properties) -> Written:
+    async def _write(self, write: ObjectWrite, taken: Taken, put: OnePut) -> Written:
         """Write the object whose headers, at least, have come."""
-        demand(read_etag, taken.response, taken.read)
-        await s3.refuse_web_server(taken.read, taken.response)
+        s3, seen, properties = write.s3, taken.response, write.properties
+        demand(read_etag, seen, taken.read)
+        await s3.refuse_web_server(taken.read, seen)
         await put.take_body(taken)
-        source_key, seen = taken.read.key, taken.response
-        described = await properties.describe(s3, source_key, seen, "PutObject", keep_class=self.keeps_class)
+        described = await properties.describe(s3, write.source_key, seen, "PutObject", keep_class=self.keeps_class)
         started = time.monotonic()
         etag = await put.write(described.headers)
-        self._put_limit.note(taken.response.body_bytes, time.monotonic() - started)
-        await properties.settle(s3, put.target_key, described, "PutObject")
-        return Written(taken.response.body_bytes, "PutObject", etag, seen.etag or "")
+        self._put_limit.note(seen.body_bytes, time.monotonic() - started)
+        await properties.settle(s3, write.target_key, described, "PutObject")
+        return Written(seen.body_bytes, "PutObject", etag, seen.etag or "")
 
-    async def _transfer_parts(
-        self, s3: ObjectRequests, large: Large, guard: WriteGuard, properties: Properties
-    ) -> Written:
+    async def _transfer_parts(self, write: ObjectWrite, seen: Response) -> Written:
         """Read and write the object part by part, with the digests of the parts and of the whole checked."""
-        described = await properties.describe(s3, large.source_key, large.seen, UPLOAD, keep_class=self.keeps_class)
-        part_bytes = limit_part(self._threshold_bytes)
-        if md5_of(large.seen) is not None:  # parts that come early are held for the digest of the whole
+        large, part_bytes = Large(write.source_key, seen, write.target_key), limit_part(self._threshold_bytes)
+        if md5_of(seen) is not None:  # parts that come early are held for the digest of the whole
             part_bytes = min(part_bytes, SMALLEST_PART_BYTES)
-        parts = StreamedParts(s3, large, read_bytes=part_bytes, bodies=self._bodies, trust=self._part_trust)
-        told = await send_in_parts(s3, large, described.headers, parts, part_bytes=part_bytes, guard=guard)
-        written = await look_at_completed(s3, large, told)
-        await properties.settle(s3, large.target_key, described, UPLOAD, written)
-        return Written(size_of(large.seen), "CompleteMultipartUpload", written.etag or "", large.seen.etag or "")
+        source = StreamedParts(write.s3, large, read_bytes=part_bytes, bodies=self._bodies, trust=self._part_trust)
+        return await _send_parts(write, large, source, part_bytes, keep_class=self.keeps_class)
+
+
+async def _send_parts(
+    write: ObjectWrite, large: Large, source: PartSource, part_bytes: int, *, keep_class: bool
+) -> Written:
+    """Write the object by parts from a source, and see to its properties."""
+    s3, guard, large_objects = write.s3, write.guard, write.large_objects
+    described = await write.properties.describe(s3, large.source_key, large.seen, UPLOAD, keep_class=keep_class)
+    told = await send_in_parts(
+        s3, large, described.headers, source, part_bytes=part_bytes, guard=guard, large_objects=large_objects
+    )
+    written = await look_at_completed(s3, large, told)
+    await write.properties.settle(s3, large.target_key, described, UPLOAD, written)
+    return Written(size_of(written), "CompleteMultipartUpload", written.etag or "", large.seen.etag or "")
 
 
 async def look_at_completed(s3: ObjectRequests, large: Large, told: str | None) -> Response:

@@ -1,28 +1,12 @@
 """Records of unfinished multipart uploads in PostgreSQL, so that the next attempt goes on at the missing part."""
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
-from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
-import psycopg
 from psycopg.types.json import Jsonb
 
-from rowferry.errors import NotRecorded, RowferryError
-from rowferry.http.event_loop import run_in_thread
-from rowferry.plan import Side
-
-_log = logging.getLogger(__name__)
-
-
-class Call(Protocol):
-    """Calls a function of the schema in a transaction of its own, and returns its rows: `Ledger.call`."""
-
-    def __call__(self, function: str, /, *arguments: Any) -> list[dict[str, Any]]:
-        """Raise a RowferryError where that fails; may block."""
-        ...
+from rowferry_worker.objects.own_copies import KnownCopies, demand_rows
 
 
 class Recorded(NamedTuple):
@@ -43,34 +27,12 @@ class Recorded(NamedTuple):
         return mine == its and self.part_bytes > 0
 
 
-class KnownCopy(NamedTuple):
-    """What is remembered of a production object that was copied."""
-
-    legacy: str
-    """Endpoint and bucket of the legacy object."""
-    legacy_key: str
-    source_etag: str
-    """The legacy object's ETag, then."""
-    size_bytes: int
-    part_bytes: int
-    etag: str
-    """The production object's, as it was left."""
-    noted_for: timedelta = timedelta(0)
-    """How long ago that was noted."""
-    is_pending: bool = False
-    """Whether another write was begun since of which nobody knows how it ended."""
-
-
 @dataclass(frozen=True, slots=True)
-class UploadRecords:
+class UploadRecords(KnownCopies):
     """The records that one attempt at a batch keeps. An attempt that cannot record goes on without."""
 
-    call: Call
-    batch_id: int
-    attempt_id: int
-    legacy: str
-    """Endpoint and bucket of that side."""
-    production: str
+    batch_id: int = 0
+    attempt_id: int = 0
 
     async def take(self, key: str, legacy_key: str) -> "UploadRecord | None":
         """Take the upload to a production key, of a legacy object; None while an attempt at another batch holds it.
@@ -78,7 +40,7 @@ class UploadRecords:
         None as well while another batch has lately worked on an upload of another object to that key.
         """
         where = self.batch_id, self.attempt_id, self.production, key
-        rows = await self._call("take_upload", *where, self.legacy, legacy_key)
+        rows = await self._ask("take_upload", *where, self.legacy, legacy_key)
         if rows is None:
             return UploadRecord(None, key)
         row = rows[0]
@@ -89,13 +51,13 @@ class UploadRecords:
 
     async def save(self, key: str, recorded: Recorded) -> bool:
         """Record an upload; return whether it stands in the database now."""
-        rows = await self._call("record_upload", self.attempt_id, self.production, key, *recorded)
+        rows = await self._ask("record_upload", self.attempt_id, self.production, key, *recorded)
         return rows is not None and bool(rows[0]["record_upload"])
 
     async def add_parts(self, key: str, upload_id: str, etags: Mapping[int, str]) -> bool | None:
         """Record parts that are sent; return whether this attempt still holds the upload, None where that failed."""
         parts = Jsonb({str(number): etag for number, etag in etags.items()})
-        rows = await self._call("record_parts", self.attempt_id, self.production, key, upload_id, parts)
+        rows = await self._ask("record_parts", self.attempt_id, self.production, key, upload_id, parts)
         return None if rows is None else bool(rows[0]["record_parts"])
 
     async def add_part(self, key: str, upload_id: str, number: int, etag: str, digest: str | None) -> bool:
@@ -104,48 +66,21 @@ class UploadRecords:
         Raises NotRecorded where it cannot be recorded.
         """
         where = self.batch_id, self.attempt_id, self.production, key
-        rows = await self._call("record_part", *where, upload_id, number, etag, digest)
-        return bool(_demand(rows)[0]["record_part"])
+        rows = await self._ask("record_part", *where, upload_id, number, etag, digest)
+        return bool(demand_rows(rows)[0]["record_part"])
 
     async def end_with_copy(self, key: str, upload_id: str, etag: str) -> bool:
         """Remember what a completed upload has become, and forget the upload; return whether it was this attempt's.
 
         Raises NotRecorded where that cannot be recorded.
         """
-        rows = await self._call("record_copy", self.attempt_id, self.production, key, upload_id, etag)
-        return bool(_demand(rows)[0]["record_copy"])
-
-    async def note_write(self, key: str, legacy_key: str, *, is_pending: bool) -> None:
-        """Remember that an object is about to be written, or was not. Raises NotRecorded where that fails."""
-        _demand(await self._call("note_write", self.production, key, self.legacy, legacy_key, is_pending))
-
-    async def note_copy(self, key: str, etag: str, legacy_key: str, source_etag: str) -> None:
-        """Remember an object that was copied in one piece; one that cannot be recorded is judged by its time."""
-        await self._call("note_copy", self.production, key, self.legacy, legacy_key, source_etag, etag)
-
-    async def find_copy(self, key: str) -> KnownCopy | None:
-        """Return what is remembered of a production object, None where that is nothing, or cannot be had now."""
-        rows = await self._call("find_copy", self.production, key)
-        return KnownCopy(*(rows[0][name] for name in KnownCopy._fields)) if rows else None
+        rows = await self._ask("record_copy", self.attempt_id, self.production, key, upload_id, etag)
+        return bool(demand_rows(rows)[0]["record_copy"])
 
     async def end(self, key: str) -> bool:
         """Forget an upload; return whether this attempt may abort it: another one may have taken it over."""
-        rows = await self._call("end_upload", self.attempt_id, self.production, key)
+        rows = await self._ask("end_upload", self.attempt_id, self.production, key)
         return rows is not None and bool(rows[0]["end_upload"])
-
-    async def _call(self, function: str, *arguments: Any) -> list[dict[str, Any]] | None:
-        """Return the rows of a function; None where they cannot be had. The loop goes on meanwhile."""
-        try:
-            return await run_in_thread(partial(self.call, function, *arguments))
-        except (RowferryError, psycopg.Error, UnicodeError) as error:
-            _log.warning("what is written cannot be recorded", extra={"function": function, "error": str(error)})
-            return None
-
-
-def _demand(rows: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
-    if rows is None:
-        raise NotRecorded("NotRecorded", "PostgreSQL did not record what is written; the next attempt goes on")
-    return rows
 
 
 class UploadRecord:
@@ -183,9 +118,3 @@ class UploadRecord:
             return True
         had, self.stands = self.stands, False
         return await self._records.end(self._key) or not had
-
-
-def name_bucket(side: Side) -> str:
-    """Return what tells a side's bucket from those of other servers."""
-    server = side.endpoint_url or f"s3.{side.region}"
-    return f"{server.rstrip('/')}/{side.bucket}"

@@ -8,9 +8,9 @@ from rowferry.batch import Outcome
 from rowferry.errors import ObjectConflict, ObjectNotFound
 from rowferry.keys import StandingObject
 from rowferry.s3.responses import Response
-from rowferry_worker.objects.compare import are_same, read_digest
+from rowferry_worker.objects.compare import Pair, are_same, read_digest
 from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object, overwrite, replace_object
-from rowferry_worker.objects.precedence import Pair, Precedence, find_precedence
+from rowferry_worker.objects.precedence import Precedence, find_precedence
 from rowferry_worker.objects.requests import ObjectRequests
 
 
@@ -52,9 +52,10 @@ async def verify_object(
         if options.repair == "nothing":
             words = "there is no production object; --repair copies the legacy object"
             raise ObjectNotFound("NoProductionObject", words)
-        return await _note(s3, legacy_key, key, await copy_object(s3, copy_options, legacy_key, key))
-    if not await are_same(s3, legacy_key, source, key, existing, deep=options.deep):
-        return await _resolve_difference(s3, copy_options, (legacy_key, source), (key, existing), options)
+        return await _note(copy_options, legacy_key, key, await copy_object(s3, copy_options, legacy_key, key))
+    pair = Pair(legacy_key, source, key, existing)
+    if not await are_same(s3, pair, copy_options.copies, deep=options.deep):
+        return await _resolve_difference(s3, copy_options, pair, options)
     differences = await copy_options.properties.find_differences(s3, legacy_key, key, existing)
     if not differences:
         return CopyResult(Outcome.KEPT)
@@ -64,29 +65,27 @@ async def verify_object(
 
 
 async def _resolve_difference(
-    s3: ObjectRequests,
-    copy_options: CopyOptions,
-    legacy: tuple[str, Response],
-    production: tuple[str, Response],
-    options: VerifyOptions,
+    s3: ObjectRequests, copy_options: CopyOptions, pair: Pair, options: VerifyOptions
 ) -> CopyResult:
-    """Repair a production object that differs, or keep it, or raise ObjectsDiffer; a pair is a key and its headers."""
-    (legacy_key, _), (key, existing) = legacy, production
+    """Repair a production object that differs, or keep it, or raise ObjectsDiffer."""
+    legacy_key, _, key, existing = pair
     if options.repair == "all":
         return await overwrite(s3, copy_options, legacy_key, key)
     # What was written to the production key last may be the application's own work: only `all` overwrites that.
-    pair = Pair(*legacy, *production)
-    precedence = await find_precedence(s3, copy_options.clocks, pair, copy_options.timeline)
+    copies, clocks = copy_options.copies, copy_options.clocks
+    precedence = await find_precedence(s3, pair, copies, clocks, copy_options.timeline)
     if precedence == "legacy" and options.repair == "older":
-        return await _note(s3, legacy_key, key, await replace_object(s3, copy_options, legacy_key, key, existing))
+        return await _note(
+            copy_options, legacy_key, key, await replace_object(s3, copy_options, legacy_key, key, existing)
+        )
     if precedence == "application":
         return CopyResult(Outcome.KEPT)
     raise _describe_difference(precedence)
 
 
-async def _note(s3: ObjectRequests, legacy_key: str, key: str, repaired: CopyResult) -> CopyResult:
+async def _note(options: CopyOptions, legacy_key: str, key: str, repaired: CopyResult) -> CopyResult:
     """Remember what a repair has written as a copy of ours, and return the repair."""
-    await s3.large.note_copy(key, repaired.etag, legacy_key, repaired.source_etag)
+    await options.copies.note_copy(key, repaired.etag, legacy_key, repaired.source_etag)
     return repaired
 
 

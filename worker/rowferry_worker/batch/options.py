@@ -1,14 +1,29 @@
-"""What a batch whose rows stay must know of its migration's switch, and of the clocks of its servers."""
+"""How the objects of a batch are copied: by its payload, its migration's switch and the clocks of its servers."""
 
 import time
-from collections.abc import Mapping
 from typing import Any
 
 from rowferry.db.connection import fetch_one
 from rowferry.db.statements import statement
+from rowferry.plan import OnConflict
 from rowferry.s3.clocks import Skew
 from rowferry_worker.batch.context import BatchContext
-from rowferry_worker.objects.precedence import Timeline
+from rowferry_worker.objects.copy import CopyOptions
+from rowferry_worker.objects.precedence import NO_TIMELINE, Timeline
+
+
+def choose_options(
+    context: BatchContext, on_conflict: OnConflict = "fail", *, stays: bool, looks_first: bool = False
+) -> CopyOptions:
+    """Return how the batch's objects are copied; `stays`: no row of them moves."""
+    skew = context.batch.payload.get("skew")
+    return context.migration.copy_options(
+        on_conflict,
+        looks_first=looks_first,
+        timeline=read_timeline(context) if stays else NO_TIMELINE,
+        skew=None if skew is None else Skew(*skew),
+        large_objects=context.large_objects(),
+    )
 
 
 def read_timeline(context: BatchContext) -> Timeline:
@@ -23,9 +38,3 @@ def read_timeline(context: BatchContext) -> Timeline:
     at = {name: None if ago is None else now - float(ago) for name, ago in row.items()}
     first, last = at["was_switched"], at["switched_back"]
     return Timeline(at["began"], at["switched"], None if first is None or last is None else (first, last))
-
-
-def find_skew(payload: Mapping[str, Any]) -> Skew | None:
-    """Return what was measured of the servers' clocks before the batch was enqueued; None: nothing."""
-    skew = payload.get("skew")
-    return None if skew is None else Skew(*skew)
