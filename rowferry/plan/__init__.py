@@ -14,10 +14,11 @@ from rowferry.plan.entries import Entries
 from rowferry.plan.objects import BucketPrefix, ObjectPrefix
 from rowferry.plan.properties import Acl, CannedAcl, Encryption, TagRule
 from rowferry.plan.queues import QueueSettings
-from rowferry.plan.sides import AboveZero, Addressing, LegacySide, ProductionSide, Side, SideName
+from rowferry.plan.sides import PROPERTIES, AboveZero, Addressing, LegacySide, ProductionSide, Side, SideName
 from rowferry.plan.table import Table
 
 __all__ = [
+    "PROPERTIES",
     "Acl",
     "Addressing",
     "BucketPrefix",

@@ -1,6 +1,7 @@
 """What production objects shall be: the types of these fields of `[production]`, and what a type cannot say."""
 
 import re
+from collections.abc import Iterable
 from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
@@ -24,7 +25,6 @@ MAX_TAG_NAME, MAX_TAG_VALUE = 128, 256
 """Characters. Source: Amazon S3 User Guide, "Categorizing your objects using tags"."""
 ARCHIVES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
 """Storage classes whose objects must be restored before they can be read: no row may point at one."""
-TEXTS = ("cache_control", "content_disposition", "storage_class", "kms_key_id")
 _is_header = re.compile(r"[!-~]([ -~]*[!-~])?").fullmatch
 
 
@@ -43,11 +43,14 @@ class Properties(Protocol):
     def public_url(self) -> str | None: ...
 
 
-def find_fault(properties: Properties) -> str:
-    """Return, as a sentence without a full stop, what cannot be meant; empty where all can."""
-    for name in TEXTS:
+def find_fault(properties: Properties, names: Iterable[str]) -> str:
+    """Return, as a sentence without a full stop, what cannot be meant; empty where all can.
+
+    `names`: of all properties. Each text of them becomes a header, but for `public_url`.
+    """
+    for name in names:
         value: Any = getattr(properties, name)
-        if value is not None and not _is_header(value):
+        if name != "public_url" and isinstance(value, str) and not _is_header(value):
             return f"`{name}` of [production] must be plain ASCII text on one line, or be left out: it becomes a header"
     if properties.storage_class in ARCHIVES:
         return (
@@ -83,7 +86,7 @@ def _find_fault_in_url(url: str | None) -> str:
         is_usable = False
     else:
         is_usable = is_usable and not (parts.query or parts.fragment or parts.username or parts.password)
-    if not is_usable or not url.isascii() or " " in url:
+    if not is_usable or not _is_header(url) or " " in url:
         return (
             "`public_url` of [production] must be what comes before an object's key in its URL, such as "
             '"https://cdn.example.com/" or "https://cdn.example.com/files/"'

@@ -86,8 +86,12 @@ class ProductionSide(Side, frozen=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if fault := find_fault(self):
+        if fault := find_fault(self, PROPERTIES):
             raise PlanError(fault)
+
+
+PROPERTIES = ProductionSide.__struct_fields__[len(Side.__struct_fields__) :]
+"""The fields that say what production objects shall be: those that `[legacy]` does not have."""
 
 
 def _correct_bucket(bucket: str) -> str:

@@ -1,6 +1,6 @@
 -- rowferry.guard_plan()
---   Trigger: gives a changed plan a new revision, so that workers read it again. While batches wait, the settings of a
---   side may change, its bucket and endpoint may not.
+--   Trigger: gives a changed plan a new revision, so that workers read it again. While batches wait, a side's bucket and
+--   endpoint_url may not change. All its other keys may: how the bucket is reached, and what its objects shall be.
 --   Raises invalid_parameter_value where batches wait (INIT or ERROR) that were planned otherwise: for other buckets or
 --   endpoints, or for entries or objects that the new plan does not have in the same form.
 --   Entries that change begin their passes anew (rowferry.pass).
@@ -13,13 +13,12 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_waiting bigint;
-    v_mutable_keys constant text [] := array[
-        'profile', 'max_requests_per_second', 'requester_pays', 'immutable', 'public_url',
-        'acl', 'cache_control', 'content_disposition', 'storage_class', 'tags', 'encryption', 'kms_key_id'
-    ];
-    v_moved constant boolean :=
-        ((old.plan -> 'legacy') - v_mutable_keys) is distinct from ((new.plan -> 'legacy') - v_mutable_keys)
-        or ((old.plan -> 'production') - v_mutable_keys) is distinct from ((new.plan -> 'production') - v_mutable_keys);
+    v_moved constant boolean := exists (
+        select
+        from unnest(array['legacy', 'production']) as s (side)
+        cross join unnest(array['bucket', 'endpoint_url']) as k (key)
+        where (old.plan #>> array[s.side, k.key]) is distinct from (new.plan #>> array[s.side, k.key])
+    );
     v_unchanged constant text [] := array(
         select coalesce(e.value ->> 'name', concat(e.value ->> 'table', '.', e.value ->> 'key'))
         from jsonb_array_elements(old.plan -> 'entries') as e

@@ -145,16 +145,6 @@ def command(
         click.echo(line)
 
 
-PROPERTIES = (
-    "acl",
-    "cache_control",
-    "content_disposition",
-    "storage_class",
-    "tags",
-    "encryption",
-    "kms_key_id",
-    "public_url",
-)
 EXAMPLE = Path(__file__).with_name("example_plan.toml")
 
 
@@ -183,7 +173,9 @@ def describe_plan(plan: Plan) -> Iterator[str]:
 
 def describe_properties(side: ProductionSide) -> str:
     """Return what the plan says of production objects, as it is written there; empty where it says nothing."""
-    said = {name: getattr(side, name) for name in PROPERTIES}
-    if side.tags == "copy":
-        del said["tags"]
-    return ", ".join(f"{name} {value}" for name, value in said.items() if value is not None)
+    from msgspec import to_builtins
+
+    from rowferry.plan import PROPERTIES
+
+    said = to_builtins(side)
+    return ", ".join(f"{name} {said[name]}" for name in PROPERTIES if name in said)
