@@ -34,8 +34,8 @@ def check_plan(
     allow_empty: bool = False,
     may_write: bool = True,
     on_progress: OnProgress = ignore_progress,
-) -> list[Finding]:
-    """Return the findings about tables, keys and buckets, in this order.
+) -> Iterator[Finding]:
+    """Yield the findings about tables, keys and buckets, in this order, each as soon as it is known.
 
     Writes probe objects to the production bucket and removes them, unless `may_write` is false; writes nothing else.
     `on_conflict`: what the migration will do where a different production object exists; only with "fail", or
@@ -43,21 +43,20 @@ def check_plan(
     Raises DatabaseUnavailable when the connection is lost.
     """
     checked: list[CheckedTable] = []
-    findings = list(check_rows(connection, plan, on_conflict, on_progress, checked))
+    yield from check_rows(connection, plan, on_conflict, on_progress, checked)
     if lack_names(checked):
-        return [*findings, note("the buckets were not looked at: correct the names in the plan first")]
+        yield note("the buckets were not looked at: correct the names in the plan first")
+        return
     queues = partial(check_queues, connection, plan, checked, may_write=may_write, on_progress=on_progress)
-    findings += run_check(lambda: list(queues()))
+    yield from run_check(lambda: list(queues()))
     if not (plan.has_both_sides and plan.parts):
-        return [*findings, *check_readable_buckets(plan, on_progress)]
+        yield from check_readable_buckets(plan, on_progress)
+        return
     samples = sample_entries(connection, plan, on_progress)
-    findings += run_check(lambda: list(check_samples(connection, plan, samples, allow_empty=allow_empty)))
+    yield from run_check(lambda: list(check_samples(connection, plan, samples, allow_empty=allow_empty)))
     is_new = find_migration(connection, plan.name) is None
     may_be_empty = allow_empty or not is_new
-    return [
-        *findings,
-        *check_buckets(plan, on_progress, samples, may_write=may_write, is_new=is_new, may_be_empty=may_be_empty),
-    ]
+    yield from check_buckets(plan, on_progress, samples, may_write=may_write, is_new=is_new, may_be_empty=may_be_empty)
 
 
 def check_rows(

@@ -1,6 +1,7 @@
 """What a run shows at a terminal, and what is left of it."""
 
 import re
+from collections.abc import Iterator
 from datetime import timedelta
 from io import StringIO
 
@@ -10,6 +11,8 @@ from rich.console import Console
 from rowferry.reports.progress import Counts, Throughput
 from rowferry_cli.run import reporter as reporter_module
 from rowferry_cli.run.reporter import Reporter
+from rowferry_cli.setup.check import print_findings
+from rowferry_enqueue.checks.finding import Finding, fine, problem
 from rowferry_queues.migrate.spec import MIGRATE
 from support.processes.processes import wait_for
 
@@ -34,6 +37,21 @@ def test_a_long_step_prints_lines_where_no_terminal_shows_a_spinner(monkeypatch:
     ended = shown.getvalue()
     reporter.print("the end")
     assert shown.getvalue() == f"{ended}the end\n"
+
+
+def test_a_finding_is_shown_above_the_spinner_before_the_next_is_known() -> None:
+    reporter, shown = Reporter(yes=True), StringIO()
+    reporter.console = Console(file=shown, force_terminal=True, width=60)
+
+    def look() -> Iterator[Finding]:
+        yield fine("the first")
+        assert "✓ the first\n" in plain(shown.getvalue())
+        yield problem("the second", "correct it")
+
+    with reporter.show_activity("checking"):
+        found = print_findings(look(), reporter.console)
+    assert [each.what for each in found] == ["the first", "the second"]
+    assert plain(shown.getvalue()).count("✗ the second\n    → correct it\n") == 1
 
 
 def test_a_narrow_terminal_cuts_only_the_end_of_the_line_beside_the_bar() -> None:

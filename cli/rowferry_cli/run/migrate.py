@@ -107,10 +107,10 @@ def _introduce(plan: Plan, reporter: Reporter) -> None:
 
 
 def _check(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter) -> None:
-    """Check the plan and print the findings. Raises UsageError when there is a problem."""
+    """Check the plan and print each finding as it comes. Raises UsageError when there is a problem."""
     reporter.print("Checking permissions, keys and buckets …")
     with reporter.show_activity("checking") as on_progress:
-        findings = check_plan(
+        checks = check_plan(
             connection,
             plan,
             on_conflict=options.choices.on_conflict,
@@ -118,7 +118,7 @@ def _check(connection: Connection, plan: Plan, options: MigrateOptions, reporter
             may_write=not options.dry_run,
             on_progress=on_progress,
         )
-    print_findings(findings, reporter.console)
+        findings = print_findings(checks, reporter.console)
     refuse_problems(findings)
 
 

@@ -69,7 +69,7 @@ class Reporter:
         if self._live is not None:
             yield lambda _text: None
         elif self.console.is_terminal:
-            with show_spinner() as on_progress:
+            with show_spinner(self.console) as on_progress:
                 on_progress(words)
                 yield on_progress
         else:
@@ -184,9 +184,13 @@ def _print_lines(console: Console, words: str) -> Generator[Callable[[str], None
 
 
 @contextmanager
-def show_spinner() -> Generator[Callable[[str], None]]:
-    """Show a spinner on stderr during a long scan, and yield what sets its text; does nothing without a terminal."""
-    console = Console(stderr=True, highlight=False)
+def show_spinner(console: Console | None = None) -> Generator[Callable[[str], None]]:
+    """Show a spinner during a long step, and yield what sets its text; does nothing without a terminal.
+
+    `console`: what prints during the step, so that it prints above the spinner; by default nothing does, and the
+    spinner is on stderr.
+    """
+    console = console or Console(stderr=True, highlight=False)
     if not console.is_terminal:
         yield lambda _text: None
         return

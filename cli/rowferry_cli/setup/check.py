@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,18 +46,19 @@ def command(plan_path: Path, on_conflict: OnConflict | None, allow_empty: bool, 
     from rowferry_cli.run.reporter import show_spinner
 
     plan = read_plan(plan_path)
-    with show_spinner() as on_progress:
-        findings = _check(plan, on_conflict, allow_empty, on_progress)
-    if as_json:
-        click.echo(format_json([asdict(finding) for finding in findings], indent=2))
-    else:
+    console = Console(highlight=False)
+    if not as_json:
         click.echo("\n".join([f"Migration {plan.name}", *describe_direction(plan)]))
-        print_findings(findings, Console(highlight=False))
-    refuse_problems(findings)
+    with show_spinner(console if console.is_terminal and not as_json else None) as on_progress:
+        findings = _check(plan, on_conflict, allow_empty, on_progress)
+        found = list(findings) if as_json else print_findings(findings, console)
+    if as_json:
+        click.echo(format_json([asdict(finding) for finding in found], indent=2))
+    refuse_problems(found)
 
 
-def _check(plan: Plan, on_conflict: OnConflict | None, allow_empty: bool, on_progress: OnProgress) -> list[Finding]:
-    """Return the findings; if the database is unavailable, those about the buckets."""
+def _check(plan: Plan, on_conflict: OnConflict | None, allow_empty: bool, on_progress: OnProgress) -> Iterator[Finding]:
+    """Yield the findings; if the database is unavailable, those about the buckets."""
     from rowferry.db.connection import connect
     from rowferry_enqueue.check import check_plan
     from rowferry_enqueue.checks.buckets import check_buckets, check_readable_buckets
@@ -65,23 +66,30 @@ def _check(plan: Plan, on_conflict: OnConflict | None, allow_empty: bool, on_pro
 
     try:
         with connect("check", autocommit=True) as connection:
-            return check_plan(
+            yield from check_plan(
                 connection, plan, on_conflict=on_conflict, allow_empty=allow_empty, on_progress=on_progress
             )
     except DatabaseUnavailable as error:
         look = check_buckets if plan.has_both_sides and plan.parts else check_readable_buckets
-        return [problem(error), *look(plan, on_progress)]
+        yield problem(error)
+        yield from look(plan, on_progress)
 
 
-def print_findings(findings: Sequence[Finding], console: Console) -> None:
-    """Print the findings: ✓ fine, ✗ a problem and its remedy, · a note."""
+def print_findings(findings: Iterable[Finding], console: Console) -> list[Finding]:
+    """Print each finding as it comes, and return all: ✓ fine, ✗ a problem and its remedy, · a note."""
+    from rich.text import Text
+
+    printed: list[Finding] = []
     for finding in findings:
         sign, style = SIGNS[finding.level]
-        console.print(sign, style=style, end=" ")
-        style = "bold" if finding.level == "problem" else None
-        console.print(show_text(finding.what), markup=False, soft_wrap=True, style=style)
+        what = Text.assemble(
+            (sign, style), " ", (show_text(finding.what), "bold" if finding.level == "problem" else "")
+        )
+        console.print(what, soft_wrap=True)
         if finding.remedy:
             console.print(f"    → {show_text(finding.remedy)}", markup=False, soft_wrap=True)
+        printed.append(finding)
+    return printed
 
 
 def refuse_problems(findings: Sequence[Finding]) -> None:

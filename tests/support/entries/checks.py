@@ -14,7 +14,7 @@ from support.postgres.roles import new_role
 def check(table: EntryTable, **more: Any) -> list[Finding]:
     """Check the whole plan, buckets included; an empty table is allowed unless `more` says otherwise."""
     with connect("check", autocommit=True) as connection:
-        return check_plan(connection, table.read_plan(), **{"allow_empty": True, **more})
+        return list(check_plan(connection, table.read_plan(), **{"allow_empty": True, **more}))
 
 
 def problems(table: EntryTable, **more: Any) -> list[str]:
