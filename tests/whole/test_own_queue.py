@@ -29,7 +29,7 @@ KILLS = 3
 
 def read_files() -> dict[str, str]:
     """Return the files of the package by their names."""
-    empty = re.findall(r"an empty `([\w./]+)`", PAGE.read_text(encoding="utf-8"))
+    empty = re.findall(r"an\s+empty `([\w./]+)`", PAGE.read_text(encoding="utf-8"))
     return dict.fromkeys(empty, "") | {
         found["name"]: found["text"] for found in FILE.finditer(PAGE.read_text(encoding="utf-8"))
     }
