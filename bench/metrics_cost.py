@@ -31,8 +31,8 @@ def tell(mode: str) -> None:
     from rowferry.s3.operations import head_object  # noqa: PLC0415
     from rowferry.s3.responses import Response  # noqa: PLC0415 - the mode is chosen before these are imported
     from rowferry_worker.monitoring import metrics  # noqa: PLC0415
-    from rowferry_worker.objects.recording import record_request  # noqa: PLC0415
     from rowferry_worker.pacing.pacer import Pacer  # noqa: PLC0415
+    from rowferry_worker.scheduling.recording import record_request  # noqa: PLC0415
 
     pace, request, response = Pacer(1, 64), head_object("legacy", "a"), Response(200)
     deciding = measure(lambda: pace.note_success("server/bucket HeadObject", 0.01, 0, 64))

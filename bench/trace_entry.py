@@ -22,8 +22,8 @@ from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.run import ClaimedBatch
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContextCache
-from rowferry_worker.objects.scheduler import CopyScheduler
 from rowferry_worker.queues import find_queue
+from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.state import WorkerState
 
 ROOT = Path(__file__).resolve().parent.parent

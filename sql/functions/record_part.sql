@@ -4,7 +4,7 @@
 --   has ended. After the last part, the batch of the object is due at once: it completes the upload.
 --   Call it on an autocommit connection of its own, so that the part outlives a crash.
 --   Raises no_data_found where the attempt is not an open one at this batch.
---   Writes: upload_part, upload (touched_at, once a minute), batch_queue (run_after). Called by: rowferry_worker/objects/uploads.py.
+--   Writes: upload_part, upload (touched_at, once a minute), batch_queue (run_after). Called by: rowferry_worker/multipart/records.py.
 create or replace function rowferry.record_part(
     p_batch_id bigint,
     p_attempt_id bigint,

@@ -1,7 +1,7 @@
 -- rowferry.record_parts(p_attempt_id bigint, p_production text, p_key text, p_upload_id text, p_parts jsonb)
 --   Adds parts that the S3 server has confirmed to the record of a multipart upload: their ETags by their numbers.
 --   Returns whether this attempt holds that upload; otherwise nothing is recorded.
---   Writes: upload. Called by: rowferry_worker/objects/uploads.py, on the ledger's own connection.
+--   Writes: upload. Called by: rowferry_worker/multipart/records.py, on the ledger's own connection.
 create or replace function rowferry.record_parts(
     p_attempt_id bigint, p_production text, p_key text, p_upload_id text, p_parts jsonb
 )

@@ -7,7 +7,7 @@
 --   each other's uploads would never end. The caller waits then.
 --   Call it on an autocommit connection of its own, so that the record outlives a crash.
 --   Raises no_data_found where the attempt is not an open one at this batch.
---   Writes: upload. Called by: rowferry_worker/objects/uploads.py.
+--   Writes: upload. Called by: rowferry_worker/multipart/records.py.
 create or replace function rowferry.take_upload(
     p_batch_id bigint, p_attempt_id bigint, p_production text, p_key text, p_legacy text, p_legacy_key text
 )

@@ -27,7 +27,7 @@ from rowferry_cli.estimating.measure import Reading
 from rowferry_cli.estimating.measurement import Measurement, choose_steady, is_steady, trim
 from rowferry_cli.estimating.printing import draw_sizes, show_bytes
 from rowferry_cli.estimating.request_counts import CopyMode, Operation, SampledObject, count_requests
-from rowferry_worker.objects.transfer import COPY_PART_BYTES, ONE_PUT_BYTES, SMALLEST_PART_BYTES, STREAM_PART_BYTES
+from rowferry_worker.copying.transfer import COPY_PART_BYTES, ONE_PUT_BYTES, SMALLEST_PART_BYTES, STREAM_PART_BYTES
 
 SERVER, STREAM = CopyMode(server_side=True), CopyMode(server_side=False)
 COPY: Operation = ("production", "CopyObject")

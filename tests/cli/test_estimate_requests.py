@@ -13,7 +13,7 @@ from rowferry_cli.estimating.measuring import Limits, Measured, measure_plan
 from rowferry_cli.estimating.request_counts import CopyMode, RequestCounts, count_overhead, count_requests
 from rowferry_lab.servers.fake_s3_api import Deviations
 from rowferry_lab.servers.fake_s3_store import Bucket, make_object
-from rowferry_worker.objects.tags import ASKED_FIRST
+from rowferry_worker.properties.tags import ASKED_FIRST
 from support.entries.entry_table import FROM, TO
 from support.entries.estimating import FakeMigration, fake_migration
 from support.entries.migration import Migration

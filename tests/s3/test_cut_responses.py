@@ -5,9 +5,9 @@ import pytest
 from rowferry.errors import ServerFault
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3_http import Request
+from rowferry_worker.copying.copy import CopyOptions, copy_object
+from rowferry_worker.copying.transfer import CopyMethod, ServerCopy, StreamCopy
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
-from rowferry_worker.objects.copy import CopyOptions, copy_object
-from rowferry_worker.objects.transfer import CopyMethod, ServerCopy, StreamCopy
 from support.s3.fake_buckets import FakeBuckets, stored
 
 CUT = Response(200, {}, b'<?xml version="1.0" encoding="UTF-8"?>\n')

@@ -9,13 +9,13 @@ from rowferry.keys import StandingObject
 from rowferry.plan import OnConflict
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3_http import Request
-from rowferry_worker.objects.completion import Large
+from rowferry_queues.verify.object import VerifyOptions, verify_object
+from rowferry_worker.copying.transfer import CopyMethod, ServerCopy, StreamCopy
+from rowferry_worker.multipart.completion import Large
+from rowferry_worker.multipart.large import LargeObjects
+from rowferry_worker.multipart.streamed_parts import StreamedParts
+from rowferry_worker.multipart.upload import send_in_parts
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport, WriteGuard
-from rowferry_worker.objects.large import LargeObjects
-from rowferry_worker.objects.multipart import send_in_parts
-from rowferry_worker.objects.part_sources import StreamedParts
-from rowferry_worker.objects.transfer import CopyMethod, ServerCopy, StreamCopy
-from rowferry_worker.objects.verify import VerifyOptions, verify_object
 from support.entries.migration import Migration
 from support.s3.buckets import Buckets
 from support.s3.copies import NEW, OLD, copy_once, fake_with, options_of

@@ -9,8 +9,8 @@ import pytest
 from rowferry.batch import Judgement, Verdict
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.run import process_batch
-from rowferry_worker.objects.scheduler import CopyScheduler
 from rowferry_worker.queues import find_queue
+from rowferry_worker.scheduling.scheduler import CopyScheduler
 from support.entries.entry_table import EntryTable
 from support.queue.held_batches import Held, crash, hold
 

@@ -10,7 +10,7 @@ import pytest
 from rowferry_worker import daemon
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContextCache
-from rowferry_worker.objects.scheduler import CopyScheduler
+from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.state import WorkerState
 from support.entries.entry_table import EntryTable
 from support.processes.processes import wait_for

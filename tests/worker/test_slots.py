@@ -13,8 +13,8 @@ from rowferry_worker import daemon, slot
 from rowferry_worker.claim_turns import ClaimTurns
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContextCache
-from rowferry_worker.objects.claimed_entries import ClaimedEntries
-from rowferry_worker.objects.scheduler import CopyScheduler
+from rowferry_worker.scheduling.claimed_entries import ClaimedEntries
+from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.slots import MAX_SLOTS, bound_slots
 from rowferry_worker.state import WorkerState
 from support.entries.entry_table import EntryTable

@@ -25,8 +25,8 @@ from rowferry_worker.migration import REQUEST_DEADLINE, MigrationContextCache
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.monitoring.heartbeat import ClusterState, Heartbeat
 from rowferry_worker.monitoring.server import serve_own_metrics
-from rowferry_worker.objects.scheduler import CopyScheduler
 from rowferry_worker.queues import find_queue, list_usable
+from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.service import PROCESS_NUMBER, is_orphan, name_host, notify
 from rowferry_worker.slots import MAX_SLOTS, Slots
 from rowferry_worker.state import WorkerState

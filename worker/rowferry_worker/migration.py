@@ -31,21 +31,20 @@ from rowferry.s3.endpoint import refuse_foreign_endpoint
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import Record, Reserve
+from rowferry_worker.copying.copy import CopyOptions
+from rowferry_worker.copying.precedence import NO_TIMELINE, Clocks, Timeline
+from rowferry_worker.copying.transfer import STREAM_PART_BYTES, CopyMethod, ServerCopy, StreamCopy
 from rowferry_worker.machine import choose_bodies_budget
 from rowferry_worker.monitoring.heartbeat import ClusterState
-from rowferry_worker.objects.clocks import Clocks
+from rowferry_worker.multipart.large import LargeObjects
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
-from rowferry_worker.objects.copy import CopyOptions
-from rowferry_worker.objects.evidence import Evidence
-from rowferry_worker.objects.large import LargeObjects
 from rowferry_worker.objects.memory import BodyBudget
-from rowferry_worker.objects.outage import OutageDetector
 from rowferry_worker.objects.own_copies import name_bucket
-from rowferry_worker.objects.precedence import NO_TIMELINE, Timeline
-from rowferry_worker.objects.properties import Properties
-from rowferry_worker.objects.scheduler import CopyScheduler
-from rowferry_worker.objects.transfer import STREAM_PART_BYTES, CopyMethod, ServerCopy, StreamCopy
 from rowferry_worker.pacing.rate_limit import NO_WAIT, RateLimiter
+from rowferry_worker.properties.settle import Properties
+from rowferry_worker.scheduling.evidence import Evidence
+from rowferry_worker.scheduling.outage import OutageDetector
+from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.service import PROCESS_COUNT
 
 BOTH: tuple[SideName, SideName] = ("legacy", "production")

@@ -15,7 +15,7 @@ from rowferry_worker.in_hand import BatchProgress
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContextCache
 from rowferry_worker.monitoring.heartbeat import ClusterState, WorkerReport
-from rowferry_worker.objects.scheduler import CopyScheduler
+from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.service import MAX_TURN, SlotWatchdog
 
 LOOK_UP_SECONDS = 0.25

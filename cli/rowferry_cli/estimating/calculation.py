@@ -27,7 +27,7 @@ from rowferry_cli.estimating.request_counts import (
     count_overhead,
     count_requests,
 )
-from rowferry_worker.objects.transfer import COPY_PART_BYTES, SMALLEST_PART_BYTES
+from rowferry_worker.copying.transfer import COPY_PART_BYTES, SMALLEST_PART_BYTES
 
 Share = Literal["missing", "existing", "tagged", "multipart", "in_parts"]
 """A property of entries; multipart: the legacy ETag is that of an upload in parts."""

@@ -10,8 +10,8 @@ from rowferry.s3.operations import get_object
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_content_range, read_tag_count
 from rowferry_cli.estimating.request_counts import CopyMode, Existing, SampledObject
+from rowferry_worker.copying.copy import CopyResult
 from rowferry_worker.objects.compare import is_digest, md5_of
-from rowferry_worker.objects.copy import CopyResult
 from rowferry_worker.objects.requests import ObjectRequests, size_of
 
 STREAM_ABOVE_BYTES = 64 * 1024

@@ -15,8 +15,8 @@ from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import Send
 from rowferry_cli.estimating.request_counts import Operation
-from rowferry_worker.objects.copy import CopyResult
-from rowferry_worker.objects.scheduler import WHOLE_SIDE, CopyRun, CopyScheduler
+from rowferry_worker.copying.copy import CopyResult
+from rowferry_worker.scheduling.scheduler import WHOLE_SIDE, CopyRun, CopyScheduler
 
 SLICE = timedelta(seconds=0.25)
 DRAIN_WITHIN = timedelta(seconds=5)

@@ -14,14 +14,14 @@ from rowferry_cli.estimating.measure import Drive, RequestMeter
 from rowferry_cli.estimating.measurement import Measurement, is_steady, read_measurement
 from rowferry_cli.estimating.request_counts import CopyMode
 from rowferry_enqueue.checks.bucket_errors import check_bucket_exists, refuse
+from rowferry_worker.copying.copy import CopyResult, copy_object
+from rowferry_worker.copying.transfer import limit_part
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.monitoring.heartbeat import ClusterState
-from rowferry_worker.objects.copy import CopyResult, copy_object
-from rowferry_worker.objects.large import LargeObjects
+from rowferry_worker.multipart.large import LargeObjects
 from rowferry_worker.objects.own_copies import name_bucket
 from rowferry_worker.objects.requests import ObjectRequests
-from rowferry_worker.objects.scheduler import CopyScheduler
-from rowferry_worker.objects.transfer import limit_part
+from rowferry_worker.scheduling.scheduler import CopyScheduler
 
 REQUEST_DEADLINE = timedelta(seconds=30)
 LOOK_PART = 0.5

@@ -12,10 +12,7 @@ from rowferry.batch import DEFAULT_BATCH_SIZE
 from rowferry.plan import Plan, SideName
 from rowferry.s3.key_listing import PAGE_KEYS
 from rowferry.s3.properties import content_headers, storage_headers
-from rowferry_worker.objects.compare import RANGE_BYTES
-from rowferry_worker.objects.multipart import part_size
-from rowferry_worker.objects.tags import ASKED_AGAIN, ASKED_FIRST
-from rowferry_worker.objects.transfer import (
+from rowferry_worker.copying.transfer import (
     COPY_LIMIT_BYTES,
     COPY_PART_BYTES,
     SMALLEST_PART_BYTES,
@@ -23,6 +20,9 @@ from rowferry_worker.objects.transfer import (
     limit_part,
     limit_put,
 )
+from rowferry_worker.multipart.upload import part_size
+from rowferry_worker.objects.compare import RANGE_BYTES
+from rowferry_worker.properties.tags import ASKED_AGAIN, ASKED_FIRST
 
 Operation = tuple[SideName, str]
 """A side, and the name of an S3 operation. CopyObject and UploadPartCopy count as the production side's."""

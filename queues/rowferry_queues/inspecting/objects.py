@@ -8,7 +8,7 @@ from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.errors import NotStarted, ObjectError, ObjectNotFound, ObjectRejected
 from rowferry.keys import find_objects, map_entry
 from rowferry.plan import Entries, SideName
-from rowferry_worker.objects.scheduler import ObjectResult
+from rowferry_worker.scheduling.scheduler import ObjectResult
 
 
 class NamedKey(Struct, frozen=True, gc=False):

@@ -18,8 +18,8 @@ from rowferry_worker.batch.rows import look_again
 from rowferry_worker.batch.sources import updates_table
 from rowferry_worker.batch.sources.listing import find_prefix
 from rowferry_worker.batch.sources.table import find_queries
-from rowferry_worker.objects.copy import log_copy
-from rowferry_worker.objects.scheduler import ObjectResult
+from rowferry_worker.copying.copy import log_copy
+from rowferry_worker.scheduling.scheduler import ObjectResult
 
 
 def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:

@@ -21,8 +21,8 @@ from rowferry_queues.inspecting.inspection import DIMENSIONS, IMAGE_HEAD_BYTES, 
 from rowferry_queues.inspecting.pieces import INLINE_BYTES, exhaust, read_whole
 from rowferry_queues.inspecting.spec import InspectSettings
 from rowferry_worker.compute import compute
+from rowferry_worker.copying.copy import CopyResult
 from rowferry_worker.machine import count_cores
-from rowferry_worker.objects.copy import CopyResult
 from rowferry_worker.objects.memory import BodyBudget, Hold
 from rowferry_worker.objects.pipe import PIPE_BYTES
 from rowferry_worker.objects.requests import ObjectRequests, demand, read_etag, size_of

@@ -17,8 +17,8 @@ from rowferry_worker.batch.rows import find_excused, wait_for_turn
 from rowferry_worker.batch.sources import updates_table
 from rowferry_worker.batch.sources.table import find_queries
 from rowferry_worker.batch.writes import Upserted, upsert
-from rowferry_worker.objects.copy import CopyResult
-from rowferry_worker.objects.scheduler import ObjectResult
+from rowferry_worker.copying.copy import CopyResult
+from rowferry_worker.scheduling.scheduler import ObjectResult
 
 
 def write_facts(

@@ -18,11 +18,10 @@ from rowferry_worker.batch.objects import (
 from rowferry_worker.batch.options import choose_options
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import Move, look_again, rewrite_rows, wait_for_turn, wait_until_free
-from rowferry_worker.batch.second_look import look_at_sources
+from rowferry_worker.batch.second_look import copy_standing, look_at_sources
 from rowferry_worker.batch.sources.table import find_queries
-from rowferry_worker.objects.copy import CopyOptions, copy_object, log_copy
-from rowferry_worker.objects.followed_copy import copy_standing
-from rowferry_worker.objects.scheduler import ObjectResult
+from rowferry_worker.copying.copy import CopyOptions, copy_object, log_copy
+from rowferry_worker.scheduling.scheduler import ObjectResult
 
 
 def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:

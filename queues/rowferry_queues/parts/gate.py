@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 from rowferry.errors import NotStarted
-from rowferry_worker.objects.part_width import PartWidth
+from rowferry_worker.multipart.side_by_side import PartWidth
 
 FIRST = 16
 """Parts at a time to begin with, as many as those of an object that one batch sends."""

@@ -11,16 +11,16 @@ from rowferry.s3.operations import abort_multipart_upload, list_parts
 from rowferry.s3.responses import Response
 from rowferry_queues.parts.spec import PartsSettings, Replaces
 from rowferry_queues.parts.standing import judge_standing, may_replace
+from rowferry_worker.copying.copy import CopyOptions, CopyResult
+from rowferry_worker.copying.transfer import UPLOAD, look_at_completed
+from rowferry_worker.multipart.completion import Large, Part, Upload, complete_upload
+from rowferry_worker.multipart.records import Recorded, UploadRecord
+from rowferry_worker.multipart.upload import MAX_PARTS, LargeCopy, may_continue, part_size, send_abort, split_range
 from rowferry_worker.objects.compare import DIGEST, compare_headers, is_digest
-from rowferry_worker.objects.completion import Large, Part, Upload, complete_upload
 from rowferry_worker.objects.conditional_writes import ObjectExists, WriteGuard
-from rowferry_worker.objects.copy import CopyOptions, CopyResult
-from rowferry_worker.objects.multipart import MAX_PARTS, LargeCopy, may_continue, part_size, send_abort, split_range
 from rowferry_worker.objects.own_copies import KnownCopy
-from rowferry_worker.objects.properties import Description
 from rowferry_worker.objects.requests import ObjectRequests, object_changed, size_of
-from rowferry_worker.objects.transfer import UPLOAD, look_at_completed
-from rowferry_worker.objects.uploads import Recorded, UploadRecord
+from rowferry_worker.properties.settle import Description
 
 
 class Wanted(NamedTuple):

@@ -28,7 +28,7 @@ from rowferry_worker.batch.options import choose_options
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import look_again
 from rowferry_worker.batch.sources.table import find_queries
-from rowferry_worker.objects.scheduler import ObjectResult
+from rowferry_worker.scheduling.scheduler import ObjectResult
 
 
 def perform_objects(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:

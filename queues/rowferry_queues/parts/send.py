@@ -13,15 +13,15 @@ from rowferry_queues.parts.gate import PartGate
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.batch.objects import is_missing
-from rowferry_worker.objects.completion import Large
-from rowferry_worker.objects.copy import CopyResult
-from rowferry_worker.objects.part_sources import PartSource
-from rowferry_worker.objects.parts_in_place import KnownParts, UpdatedParts, list_comparable
+from rowferry_worker.copying.copy import CopyResult
+from rowferry_worker.copying.transfer import CopyMethod
+from rowferry_worker.multipart.completion import Large
+from rowferry_worker.multipart.copied_parts import KnownParts, UpdatedParts, list_comparable
+from rowferry_worker.multipart.records import UploadRecords
+from rowferry_worker.multipart.side_by_side import PartRange
+from rowferry_worker.multipart.streamed_parts import PartSource
 from rowferry_worker.objects.requests import ObjectRequests, object_changed, size_of
-from rowferry_worker.objects.scheduler import ObjectResult
-from rowferry_worker.objects.side_by_side import PartRange
-from rowferry_worker.objects.transfer import CopyMethod
-from rowferry_worker.objects.uploads import UploadRecords
+from rowferry_worker.scheduling.scheduler import ObjectResult
 
 
 def send_parts(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:

@@ -9,9 +9,9 @@ from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.batch.objects import MappedRow, find_obstacle, is_started, list_objects, map_rows, result_of
 from rowferry_worker.batch.rows import Move, rewrite_rows
 from rowferry_worker.batch.sources.table import find_queries
-from rowferry_worker.objects.copy import CopyResult
+from rowferry_worker.copying.copy import CopyResult
 from rowferry_worker.objects.requests import ObjectRequests
-from rowferry_worker.objects.scheduler import ObjectResult
+from rowferry_worker.scheduling.scheduler import ObjectResult
 
 
 def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:

@@ -13,9 +13,8 @@ from rowferry.errors import AccessDenied, ObjectError, ObjectNotFound, ObjectRej
 from rowferry.s3.operations import Request, get_object_tagging, put_object_tagging
 from rowferry.s3.responses import name_request, read_tags
 from rowferry_queues.tag.merge import TagConflict, Tags, merge_tags
-from rowferry_worker.objects.copy import CopyResult
-from rowferry_worker.objects.requests import ObjectRequests, demand, object_changed
-from rowferry_worker.objects.subresources import UNKNOWN
+from rowferry_worker.copying.copy import CopyResult
+from rowferry_worker.objects.requests import UNKNOWN, ObjectRequests, demand, object_changed
 
 WRITE = "PutObjectTagging"
 WRITE_OF_VERSION = "PutObjectVersionTagging"

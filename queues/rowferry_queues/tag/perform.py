@@ -16,9 +16,9 @@ from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import look_again
 from rowferry_worker.batch.sources.table import find_queries
+from rowferry_worker.copying.copy import CopyResult, log_copy
 from rowferry_worker.migration import MigrationContext
-from rowferry_worker.objects.copy import CopyResult, log_copy
-from rowferry_worker.objects.scheduler import ObjectResult
+from rowferry_worker.scheduling.scheduler import ObjectResult
 
 _writes: WeakKeyDictionary[MigrationContext, TagWrites] = WeakKeyDictionary()
 

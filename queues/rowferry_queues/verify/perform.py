@@ -6,6 +6,7 @@ from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.errors import NotStarted, ObjectNotFound, ObjectRejected
 from rowferry.keys import ObjectKeys, StandingObject, find_objects
 from rowferry.plan import Entries
+from rowferry_queues.verify.object import ObjectNowhere, ObjectsDiffer, VerifyOptions, verify_object
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.batch.options import choose_options
@@ -13,9 +14,8 @@ from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import look_again
 from rowferry_worker.batch.second_look import look_at_sources
 from rowferry_worker.batch.sources.table import find_queries
-from rowferry_worker.objects.copy import CopyResult, log_copy
-from rowferry_worker.objects.scheduler import ObjectResult
-from rowferry_worker.objects.verify import ObjectNowhere, ObjectsDiffer, VerifyOptions, verify_object
+from rowferry_worker.copying.copy import CopyResult, log_copy
+from rowferry_worker.scheduling.scheduler import ObjectResult
 
 Objects = tuple[StandingObject, ...] | ObjectRejected
 """Those of one entry, or why it names none."""

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from rowferry.plan import Plan
 from rowferry_worker import migration
-from rowferry_worker.objects import part_sources, transfer
+from rowferry_worker.copying import transfer
+from rowferry_worker.copying.transfer import CopyMethod
+from rowferry_worker.multipart import streamed_parts
 from rowferry_worker.objects.memory import BodyBudget
-from rowferry_worker.objects.transfer import CopyMethod
 
 PART_BYTES = 64 * 1024
 PLAN_BYTES = 5 * 1024 * 1024
@@ -28,8 +29,8 @@ sys.path.pop()
 """What a process of its own has to run for that, before all else."""
 
 MAKE_PIPES = f"""
-from rowferry_worker.objects import part_sources
-part_sources.PIPE_BYTES = {PART_BYTES // 4}
+from rowferry_worker.multipart import streamed_parts
+streamed_parts.PIPE_BYTES = {PART_BYTES // 4}
 """
 """What it has to run as well for parts to be sent while they are read, as those of 5 MiB are."""
 
@@ -63,6 +64,6 @@ def small_parts(folder: Path, *, piped: bool = False) -> Iterator[None]:
         patch.dict(os.environ, {"PYTHONPATH": path}),
         patch.multiple(transfer, SMALLEST_PART_BYTES=PART_BYTES, COPY_PART_BYTES=PART_BYTES),
         patch.object(migration, "choose_method", choose_smaller),
-        patch.object(part_sources, "PIPE_BYTES", PART_BYTES // 4 if piped else part_sources.PIPE_BYTES),
+        patch.object(streamed_parts, "PIPE_BYTES", PART_BYTES // 4 if piped else streamed_parts.PIPE_BYTES),
     ):
         yield

@@ -15,8 +15,8 @@ from rowferry_worker.batch.context import BatchContext, Perform, Queue
 from rowferry_worker.batch.run import ClaimedBatch
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContextCache
-from rowferry_worker.objects.scheduler import CopyScheduler
 from rowferry_worker.queues import find_queue
+from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.state import WorkerState
 from support.entries.entry_table import EntryTable
 

@@ -9,8 +9,8 @@ from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.run import process_batch
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContextCache
-from rowferry_worker.objects.scheduler import CopyScheduler
 from rowferry_worker.queues import find_queue
+from rowferry_worker.scheduling.scheduler import CopyScheduler
 from support.entries.migration import Migration
 
 

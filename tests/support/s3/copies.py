@@ -4,11 +4,11 @@ from typing import Any, Literal
 
 from rowferry.batch import Outcome
 from rowferry.plan import OnConflict
+from rowferry_worker.copying.copy import CopyOptions, CopyResult, copy_object
+from rowferry_worker.copying.transfer import CopyMethod
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport, WriteOperation
-from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object
-from rowferry_worker.objects.properties import Properties
-from rowferry_worker.objects.tags import Tagging
-from rowferry_worker.objects.transfer import CopyMethod
+from rowferry_worker.properties.settle import Properties
+from rowferry_worker.properties.tags import Tagging
 from support.s3.fake_buckets import FakeBuckets, stored
 
 OLD, NEW = "image/a.png", "avatar/a.png"

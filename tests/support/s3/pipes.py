@@ -11,12 +11,12 @@ from rowferry.plan import SideName
 from rowferry.s3.operations import Request as SentRequest
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3_http import Request, respond
+from rowferry_worker.copying.copy import CopyOptions, CopyResult, copy_object
+from rowferry_worker.copying.transfer import StreamCopy
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
-from rowferry_worker.objects.copy import CopyOptions, CopyResult, copy_object
-from rowferry_worker.objects.properties import Properties
 from rowferry_worker.objects.requests import ObjectRequests
-from rowferry_worker.objects.tags import Tagging
-from rowferry_worker.objects.transfer import StreamCopy
+from rowferry_worker.properties.settle import Properties
+from rowferry_worker.properties.tags import Tagging
 from support.s3.copies import NEW, OLD
 from support.s3.fake_buckets import HELD, LOST, WRITING, FakeBuckets, headers_of, stored
 

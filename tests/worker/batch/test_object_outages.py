@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from rowferry.s3 import retry
-from rowferry_worker.objects import outage
+from rowferry_worker.scheduling import outage
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.s3.buckets import Buckets

@@ -9,7 +9,7 @@ import pytest
 from rowferry.batch import Attempt, Batch
 from rowferry_worker.batch.crash_policy import CrashPolicy, choose_parallel, choose_policy
 from rowferry_worker.monitoring import metrics
-from rowferry_worker.objects.scheduler import CopyScheduler
+from rowferry_worker.scheduling.scheduler import CopyScheduler
 from support.entries.migration import Migration
 from support.processes.poison import work_in_spite_of_poison
 from support.processes.processes import wait_for

@@ -12,7 +12,7 @@ from rowferry.formatting import shorten
 from rowferry.keys import ObjectKeys
 from rowferry_queues.migrate.perform import choose_moves
 from rowferry_worker.batch.objects import MappedRow, is_started
-from rowferry_worker.objects.copy import CopyResult
+from rowferry_worker.copying.copy import CopyResult
 from support.entries.migration import Migration
 from support.queue.queue_runs import outcomes, verify
 from support.queue.turns import take_one_turn

@@ -11,7 +11,7 @@ from rowferry.batch import Attempt, Batch, Entry
 from rowferry.errors import NotStarted
 from rowferry_queues.migrate import perform
 from rowferry_worker.batch.context import BatchContext
-from rowferry_worker.objects.scheduler import CopyScheduler
+from rowferry_worker.scheduling.scheduler import CopyScheduler
 from support.entries.migration import Migration
 from support.queue.turns import take_one_turn
 

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowferry.s3.responses import Response
-from rowferry_worker.objects.completion import Large, Part
+from rowferry_worker.multipart.completion import Large, Part
+from rowferry_worker.multipart.side_by_side import PartRange
+from rowferry_worker.multipart.streamed_parts import StreamedParts
 from rowferry_worker.objects.memory import BodyBudget, Hold
-from rowferry_worker.objects.part_sources import StreamedParts
 from rowferry_worker.objects.pipe import PIPE_BYTES
 from rowferry_worker.objects.requests import ObjectRequests
-from rowferry_worker.objects.side_by_side import PartRange
 
 DIGEST = "0123456789abcdef0123456789abcdef"
 

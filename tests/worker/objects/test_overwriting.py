@@ -10,9 +10,9 @@ from rowferry.errors import Cancelled, ObjectError, ServerFault
 from rowferry.s3 import operations
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3_http import Request
-from rowferry_worker.objects.copy import copy_object, overwrite
+from rowferry_worker.copying.copy import copy_object, overwrite
+from rowferry_worker.copying.transfer import CopyMethod, ServerCopy, StreamCopy
 from rowferry_worker.objects.requests import ObjectRequests
-from rowferry_worker.objects.transfer import CopyMethod, ServerCopy, StreamCopy
 from support.s3.copies import NEW, OLD, Support, copy_once, end_of, fake_with, options_of, support_of
 from support.s3.fake_buckets import LOST, RGW, WRITING, FakeBuckets, refuse, stored
 

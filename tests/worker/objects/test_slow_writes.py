@@ -12,8 +12,8 @@ from rowferry.http import event_loop
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3_http import Request
 from rowferry_lab.servers.fake_s3_store import compute_md5 as md5
+from rowferry_worker.copying.copy import copy_object
 from rowferry_worker.objects import conditional_writes
-from rowferry_worker.objects.copy import copy_object
 from support.processes.processes import wait_for
 from support.s3.copies import NEW, OLD
 from support.s3.fake_buckets import HELD

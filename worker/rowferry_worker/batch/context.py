@@ -21,11 +21,11 @@ from rowferry_worker.in_hand import BatchProgress
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.monitoring.steps import StepClock
-from rowferry_worker.objects.large import NO_RECORDS, LargeObjects
+from rowferry_worker.multipart.large import NO_RECORDS, LargeObjects
+from rowferry_worker.multipart.records import UploadRecords
 from rowferry_worker.objects.own_copies import name_bucket
 from rowferry_worker.objects.requests import ObjectRequests
-from rowferry_worker.objects.scheduler import CopyScheduler
-from rowferry_worker.objects.uploads import UploadRecords
+from rowferry_worker.scheduling.scheduler import CopyScheduler
 
 LOOK_UP_EVERY = timedelta(seconds=0.25)
 """How often a waiting slot looks whether it must stop, and whether PostgreSQL must be shown that it lives."""

@@ -13,8 +13,8 @@ from rowferry.http import event_loop
 from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext
 from rowferry_worker.batch.side_faults import judge_sides
 from rowferry_worker.batch.side_questions import are_reachable
-from rowferry_worker.objects.copy import CopyResult
-from rowferry_worker.objects.scheduler import Copy, CopyRun, ObjectResult
+from rowferry_worker.copying.copy import CopyResult
+from rowferry_worker.scheduling.scheduler import Copy, CopyRun, ObjectResult
 
 CANCEL_WITHIN = timedelta(seconds=3)
 """How long to wait for the aborts of a batch's multipart uploads once the worker releases it, or has lost it."""

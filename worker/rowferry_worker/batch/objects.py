@@ -9,8 +9,8 @@ from rowferry.errors import NotStarted, ObjectNotFound, ObjectRejected
 from rowferry.keys import Form, ObjectKeys, map_entry
 from rowferry.plan import Entries, SideName
 from rowferry.s3.responses import BOTH_SIDES
-from rowferry_worker.objects.copy import CopyResult
-from rowferry_worker.objects.scheduler import ObjectResult
+from rowferry_worker.copying.copy import CopyResult
+from rowferry_worker.scheduling.scheduler import ObjectResult
 
 _CHOOSE = "keep or replace it with `rowferry requeue --on-conflict`"
 _DIFFERENT = "different object", f"a different object is at the production key: {_CHOOSE}"

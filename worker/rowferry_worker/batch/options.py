@@ -8,8 +8,8 @@ from rowferry.db.statements import statement
 from rowferry.plan import OnConflict
 from rowferry.s3.clocks import Skew
 from rowferry_worker.batch.context import BatchContext
-from rowferry_worker.objects.copy import CopyOptions
-from rowferry_worker.objects.precedence import NO_TIMELINE, Timeline
+from rowferry_worker.copying.copy import CopyOptions
+from rowferry_worker.copying.precedence import NO_TIMELINE, Timeline
 
 
 def choose_options(

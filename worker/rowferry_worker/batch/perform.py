@@ -21,7 +21,7 @@ from rowferry_worker.batch.crash_policy import (
 from rowferry_worker.batch.promises import call_perform, refuse_source
 from rowferry_worker.batch.sources import find_source
 from rowferry_worker.batch.verdict import judge
-from rowferry_worker.objects.scheduler import CopyScheduler
+from rowferry_worker.scheduling.scheduler import CopyScheduler
 
 _log = logging.getLogger(__name__)
 

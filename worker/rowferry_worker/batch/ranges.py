@@ -10,8 +10,8 @@ from rowferry.s3.key_listing import ListedKeys
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.objects import MappedRow, result_of
 from rowferry_worker.batch.sources.listing import RANGE_PAGES, choose_most, find_prefix, list_keys
-from rowferry_worker.objects.copy import CopyResult
-from rowferry_worker.objects.scheduler import ObjectResult
+from rowferry_worker.copying.copy import CopyResult
+from rowferry_worker.scheduling.scheduler import ObjectResult
 
 Work = Callable[[Sequence[ObjectKeys]], Mapping[str, ObjectResult]]
 """Copies or verifies objects, and returns by legacy key how each ended."""

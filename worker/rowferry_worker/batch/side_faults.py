@@ -26,10 +26,10 @@ from rowferry_worker.batch.side_questions import (
     is_denied_now,
     is_revoked,
 )
+from rowferry_worker.copying.copy import CopyResult
 from rowferry_worker.migration import MigrationContext
-from rowferry_worker.objects.copy import CopyResult
-from rowferry_worker.objects.evidence import READS, Operation, is_suspect, name_operation
-from rowferry_worker.objects.scheduler import WHOLE_SIDE, ObjectResult
+from rowferry_worker.scheduling.evidence import READS, Operation, is_suspect, name_operation
+from rowferry_worker.scheduling.scheduler import WHOLE_SIDE, ObjectResult
 
 PAUSE_AFTER = timedelta(minutes=30)
 """For so long nothing but one operation fails, for every object: then a person must look, and the migration pauses."""

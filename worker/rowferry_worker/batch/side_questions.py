@@ -31,8 +31,8 @@ from rowferry.s3.operations import (
 from rowferry.s3.properties import write_headers
 from rowferry.s3.responses import BOTH_SIDES, Response, read_text
 from rowferry_worker.migration import MigrationContext
-from rowferry_worker.objects.evidence import READS, is_suspect, name_operation
 from rowferry_worker.objects.requests import NO_OBJECT
+from rowferry_worker.scheduling.evidence import READS, is_suspect, name_operation
 
 _OTHER_READS = {"GetObjectTagging": get_object_tagging, "GetObjectAcl": get_object_acl}
 """Reads that need a right of their own."""

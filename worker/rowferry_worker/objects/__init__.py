@@ -1,1 +1,1 @@
-"""One object: copied, compared, retried, throttled."""
+"""What every copy uses: requests, conditional writes, comparisons, digests, memory and pipes."""

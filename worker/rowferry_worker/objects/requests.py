@@ -1,12 +1,19 @@
 """The S3 requests of a batch's copies: each takes its turn, is sent with retries, and is read with suspicion."""
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from functools import partial
-from typing import TypeVar
+from typing import Literal, TypeVar
 
-from rowferry.errors import ObjectError, ObjectNotFound, ObjectRejected, PreconditionFailed, ServerFault
+from rowferry.errors import (
+    RESPONSE_TOO_LONG,
+    ObjectError,
+    ObjectNotFound,
+    ObjectRejected,
+    PreconditionFailed,
+    ServerFault,
+)
 from rowferry.plan import CannedAcl, SideName
 from rowferry.s3.acl import Grants, read_grants
 from rowferry.s3.operations import (
@@ -23,9 +30,12 @@ from rowferry.s3.retry import TRIES, Record, Reserve, Send, send_with_retries
 
 NO_OBJECT = "rowferry-asks-whether-anybody-is-there"
 """A key without an object: to ask for when any response will do, "not found" and "not allowed" as well."""
-
 T = TypeVar("T")
 Tags = tuple[tuple[str, str], ...]
+GivenBy = Literal["PutObject", "CopyObject", "CreateMultipartUpload"]
+"""The operations that are to give an object its tags and its ACL."""
+UNKNOWN = frozenset({"NotImplemented", "HTTP 501", "HTTP 405", "MethodNotAllowed"})
+"""Error codes of a server that does not know a subresource."""
 
 
 class ObjectRequests:
@@ -156,3 +166,21 @@ def size_of(response: Response) -> int:
     if response.content_length is None:
         raise ServerFault("NoContentLength", "the server does not say how large the object is")
     return response.content_length
+
+
+def is_unknown(error: ObjectError) -> bool:
+    """Return whether the error of GetObjectTagging or GetObjectAcl is that of a server without tags or ACLs.
+
+    gofakes3 answers with the object itself, which may be longer than is taken.
+    """
+    return error.code in UNKNOWN or error.code in {"UnreadableResponse", RESPONSE_TOO_LONG}
+
+
+async def fetch_known(fetched: Awaitable[T], otherwise: ObjectRejected) -> T:
+    """Return what was fetched. Raises `otherwise` where the server does not know the subresource."""
+    try:
+        return await fetched
+    except ObjectError as error:
+        if not is_unknown(error):
+            raise
+        raise otherwise from error

@@ -1,0 +1,379 @@
+"""Objects that are written while they are read: whatever happens on the way, what stands there is what was to be."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rowferry.batch import Outcome
+from rowferry.errors import Cancelled, ObjectDamaged, ObjectError, ServerFault, Throttled, TimedOut, Unreachable
+from rowferry.http import event_loop
+from rowferry.plan import SideName
+from rowferry.s3.responses import Response
+from rowferry_lab.servers.fake_s3_http import Request
+from rowferry_lab.servers.fake_s3_store import compute_md5 as md5
+from rowferry_worker.copying import one_put, transfer
+from rowferry_worker.copying.copy import copy_object
+from rowferry_worker.objects import digests
+from support.processes.processes import wait_for
+from support.s3.copies import NEW, OLD
+from support.s3.fake_buckets import HELD, headers_of, refuse
+from support.s3.pipes import SECONDS, Pipe, corrupt, cut_off, flip, keep, stall
+from support.s3.tls import Authority, serving_context
+
+SMALL = b"small"
+BODY = bytes(range(256)) * 4096
+"""1 MiB: it is piped."""
+KMS = {"x-amz-server-side-encryption": "aws:kms"}
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    """A kind server, with an object to copy; the worker trusts the digests that are confirmed."""
+    pipe = Pipe(BODY)
+    with pipe.serving():
+        pipe.support.confirms_digests = True
+        yield pipe
+        wait_for(lambda: not pipe.clients["legacy"]._pool._streaming)
+        pipe.assert_nothing_open()
+
+
+@pytest.fixture
+def hashed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of the bodies that were hashed as a whole."""
+    sizes: list[int] = []
+    monkeypatch.setattr(one_put, "hash_body", lambda body: (sizes.append(len(body)), digests.hash_body(body))[1])
+    return sizes
+
+
+def refuse_unread(pipe: Pipe, *statuses: int) -> None:
+    """Have the next PUTs refused by these statuses before their bodies are read."""
+    left = list(statuses)
+
+    def refuse_put(request: Request) -> Response | None:
+        return refuse(left.pop(0), "AsTold") if request.method == "PUT" and left else None
+
+    pipe.interfere_early = refuse_put
+
+
+@pytest.mark.parametrize("body", [b"", SMALL, b"x" * transfer.WHOLE_BYTES, b"x" * (transfer.WHOLE_BYTES + 1), BODY])
+@pytest.mark.parametrize("trusts", [True, None, False])
+def test_an_object_arrives_with_its_digest_announced(pipe: Pipe, body: bytes, trusts: bool | None) -> None:
+    pipe.support.confirms_digests = trusts
+    pipe.put("legacy", OLD, body)
+    assert pipe.copy().outcome is Outcome.MIGRATED
+    assert pipe.written == body
+    assert pipe.seen[-1].header(b"content-md5") is not None
+    assert pipe.recorded == ["GetObject ok", "PutObject ok"]
+
+
+@pytest.mark.parametrize("body", [SMALL, BODY])
+def test_what_the_server_has_confirmed_once_is_not_hashed_here_again(
+    pipe: Pipe, body: bytes, hashed: list[int]
+) -> None:
+    pipe.support.confirms_digests = None
+    for _ in range(3):
+        pipe.put("legacy", OLD, body)
+        pipe.copy()
+        del pipe.production[NEW]
+    assert len(hashed) == (1 if body == SMALL else 0)
+    assert pipe.support.confirms_digests is True
+
+
+def test_an_object_keeps_its_encoding_and_its_bytes(pipe: Pipe) -> None:
+    pipe.put("legacy", OLD, BODY, headers={"content-encoding": "gzip", "x-amz-meta-author": "me"})
+    assert pipe.copy().outcome is Outcome.MIGRATED
+    assert pipe.production[NEW].headers == {"content-encoding": "gzip", "x-amz-meta-author": "me"}
+    assert pipe.written == BODY
+
+
+@pytest.mark.parametrize("trusts", [True, None])
+def test_a_read_that_is_cut_off_writes_nothing_and_is_made_again(pipe: Pipe, trusts: bool | None) -> None:
+    pipe.support.confirms_digests = trusts
+    pipe.deviations["legacy"] += [cut_off]
+    assert pipe.copy().outcome is Outcome.MIGRATED
+    assert pipe.written == BODY
+    wait_for(lambda: "PUT cut off" in pipe.methods("production"))
+    assert pipe.methods("legacy") == ["GET", "GET"]
+    assert pipe.recorded == ["GetObject ok", "GetObject ok", "PutObject ok"]
+
+
+def test_reads_that_are_always_cut_off_write_nothing(pipe: Pipe) -> None:
+    pipe.deviations["legacy"] += [cut_off] * 9
+    with pytest.raises(Unreachable) as caught:
+        pipe.copy()
+    assert (caught.value.side, caught.value.where) == ("legacy", "GetObject legacy")
+    assert pipe.written is None
+
+
+@pytest.mark.parametrize("trusts", [True, None])
+def test_a_write_that_is_cut_off_is_made_again_with_a_new_read(pipe: Pipe, trusts: bool | None) -> None:
+    pipe.support.confirms_digests = trusts
+    pipe.deviations["production"] += [cut_off, cut_off]
+    assert pipe.copy().outcome is Outcome.MIGRATED
+    assert pipe.written == BODY
+    assert pipe.methods("legacy") == ["GET"] * 3
+
+
+@pytest.mark.parametrize("body", [SMALL, BODY])
+def test_a_write_that_is_refused_before_it_is_read_is_made_again(pipe: Pipe, body: bytes) -> None:
+    pipe.put("legacy", OLD, body)
+    refuse_unread(pipe, 503, 500)
+    assert pipe.copy().outcome is Outcome.MIGRATED
+    assert pipe.written == body
+
+
+def test_a_write_that_is_refused_for_good_ends_with_the_refusal(pipe: Pipe) -> None:
+    refuse_unread(pipe, *[503] * 9)
+    with pytest.raises(Throttled) as caught:
+        pipe.copy()
+    assert caught.value.where == "PutObject production"
+    assert pipe.written is None
+
+
+@pytest.mark.parametrize(("existing", "outcome"), [(BODY, Outcome.KEPT), (flip(BODY), Outcome.CONFLICT)])
+def test_an_object_that_stands_there_is_not_overwritten(pipe: Pipe, existing: bytes, outcome: Outcome) -> None:
+    pipe.put("production", NEW, existing)
+    assert pipe.copy().outcome is outcome
+    assert pipe.written == existing
+
+
+def test_an_object_that_appears_meanwhile_is_not_overwritten(pipe: Pipe) -> None:
+    def write_first(pipe: Pipe, request: Request) -> None:
+        pipe.put("production", request.key, b"the application's")
+
+    pipe.deviations["production"] += [write_first]
+    assert pipe.copy().outcome is Outcome.CONFLICT
+    assert pipe.written == b"the application's"
+
+
+def test_an_object_that_is_rewritten_between_two_reads_is_not_patched_together(pipe: Pipe) -> None:
+    def rewrite(pipe: Pipe, request: Request) -> Response:
+        response = cut_off(pipe, request)
+        pipe.put("legacy", OLD, flip(BODY))
+        return response
+
+    pipe.deviations["legacy"] += [rewrite]
+    with pytest.raises(ServerFault, match="ObjectChanged"):
+        pipe.copy()
+    assert pipe.written is None
+    assert pipe.copy().outcome is Outcome.MIGRATED
+    assert pipe.written == flip(BODY)
+
+
+@pytest.mark.parametrize("body", [SMALL, BODY])
+def test_damaged_bytes_are_refused_by_the_server_and_read_again(pipe: Pipe, body: bytes) -> None:
+    pipe.put("legacy", OLD, body)
+    pipe.deviations["legacy"] += [corrupt]
+    assert pipe.copy().outcome is Outcome.MIGRATED
+    assert pipe.written == body
+    assert pipe.support.confirms_digests is True
+
+
+@pytest.mark.parametrize("body", [SMALL, BODY])
+@pytest.mark.parametrize("trusts", [True, None])
+def test_bytes_that_are_always_damaged_are_never_written(pipe: Pipe, body: bytes, trusts: bool | None) -> None:
+    pipe.support.confirms_digests = trusts
+    pipe.put("legacy", OLD, body)
+    pipe.deviations["legacy"] += [corrupt] * 9
+    with pytest.raises(ObjectDamaged, match="DigestMismatch: the bytes read"):
+        pipe.copy()
+    assert pipe.written is None
+
+
+@pytest.mark.parametrize("body", [SMALL, BODY])
+@pytest.mark.parametrize("side", ["legacy", "production"])
+def test_a_damaged_object_that_the_server_took_is_replaced_and_its_word_taken_no_more(
+    pipe: Pipe, body: bytes, side: str, hashed: list[int]
+) -> None:
+    """It does not check Content-MD5; its ETag tells. Left alone, the damaged object would pass for another one's."""
+    pipe.deviate(checks_md5=False)
+    pipe.put("legacy", OLD, body)
+    pipe.deviations[side] += [corrupt]
+    assert pipe.copy().outcome is Outcome.MIGRATED
+    assert pipe.written == body
+    assert pipe.support.confirms_digests is False
+    pipe.deviations["legacy"] += [corrupt]
+    del pipe.production[NEW]
+    with pytest.raises(ObjectDamaged):
+        pipe.copy()
+    assert pipe.written is None
+    assert len(hashed) == (2 if body == SMALL else 0)
+
+
+def test_a_damaged_object_in_whose_place_another_was_put_is_left_alone(pipe: Pipe) -> None:
+    def overwrite(pipe: Pipe, request: Request) -> Response:
+        pipe.put("production", request.key, b"the application's")
+        return Response(200, {"etag": f'"{md5(flip(request.body))}"'})
+
+    pipe.deviations["production"] += [overwrite]
+    with pytest.raises(ServerFault, match="ObjectChanged"):
+        pipe.copy()
+    assert pipe.written == b"the application's"
+    assert pipe.copy().outcome is Outcome.CONFLICT
+
+
+@pytest.mark.parametrize("body", [SMALL, BODY])
+def test_a_server_whose_etags_stop_to_be_digests_is_not_believed(pipe: Pipe, body: bytes) -> None:
+    def name_by_size(pipe: Pipe, request: Request) -> Response:
+        etag = f"W{len(request.body)}"
+        pipe.put("production", request.key, request.body, etag=etag)
+        return Response(200, {"etag": f'"{etag}"'})
+
+    pipe.put("legacy", OLD, body)
+    pipe.deviations["production"] += [name_by_size] * 2
+    pipe.deviate(checks_md5=False)
+    assert pipe.copy().outcome is Outcome.MIGRATED
+    assert (pipe.written, pipe.support.confirms_digests) == (body, False)
+    del pipe.production[NEW]
+    pipe.deviations["legacy"] += [corrupt] * 9
+    with pytest.raises(ObjectDamaged):
+        pipe.copy()
+    assert pipe.written is None
+
+
+@pytest.mark.parametrize("body", [SMALL, BODY])
+def test_an_etag_that_only_looks_like_a_digest_is_told_from_a_damaged_read(pipe: Pipe, body: bytes) -> None:
+    pipe.put("legacy", OLD, body, etag=md5(b"odd" + body))
+    with pytest.raises(ObjectDamaged, match="DigestMismatch: the bytes read"):
+        pipe.copy()
+    assert pipe.written is None
+
+
+@pytest.mark.parametrize("etag", ["0123-2", md5(BODY)])
+def test_an_object_whose_md5_is_not_known_is_hashed_before_it_is_written(
+    pipe: Pipe, etag: str, hashed: list[int]
+) -> None:
+    pipe.put("legacy", OLD, BODY, headers=KMS if "-" not in etag else {}, etag=etag)
+    pipe.deviations["production"] += [corrupt]
+    with pytest.raises(ObjectDamaged):
+        pipe.copy()
+    assert hashed == [len(BODY)]
+    assert pipe.written is None
+    assert pipe.copy().outcome is Outcome.MIGRATED
+    assert pipe.written == BODY
+
+
+def test_the_object_that_is_probed_with_is_hashed(pipe: Pipe) -> None:
+    pipe.support._supported.clear()
+    pipe.deviations["legacy"] += [keep, corrupt]
+    assert pipe.copy().outcome is Outcome.MIGRATED
+    assert pipe.written == BODY
+    wait_for(lambda: pipe.methods("production") == ["HEAD", "PUT", "HEAD", "PUT cut off"])
+
+
+def test_a_server_that_ignores_the_condition_gets_a_look_before_each_try(pipe: Pipe) -> None:
+    pipe.support._supported["PutObject"] = False
+    pipe.deviations["production"] += [cut_off]
+    assert pipe.copy().outcome is Outcome.MIGRATED
+    assert pipe.methods("production") == ["HEAD", "PUT", "HEAD", "PUT"]
+
+
+def test_a_body_longer_than_announced_is_no_object(pipe: Pipe) -> None:
+    """What comes on top belongs to no response; the connection is not used again."""
+
+    def send_more(pipe: Pipe, request: Request) -> Response:
+        pipe.send_first(pipe.legacy[request.key].size)
+        pipe.connection.write(b"more")
+        return HELD
+
+    pipe.deviations["legacy"] += [send_more]
+    assert pipe.copy().outcome is Outcome.MIGRATED
+    assert pipe.written == BODY
+
+
+def test_a_body_that_is_announced_shorter_than_the_object_is_refused(pipe: Pipe) -> None:
+    def send_less(pipe: Pipe, request: Request) -> Response:
+        found = pipe.legacy[request.key]
+        return Response(200, headers_of(found), found.body[:-1])
+
+    pipe.deviations["legacy"] += [send_less] * 3
+    with pytest.raises(ObjectDamaged):
+        pipe.copy()
+    assert pipe.written is None
+
+
+@pytest.mark.parametrize("side", ["legacy", "production"])
+def test_a_cancelled_copy_leaves_no_object_no_stream_and_no_memory_behind(pipe: Pipe, side: str) -> None:
+    halted = asyncio.Event()
+
+    def halt(pipe: Pipe, request: Request) -> Response:
+        event_loop.call_soon(halted.set)
+        return stall(pipe, request)
+
+    async def cancel() -> None:
+        copying = asyncio.create_task(copy_object(pipe.requests(), pipe.options, OLD, NEW))
+        await halted.wait()
+        copying.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await copying
+
+    pipe.deviations[side] += [halt]
+    event_loop.run(cancel(), SECONDS)
+    pipe.assert_nothing_open()
+    assert pipe.written is None
+    assert pipe.copy().outcome is Outcome.MIGRATED
+
+
+def test_copies_end_with_their_client(pipe: Pipe) -> None:
+    def close(pipe: Pipe, request: Request) -> Response:
+        response = stall(pipe, request)
+        pipe.clients["legacy"].close()
+        return response
+
+    pipe.deviations["legacy"] += [close]
+    with pytest.raises(Cancelled):
+        pipe.copy()
+    assert pipe.written is None
+
+
+@pytest.mark.parametrize("side", ["legacy", "production"])
+def test_a_silent_server_is_given_up_at_the_deadline_and_named(side: SideName) -> None:
+    pipe = Pipe(BODY)
+    with pipe.serving():
+        pipe.clients[side]._deadlines.seconds = 0.5
+        pipe.deviations[side] += [stall]
+        with pytest.raises(TimedOut) as caught:
+            pipe.copy()
+        assert caught.value.side == side
+        assert pipe.written is None
+        pipe.assert_nothing_open()
+
+
+def test_corrected_clocks_and_keys_send_the_body_once_more(pipe: Pipe) -> None:
+    def refuse_clock(_pipe: Pipe, _request: Request) -> Response:
+        return refuse(403, "RequestTimeTooSkewed", date="Sun, 22 Nov 2026 00:00:00 GMT")
+
+    pipe.deviations["production"] += [refuse_clock]
+    assert pipe.copy().outcome is Outcome.MIGRATED
+    assert pipe.written == BODY
+    assert pipe.methods("legacy") == ["GET", "GET"]
+
+
+def test_objects_are_piped_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = Authority(tmp_path, "authority")
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(authority.bundle))
+    large = BODY * 8
+    pipe = Pipe(large)
+    with pipe.serving(tls=serving_context(authority.sign("server"))):
+        for _ in range(3):
+            assert pipe.copy().outcome is Outcome.MIGRATED
+            assert pipe.written == large
+            del pipe.production[NEW]
+        pipe.deviations["legacy"] += [cut_off]
+        assert pipe.copy().outcome is Outcome.MIGRATED
+        pipe.assert_nothing_open()
+
+
+def test_many_copies_at_once_share_few_connections(pipe: Pipe) -> None:
+    """More copies than connections, each with a read and a write open: none waits for the others for good."""
+
+    async def copy_all() -> list[object]:
+        copies = (copy_object(pipe.requests(), pipe.options, OLD, f"avatar/{n}.png") for n in range(40))
+        return await asyncio.gather(*copies, return_exceptions=True)
+
+    outcomes = event_loop.run(copy_all(), SECONDS)
+    assert [result for result in outcomes if isinstance(result, ObjectError | Exception)] == []
+    assert {found.body for found in pipe.production.values()} == {BODY}
+    assert len(pipe.production) == 40

@@ -1,0 +1,205 @@
+"""Large objects go part by part from the plan's bound on, with digests checked, and no upload outlives a stop."""
+
+import asyncio
+import hashlib
+import signal
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from rowferry.errors import ObjectDamaged
+from rowferry.s3.operations import Request, complete_multipart_upload
+from rowferry.s3.responses import Response
+from rowferry_worker.multipart.completion import Large, Part, Upload, check_completed
+from rowferry_worker.multipart.side_by_side import PartRange
+from rowferry_worker.multipart.streamed_parts import StreamedParts
+from rowferry_worker.objects.requests import ObjectRequests
+from rowferry_worker.properties.settle import describe_object
+from support.entries.migration import Migration
+from support.processes.patient_worker import patient
+from support.processes.processes import wait_for
+from support.s3.buckets import QUICK_SERVER, Buckets
+from support.s3.fake_buckets import composite
+from support.s3.request_log import LoggedRequest, RequestLog, logged
+
+MIB = 1024 * 1024
+BOUND = 5 * MIB
+"""The smallest part that S3 takes, unless it is the last."""
+LARGE = b"0123456789abcdef" * (11 * MIB // 16) + b"the rest"
+
+
+@pytest.fixture
+def log(buckets: Buckets) -> Iterator[RequestLog]:
+    with logged(buckets.server.endpoint_url) as log:
+        yield log
+
+
+@pytest.fixture(params=["server", "stream"])
+def bounded(
+    request: pytest.FixtureRequest, log: RequestLog, buckets: Buckets, make_migration: Callable[..., Migration]
+) -> Migration:
+    """A migration whose plan has objects above 5 MiB copied part by part, by either method."""
+    migration = make_migration(buckets, buckets)
+    migration.plan["migration"] |= {"transfer": request.param, "multipart_threshold_bytes": BOUND}
+    for side in ("legacy", "production"):
+        migration.plan[side]["endpoint_url"] = log.endpoint_url
+    return migration
+
+
+def numbers_of_parts(log: RequestLog) -> list[str]:
+    return [
+        seen.query.partition("partNumber=")[2].partition("&")[0] for seen in log.seen if "partNumber=" in seen.query
+    ]
+
+
+def test_what_is_larger_than_the_bound_goes_part_by_part(bounded: Migration, log: RequestLog) -> None:
+    bounded.add(1, "just.bin", LARGE[:BOUND])
+    bounded.enqueue()
+    bounded.work()
+    assert numbers_of_parts(log) == []
+    bounded.add(2, "above.bin", LARGE[: BOUND + 1], ContentType="video/mp4", Metadata={"by": "me"}, Tagging="a=b")
+    bounded.add(3, "large.bin", LARGE)
+    bounded.enqueue()
+    bounded.work()
+    assert sorted(numbers_of_parts(log)) == ["1", "1", "2", "2", "3"]
+    found = bounded.production.head("avatar/above.bin")
+    assert (found["ContentType"], found["Metadata"]) == ("video/mp4", {"by": "me"})
+    assert bounded.production.tags("avatar/above.bin") == {"a": "b"}
+    assert bounded.production.open_uploads() == []
+    bounded.audit()
+
+
+def test_every_part_is_pinned_to_the_version_first_seen(bounded: Migration, log: RequestLog) -> None:
+    bounded.add(1, "large.bin", LARGE)
+    etag = bounded.legacy.head("image/large.bin")["ETag"]
+    bounded.enqueue()
+    bounded.work()
+    name = "x-amz-copy-source-if-match" if bounded.read_plan().migration.transfer == "server" else "if-match"
+    ranged = [seen for seen in log.seen if "x-amz-copy-source-range" in seen.headers or "if-match" in seen.headers]
+    assert len(ranged) == 3
+    assert {seen.headers[name] for seen in ranged} == {etag}
+
+
+def test_the_storage_class_of_a_large_object_travels_with_it(bounded: Migration) -> None:
+    bounded.add(1, "large.bin", LARGE, StorageClass="STANDARD_IA")
+    if bounded.legacy.head("image/large.bin").get("StorageClass") != "STANDARD_IA":
+        pytest.skip("this server knows no storage classes")
+    bounded.enqueue()
+    bounded.work()
+    assert bounded.production.head("avatar/large.bin")["StorageClass"] == "STANDARD_IA"
+    bounded.audit()
+
+
+@pytest.mark.parametrize(
+    ("storage_class", "keep", "sent"),
+    [
+        ("STANDARD_IA", True, "STANDARD_IA"),
+        ("GLACIER_IR", True, "GLACIER_IR"),
+        ("GLACIER", True, None),
+        ("DEEP_ARCHIVE", True, None),
+        ("STANDARD_IA", False, None),
+    ],
+)
+def test_no_object_becomes_an_archive(storage_class: str, keep: bool, sent: str | None) -> None:
+    """A row must never point at an object that has to be restored before it can be read."""
+    headers = describe_object(Response(200, {"x-amz-storage-class": storage_class}), keep_class=keep)
+    assert dict(headers).get("x-amz-storage-class") == sent
+
+
+@pytest.mark.by_day(f"stream-{QUICK_SERVER}", "server-moto")
+def test_a_worker_that_is_told_to_stop_leaves_its_upload_to_the_next(bounded: Migration, log: RequestLog) -> None:
+    bounded.add(1, "large.bin", LARGE)
+    bounded.enqueue()
+
+    def is_second_part(seen: LoggedRequest) -> bool:
+        return "partNumber=2" in seen.query
+
+    with log.holding(is_second_part) as held:
+        with bounded.workers(1, "--grace", "0", **patient(bounded.folder)) as (worker,):
+            wait_for(lambda: held)
+            assert bounded.production.open_uploads() == ["avatar/large.bin"]
+            worker.signal(signal.SIGTERM)
+            assert worker.wait() == 0
+        assert bounded.production.open_uploads() == ["avatar/large.bin"]
+    assert bounded.verdicts() == ["RELEASED"]
+    log.seen.clear()
+    bounded.work()
+    assert len(numbers_of_parts(log)) < 3
+    assert bounded.production.open_uploads() == []
+    bounded.audit()
+
+
+@pytest.mark.parametrize("bound", [0, BOUND - 1, 6 * 1024**3, "5 MB"])
+def test_a_bound_that_s3_does_not_allow_is_one_sentence(bound: object, migration: Migration) -> None:
+    migration.plan["migration"]["multipart_threshold_bytes"] = bound
+    migration.write_plan()
+    done = migration.run("plan")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert "migration.multipart_threshold_bytes" in done.stderr
+
+
+# The digests of a streamed object, without a server
+
+BODY = b"abcdef"
+
+
+def send_all(read: bytes, *etags: str, **headers: str) -> list[Part]:
+    """Send parts of two bytes; the servers give `read` and respond with these ETags, `md5` being the right one."""
+    seen = Response(200, {"content-length": str(len(BODY)), "etag": '"x"', **headers})
+
+    async def send(request: Request) -> Response:
+        sent = dict(request.headers)
+        if request.operation == "GetObject":
+            first, last = sent["Range"].removeprefix("bytes=").split("-")
+            told = {"etag": sent["If-Match"], "content-range": f"bytes {first}-{last}/{len(BODY)}"}
+            return Response(206, told, read[int(first) : int(last) + 1])
+        assert request.operation == "UploadPart"
+        assert "Content-MD5" in sent
+        etag = etags[int(dict(request.query)["partNumber"]) - 1]
+        return Response(200, {"etag": f'"{hashlib.md5(request.body).hexdigest() if etag == "md5" else etag}"'})
+
+    parts = StreamedParts(ObjectRequests(send), Large("old", seen, "new"))
+
+    async def send_parts() -> list[Part]:
+        ranges = [PartRange(number, number * 2 - 2, number * 2 - 1) for number in range(1, len(etags) + 1)]
+        sent = [await parts.send("u", part) for part in ranges]
+        await parts.check_source()
+        return sent
+
+    return asyncio.run(send_parts())
+
+
+def check(parts: list[Part], told: str, **headers: str) -> None:
+    upload = Upload(Large("old", Response(200), "new"), "u", True, parts)
+    body = f"<CompleteMultipartUploadResult><ETag>&quot;{told}&quot;</ETag></CompleteMultipartUploadResult>"
+    request = complete_multipart_upload("new", upload_id="u", parts=[], if_none_match=False)
+    check_completed(upload, request, Response(200, headers, body.encode()))
+
+
+def test_the_etag_of_the_whole_is_held_against_the_parts() -> None:
+    parts = send_all(BODY, "md5", "md5", "md5")
+    check(parts, composite(b"ab", b"cd", b"ef"))
+    with pytest.raises(ObjectDamaged, match="should have ETag"):
+        check(parts, composite(b"ab", b"cd", b"eX"))
+    with pytest.raises(ObjectDamaged, match="should have ETag"):
+        check(parts, composite(b"ab", b"cd"))
+
+
+def test_an_etag_that_is_no_digest_says_nothing() -> None:
+    parts = send_all(BODY, "md5", "not-an-md5", "md5")
+    check(parts, composite(b"quite", b"different"))
+    parts = send_all(BODY, "md5", "md5", "md5")
+    check(parts, "something-else")
+    check(parts, composite(b"x"), **{"x-amz-server-side-encryption": "aws:kms"})
+
+
+def test_a_part_that_arrives_damaged_is_not_completed() -> None:
+    with pytest.raises(ObjectDamaged, match="part 1 has MD5"):
+        send_all(BODY, hashlib.md5(b"other").hexdigest())
+
+
+def test_what_was_read_is_held_against_the_digest_of_the_legacy_object() -> None:
+    right, wrong = (hashlib.md5(body).hexdigest() for body in (BODY, b"abcdeX"))
+    send_all(BODY, "md5", "md5", "md5", etag=f'"{right}"')
+    with pytest.raises(ObjectDamaged, match="the bytes read"):
+        send_all(BODY, "md5", "md5", "md5", etag=f'"{wrong}"')

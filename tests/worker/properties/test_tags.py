@@ -1,0 +1,232 @@
+"""Tags arrive, whatever the servers announce, drop or cannot take in a header; or the entry says that they do not."""
+
+from typing import Any
+
+import pytest
+
+from rowferry.batch import Outcome
+from rowferry.errors import ObjectError, ObjectRejected, ServerFault
+from rowferry.s3.responses import Response
+from rowferry_lab.servers.fake_s3_http import Request
+from rowferry_lab.servers.fake_s3_settings import Deviations
+from rowferry_worker.copying.copy import CopyOptions
+from rowferry_worker.copying.transfer import CopyMethod, ServerCopy, StreamCopy
+from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
+from rowferry_worker.properties.settle import Properties
+from rowferry_worker.properties.tags import ASKED_FIRST, Tagging
+from support.s3.copies import NEW, OLD, copy_once, fake_with
+from support.s3.fake_buckets import FakeBuckets, changed, headers_of, refuse, stored
+
+TAGS = {"kind": "a b", "owner": "me", "empty": ""}
+LONG = {f"tag-{number}": "ä€" * 128 for number in range(10)}
+KEEPING = Deviations().keeps_tags
+"""The operations that keep tags, as Amazon S3's do."""
+METHODS = {
+    "server": (ServerCopy("legacy"), "CopyObject"),
+    "stream": (StreamCopy(), "PutObject"),
+    "server by parts": (ServerCopy("legacy", 4), "CreateMultipartUpload"),
+    "stream by parts": (StreamCopy(threshold_bytes=4), "CreateMultipartUpload"),
+}
+
+
+@pytest.fixture(params=METHODS)
+def way(request: pytest.FixtureRequest) -> tuple[CopyMethod, str]:
+    """A method, and its operation that is to bring the tags along."""
+    return METHODS[request.param]
+
+
+def tagged_fake(tags: dict[str, str] = TAGS, **more: Any) -> FakeBuckets:
+    fake = fake_with(b"0123456789", **more)
+    fake.legacy[OLD] = changed(fake.legacy[OLD], tags=dict(tags))
+    return fake
+
+
+def new_options(method: CopyMethod) -> CopyOptions:
+    """Return options of which the worker knows nothing but that conditions are ignored."""
+    return CopyOptions(method, ConditionalWriteSupport("new", {method.operation: False}))
+
+
+def tagging_requests(fake: FakeBuckets) -> list[str]:
+    return [operation for operation in fake.operations if "Tagging" in operation]
+
+
+@pytest.mark.parametrize("tags", [TAGS, LONG], ids=["few", "long"])
+@pytest.mark.parametrize("announces", [True, False], ids=["announced", "unannounced"])
+@pytest.mark.parametrize("drops", [True, False], ids=["dropped", "kept"])
+def test_every_object_arrives_with_its_tags(
+    drops: bool, announces: bool, tags: dict[str, str], way: tuple[CopyMethod, str]
+) -> None:
+    """Ceph RGW drops those of uploads; gofakes3 and S3Mock announce none."""
+    method, operation = way
+    options = new_options(method)
+    for _ in range(3):
+        fake = tagged_fake(tags, tagging_count=announces, keeps_tags=KEEPING - {operation} if drops else KEEPING)
+        assert copy_once(fake, options).outcome is Outcome.MIGRATED
+        assert fake.production[NEW].tags == tags
+        headers = [request.header(b"x-amz-tagging") or "" for request in fake.seen]
+        assert max(map(len, headers)) < 4096
+
+
+def test_uploads_go_on_where_only_copies_bring_unwanted_tags_along() -> None:
+    """A server that heeds neither CopyObject's directive nor a removal gives an upload no tags of its own accord."""
+    tagging = Tagging("none")
+    fakes = [tagged_fake(TAGS, tagging_directive=False, removes_tags=False) for _ in range(2)]
+    for fake, name in zip(fakes, ("server", "server by parts"), strict=True):
+        method, operation = METHODS[name]
+        support = ConditionalWriteSupport("new", {method.operation: False})
+        options = CopyOptions(method, support, properties=Properties(tagging=tagging))
+        if operation == "CopyObject":
+            with pytest.raises(ObjectRejected, match="tags"):
+                copy_once(fake, options)
+        else:
+            assert copy_once(fake, options).outcome is Outcome.MIGRATED
+            assert fake.production[NEW].tags == {}
+
+
+@pytest.mark.parametrize("tags", [TAGS, {}], ids=["tagged", "plain"])
+@pytest.mark.parametrize("name", ["server", "stream"])
+def test_where_servers_do_it_right_small_objects_soon_cost_nothing_more(name: str, tags: dict[str, str]) -> None:
+    method, _ = METHODS[name]
+    options = new_options(method)
+    for _ in range(ASKED_FIRST + 1):
+        copy_once(tagged_fake(tags), options)
+    fake = tagged_fake(tags)
+    copy_once(fake, options)
+    reads = ["GetObjectTagging legacy"] if name == "stream" and tags else []
+    assert tagging_requests(fake) == reads
+
+
+def test_a_server_that_turns_out_not_to_announce_tags_is_asked_for_those_of_every_object() -> None:
+    options = new_options(StreamCopy())
+    for number in range(ASKED_FIRST + 5):
+        fake = tagged_fake({} if number == 3 else TAGS, tagging_count=False)
+        copy_once(fake, options)
+        assert fake.production[NEW].tags == fake.legacy[OLD].tags
+
+
+def test_a_count_without_its_tags_migrates_nothing() -> None:
+    fake = tagged_fake()
+    fake.interfere = lambda request: (
+        Response(200, {}, b"<Tagging><TagSet></TagSet></Tagging>") if request.operation == "GetObjectTagging" else None
+    )
+    with pytest.raises(ServerFault, match="announces 3 tags and lists 0"):
+        copy_once(fake, new_options(StreamCopy()))
+    assert fake.production == {}
+
+
+def test_a_count_that_is_no_number_fails_its_object_alone() -> None:
+    fake = tagged_fake({})
+    fake.legacy[OLD] = changed(fake.legacy[OLD], headers={"x-amz-tagging-count": "abc"})
+    with pytest.raises(ServerFault, match="'abc' tags"):
+        copy_once(fake, new_options(StreamCopy()))
+
+
+def test_a_server_that_keeps_no_tags_at_all_is_told_of_in_a_sentence(way: tuple[CopyMethod, str]) -> None:
+    method, operation = way
+    fake = tagged_fake(keeps_tags=KEEPING - {operation})
+    fake.interfere = lambda request: Response(200) if request.operation == "PutObjectTagging" else None
+    with pytest.raises(ObjectRejected, match="TagsLost: the production server keeps no tags of"):
+        copy_once(fake, new_options(method))
+
+
+@pytest.mark.parametrize(("status", "code"), [(501, "NotImplemented"), (403, "AccessDenied"), (404, "NoSuchTagSet")])
+def test_a_legacy_server_without_tags_is_no_obstacle(status: int, code: str, way: tuple[CopyMethod, str]) -> None:
+    method, _ = way
+    options, fake = new_options(method), tagged_fake()
+    for _ in range(2):
+        fake = tagged_fake({})
+
+        def interfere(request: Request) -> Response | None:
+            return refuse(status, code) if request.operation == "GetObjectTagging" else None
+
+        fake.interfere = interfere
+        assert copy_once(fake, options).outcome is Outcome.MIGRATED
+    if code != "NoSuchTagSet":
+        assert tagging_requests(fake) == [], "it is not asked again"
+
+
+def test_a_space_in_a_tag_is_none_that_a_server_can_take_for_a_plus() -> None:
+    fake = tagged_fake()
+    copy_once(fake, new_options(StreamCopy()))
+    (sent,) = [request.header(b"x-amz-tagging") for request in fake.seen if request.header(b"x-amz-tagging")]
+    assert sent == "kind=a%20b&owner=me&empty="
+
+
+def test_tags_that_an_earlier_attempt_did_not_come_to_are_put_by_the_next() -> None:
+    fake, options = tagged_fake(keeps_tags=KEEPING - {"PutObject"}), new_options(StreamCopy())
+    fake.interfere = lambda request: refuse(503, "SlowDown") if request.operation == "PutObjectTagging" else None
+    with pytest.raises(ObjectError, match="SlowDown"):
+        copy_once(fake, options)
+    assert fake.production[NEW].tags == {}
+    fake.interfere = lambda _: None
+    assert copy_once(fake, new_options(StreamCopy())).outcome is Outcome.KEPT
+    assert fake.production[NEW].tags == TAGS
+
+
+def test_an_identical_object_keeps_the_tags_that_it_has() -> None:
+    for announces in (True, False):
+        fake = tagged_fake(tagging_count=announces)
+        fake.production[NEW] = stored(b"0123456789", tags={"mine": "1"})
+        assert copy_once(fake, new_options(ServerCopy("legacy"))).outcome is Outcome.KEPT
+        assert fake.production[NEW].tags == {"mine": "1"}
+
+
+def test_metadata_that_does_not_fit_into_headers_is_not_lost_silently() -> None:
+    fake = tagged_fake({})
+    fake.legacy[OLD] = changed(fake.legacy[OLD], headers={"x-amz-missing-meta": "2"})
+    with pytest.raises(ObjectRejected, match="MissingMetadata"):
+        copy_once(fake, new_options(StreamCopy()))
+
+
+# Servers that know no tags take `?tagging` for the object itself
+
+
+@pytest.mark.parametrize("tags", [TAGS, LONG], ids=["few", "long"])
+@pytest.mark.parametrize("body", [b"0123456789", b""], ids=["some bytes", "empty"])
+def test_a_server_that_knows_no_tags_never_has_an_object_replaced_by_them(body: bytes, tags: dict[str, str]) -> None:
+    fake = tagged_fake(tags, tagging_count=False)
+    fake.legacy[OLD] = stored(body, tags=tags)
+
+    def interfere(request: Request) -> Response | None:
+        if request.bucket == "legacy":
+            return None
+        if request.operation == "GetObjectTagging":
+            return Response(200, {}, fake.production[request.key].body)
+        if request.operation == "PutObjectTagging":
+            fake.production[request.key] = stored(request.body)
+            return Response(200)
+        return None
+
+    fake.interfere = interfere
+    for _ in range(2):
+        with pytest.raises(ObjectRejected, match="TagsLost"):
+            copy_once(fake, new_options(StreamCopy()))
+        assert fake.production[NEW].body == body
+
+
+def test_a_legacy_server_that_knows_no_tags_is_found_out() -> None:
+    options = new_options(StreamCopy())
+    fake = tagged_fake({})
+    fake.interfere = lambda request: (
+        Response(200, {}, b"0123456789") if request.operation == "GetObjectTagging" else None
+    )
+    assert copy_once(fake, options).outcome is Outcome.MIGRATED
+
+
+@pytest.mark.parametrize("name", ["server by parts", "stream by parts"])
+def test_an_empty_answer_of_a_server_that_counts_tags_means_none(name: str) -> None:
+    """Ceph RGW 16 answers so for an object whose tags an upload has lost."""
+    method, operation = METHODS[name]
+    fake = tagged_fake(keeps_tags=KEEPING - {operation})
+
+    def interfere(request: Request) -> Response | None:
+        found = fake.production.get(request.key)
+        if request.bucket == "legacy" or found is None or found.tags:
+            return None
+        if request.operation == "HeadObject":
+            return Response(200, {**headers_of(found), "x-amz-tagging-count": "0"})
+        return Response(200) if request.operation == "GetObjectTagging" else None
+
+    fake.interfere = interfere
+    assert copy_once(fake, new_options(method)).outcome is Outcome.MIGRATED
+    assert fake.production[NEW].tags == TAGS

@@ -1,0 +1,117 @@
+"""What fails for one object is the object's; what fails for all, with no success between them, is the server's."""
+
+import pytest
+
+from rowferry.batch import Outcome
+from rowferry.errors import AccessDenied, ObjectError, ObjectNotFound, ObjectRejected, ServerFault
+from rowferry_worker.copying.copy import CopyResult
+from rowferry_worker.scheduling.evidence import Evidence, Operation, is_suspect
+
+GET: Operation = ("legacy", "GetObject")
+PUT: Operation = ("production", "PutObject")
+COPIED, KEPT = CopyResult(Outcome.MIGRATED), CopyResult(Outcome.KEPT)
+
+
+def failure(operation: Operation = PUT, code: str = "InternalError", status: int = 500) -> ServerFault:
+    error = ServerFault(code, "")
+    error.status = status
+    error.side, error.operation = operation
+    return error
+
+
+def denial(operation: Operation = GET) -> AccessDenied:
+    error = AccessDenied("AccessDenied", "")
+    error.side, error.operation = operation
+    return error
+
+
+def list_marked(*results: ObjectError | CopyResult, is_first: bool = True) -> list[bool]:
+    """Return which of the results, each of another object, were held against the server."""
+    evidence = Evidence()
+    for number, result in enumerate(results):
+        evidence.note(f"k{number}", result, is_first=is_first)
+    return [isinstance(result, ObjectError) and result.is_of_side for result in results]
+
+
+@pytest.mark.parametrize(
+    ("results", "marked"),
+    [
+        ([failure() for _ in range(4)], [False, False, True, True]),
+        ([failure(), failure(), COPIED, failure(), failure()], [False] * 5),
+        ([failure(GET), failure(GET), KEPT, failure(GET)], [False] * 4),
+        ([failure(), failure(), KEPT, failure()], [False, False, False, True]),
+        ([failure(GET), failure(PUT), failure(GET), failure(PUT)], [False] * 4),
+        ([failure(code="NoSuchUpload", status=404) for _ in range(3)], [False] * 3),
+        ([failure(code="ObjectChanged", status=0) for _ in range(3)], [False] * 3),
+        ([ObjectNotFound("NoSuchKey", "") for _ in range(3)], [False] * 3),
+    ],
+    ids=[
+        "alike",
+        "success between",
+        "read between",
+        "kept is no write",
+        "other operations",
+        "upload",
+        "rewritten",
+        "404",
+    ],
+)
+def test_several_failures_in_a_row_are_the_servers(results: list[ObjectError | CopyResult], marked: list[bool]) -> None:
+    assert list_marked(*results) == marked
+
+
+def test_objects_that_have_failed_before_tell_nothing_of_the_server() -> None:
+    assert list_marked(*[failure() for _ in range(5)], is_first=False) == [False] * 5
+
+
+def test_an_object_that_fails_again_and_again_is_one() -> None:
+    evidence, failures = Evidence(), [failure() for _ in range(5)]
+    for error in failures:
+        evidence.note("the same", error, is_first=True)
+    assert not any(error.is_of_side for error in failures)
+
+
+def test_denials_in_a_row_are_told_until_one_object_gets_past() -> None:
+    evidence = Evidence()
+    for number in range(3):
+        assert not evidence.is_denied(GET)
+        evidence.note(f"k{number}", denial(), is_first=True)
+    assert evidence.is_denied(GET)
+    assert not evidence.is_denied(PUT)
+    evidence.note("k9", COPIED, is_first=True)
+    assert not evidence.is_denied(GET)
+    assert evidence.readable == "k9"
+
+
+def test_how_long_all_has_failed_is_counted_from_the_first_failure_on() -> None:
+    now = 100.0
+    evidence = Evidence(lambda: now)
+    for number in range(3):
+        evidence.note(f"k{number}", failure(), is_first=True)
+        now += 60
+    assert evidence.failing_for(PUT).total_seconds() == 180
+    assert evidence.failing_for(GET).total_seconds() == 0
+    evidence.note("k3", COPIED, is_first=True)
+    assert evidence.failing_for(PUT).total_seconds() == 0
+
+
+def refusal(code: str, status: int) -> ObjectRejected:
+    error = ObjectRejected(code, "")
+    error.status = status
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "suspect"),
+    [
+        (refusal("HTTP 302", 302), True),
+        (refusal("HTTP 400", 400), True),
+        (refusal("InvalidArgument", 400), False),
+        (refusal("LegacyIsReadOnly", 0), False),
+        (failure(code="NoETag", status=0), True),
+        (failure(code="TagsLost", status=0), False),
+    ],
+    ids=str,
+)
+def test_a_refusal_without_s3s_code_may_be_a_proxys(error: ObjectError, *, suspect: bool) -> None:
+    assert is_suspect(error) is suspect

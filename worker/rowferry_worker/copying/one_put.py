@@ -1,0 +1,129 @@
+"""One object in one PUT: taken whole or piped through, its digest checked at both ends."""
+
+import math
+from functools import partial
+from typing import NamedTuple
+
+from rowferry.errors import ObjectError
+from rowferry.s3.operations import Request, put_object
+from rowferry.s3.responses import Response
+from rowferry.s3.results import read_written_etag
+from rowferry_worker.objects.compare import md5_of
+from rowferry_worker.objects.conditional_writes import WriteGuard
+from rowferry_worker.objects.digests import content_md5, hash_body, mismatch
+from rowferry_worker.objects.memory import Hold
+from rowferry_worker.objects.own_copies import DamagedWrite
+from rowferry_worker.objects.pipe import PipedBody, share_of_pipe
+from rowferry_worker.objects.requests import ObjectRequests
+
+ALWAYS_BYTES = 8 * 1024 * 1024
+"""So much always goes in one PUT, and tells nothing of the pace: latency is most of its time."""
+PUT_SECONDS = 10.0
+"""How long one may take: half of the time budget, since a batch waits for its copies in flight. Where a connection
+is slower than that, parts travel side by side, and an attempt that is cut short goes on where it was."""
+SMOOTHING = 0.5
+DRIFT = 1.02
+"""Each object that goes by parts raises the pace that is believed in by 2 %, so that a link may become faster."""
+REFUSED_DIGESTS = frozenset({"BadDigest", "InvalidDigest", "IncompleteBody", "XAmzContentSHA256Mismatch"})
+"""Error codes by which a server says that what came is not what was announced."""
+
+
+class PutLimit:
+    """How large an object may be that goes in one PUT, by the pace of the last pipes; shared by all of a migration."""
+
+    def __init__(self) -> None:
+        """Expect a fast link."""
+        self._bytes_per_second = math.inf
+
+    def allows(self, size_bytes: int) -> bool:
+        """Return whether an object of this size passes soon enough to go in one PUT."""
+        if size_bytes <= max(ALWAYS_BYTES, self._bytes_per_second * PUT_SECONDS):
+            return True
+        self._bytes_per_second *= DRIFT
+        return False
+
+    def note(self, size_bytes: int, seconds: float) -> None:
+        """Note how long an object took from its headers to the end of the PUT."""
+        if size_bytes > ALWAYS_BYTES:
+            pace = size_bytes / max(seconds, 1e-3)
+            known = self._bytes_per_second
+            self._bytes_per_second = pace if known == math.inf else known + SMOOTHING * (pace - known)
+
+
+class InDoubt(Exception):
+    """The server has refused what came with the legacy object's digest, or has not confirmed it."""
+
+    def __init__(self, written_etag: str = "") -> None:
+        """`written_etag`: that of what it has written; empty where it has written nothing."""
+        super().__init__(written_etag)
+        self.written_etag = written_etag
+
+
+class Taken(NamedTuple):
+    """A GET whose headers, at least, have come."""
+
+    read: Request
+    response: Response
+    hold: Hold
+    """Its share of the memory for bodies."""
+
+
+class OnePut:
+    """The write of one object."""
+
+    def __init__(self, s3: ObjectRequests, target_key: str, guard: WriteGuard, *, checks: bool) -> None:
+        """`checks`: hash what is read; else the production server does that, where the legacy ETag is an MD5."""
+        self.target_key = target_key
+        self.guard = guard
+        self._s3 = s3
+        self._checks = checks
+        self._body = b""
+        self._pipe: PipedBody | None = None
+        self._digest = ""
+
+    async def take_body(self, taken: Taken) -> None:
+        """Take the body, or as much of it as a pipe holds. Raises ObjectDamaged where it is not what its ETag says."""
+        expected, response = md5_of(taken.response), taken.response
+        self._checks = self._checks or expected is None
+        if expected is not None and response.stream is not None:
+            taken.hold.resize(share_of_pipe(response.body_bytes))
+            self._pipe = PipedBody(
+                self._s3,
+                taken.read,
+                response,
+                response.stream,
+                checks_read=self._checks,
+                before_end=self.guard.look_again,
+            )
+            self._digest = expected
+            return
+        taken.hold.resize(2 * response.body_bytes)  # the pieces and the whole, or the body and the request with it
+        self._body = response.body if response.stream is None else await response.stream.read_all()
+        self._digest = await hash_body(self._body) if self._checks or expected is None else expected
+        if expected not in {None, self._digest}:
+            raise mismatch("read", self._digest, expected)
+
+    async def write(self, headers: list[tuple[str, str]]) -> str:
+        """Write the object and return its ETag.
+
+        Raises DamagedWrite when something else was written, InDoubt when that is to be found out by hashing.
+        """
+        headers = [*headers, content_md5(self._digest)]
+        build = partial(put_object, self.target_key, self._body, headers=headers, source=self._pipe)
+        try:
+            etag, written = await self.guard.write("PutObject", build, read_written_etag)
+        except ObjectError as error:
+            if self._checks or error.code not in REFUSED_DIGESTS:
+                raise
+            raise InDoubt from error
+        finally:
+            if self._pipe is not None:
+                self._pipe.close()
+        told = md5_of(written)
+        if not self._checks and told != self._digest:
+            self.guard.note_digest(confirmed=False)
+            raise InDoubt(etag)
+        if told not in {None, self._digest}:
+            raise DamagedWrite.named("DigestMismatch", mismatch("written", self._digest, told).message, etag)
+        self.guard.note_digest(confirmed=told is not None)
+        return etag

@@ -1,0 +1,1 @@
+"""Large objects, which go part by part."""

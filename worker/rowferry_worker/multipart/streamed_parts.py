@@ -1,0 +1,225 @@
+"""Parts of a large object that this process reads from one endpoint and writes to the other."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec.structs import replace
+
+from rowferry.errors import ObjectDamaged
+from rowferry.http.stream import BodyStream
+from rowferry.s3.operations import get_object, upload_part
+from rowferry.s3.responses import Response
+from rowferry.s3.results import read_written_etag
+from rowferry_worker.multipart.completion import Large, Part
+from rowferry_worker.multipart.side_by_side import PartRange
+from rowferry_worker.objects.compare import check_range, md5_of, read_range
+from rowferry_worker.objects.digests import RunningDigest, WholeDigest, content_md5, hash_body
+from rowferry_worker.objects.memory import BodyBudget
+from rowferry_worker.objects.pipe import PIPE_BYTES
+from rowferry_worker.objects.requests import ObjectRequests, demand
+
+READ_BYTES = 8 * 1024 * 1024
+"""The most that is read at once: parts are larger only where an object of over 80 GB would make too many of them."""
+
+
+class PartSource(Protocol):
+    """Brings the parts of one object to an upload."""
+
+    checks_digests: bool
+    """Whether the ETag of each part is held against bytes that this process has seen."""
+
+    async def send(self, upload_id: str, part: PartRange, listed: str | None = None) -> Part:
+        """Send a part; several may be sent at once, if they are started in the order of their numbers.
+
+        `listed`: the ETag of what the server holds under its number, in the right size; it may be that part.
+        """
+        ...
+
+    async def check_source(self) -> None:
+        """Raise ServerFault when the legacy object is another than when its first part was sent."""
+        ...
+
+    def skip_whole(self) -> None:
+        """Give the digest of the whole up: some parts were sent by an earlier attempt."""
+        ...
+
+
+class PartTrust:
+    """Whether the ETag of a part is its MD5, at the production server."""
+
+    def __init__(self) -> None:
+        """Expect that it is."""
+        self.confirms = True
+        """False for good once it was not."""
+
+
+class StreamedParts:
+    """Reads parts from one endpoint and writes them to the other, with their digests checked at both ends.
+
+    Parts are passed on while they are read, their MD5 computed on the way and held against the ETag told. Where that is
+    something else, the part is read whole and sent once more, with Content-MD5; at a server whose ETags are no MD5, all
+    others are, too. What a server lists as sent may be the rest of a part that was cut off: it is read and compared.
+    """
+
+    checks_digests = True
+
+    def __init__(
+        self,
+        s3: ObjectRequests,
+        large: Large,
+        *,
+        read_bytes: int = READ_BYTES,
+        bodies: BodyBudget | None = None,
+        trust: PartTrust | None = None,
+    ) -> None:
+        """`read_bytes`: the most that is asked for at once; `bodies`: what the bodies of the process may hold."""
+        self._s3 = s3
+        self._large = large
+        self._read_bytes = read_bytes
+        self._bodies = bodies or BodyBudget()
+        self._trust = trust or PartTrust()
+        expected = md5_of(large.seen)
+        self._whole = None if expected is None else WholeDigest(expected)
+
+    def skip_whole(self) -> None:
+        """Give the digest of the whole up: what an earlier attempt has sent was checked part by part, then."""
+        self._whole = None
+
+    async def send(self, upload_id: str, part: PartRange, listed: str | None = None) -> Part:
+        """Send one part, unless `listed` is its MD5. Raises ObjectDamaged when bytes are not what they were."""
+        if self._trust.confirms and listed is None and part.size_bytes > PIPE_BYTES:
+            with await self._bodies.hold(PIPE_BYTES if self._whole is None else part.size_bytes):
+                sent = await self._pipe(upload_id, part)
+                if sent is not None:
+                    await self._wait_for_whole(part)
+                    return sent
+        with await self._bodies.hold(part.size_bytes):
+            sent = await self._send_whole(upload_id, part, listed)
+            await self._wait_for_whole(part)
+        return sent
+
+    async def _wait_for_whole(self, part: PartRange) -> None:
+        """Wait until a part need not be held for the digest of the whole any more."""
+        if self._whole is not None:
+            await self._whole.wait_for(part.last + 1)
+
+    async def _pipe(self, upload_id: str, part: PartRange) -> Part | None:
+        """Pass a part on while it is read; None where the server does not confirm what it has received."""
+        pipe = PipedPart(self._s3, self._large, part, self._whole)
+        request = upload_part(self._large.target_key, b"", upload_id=upload_id, part_number=part.number, source=pipe)
+        try:
+            response = await self._s3.send(request)
+        finally:
+            pipe.close()
+        etag, told = demand(read_written_etag, response, request), md5_of(response)
+        if told is None:
+            self._trust.confirms = False
+            return None
+        is_confirmed = pipe.has_read_all and told == await pipe.digest.read()
+        return Part(part.number, etag, told) if is_confirmed else None
+
+    async def _send_whole(self, upload_id: str, part: PartRange, listed: str | None) -> Part:
+        """Send a part, once it is read, with its digest, so that the server can check it; not if `listed` is that."""
+        body = await self._read(part.first, part.last)
+        if self._whole is not None:
+            await self._whole.add(part.first, [body])
+        digest = await hash_body(body)
+        if listed is not None and digest == listed:
+            return Part(part.number, listed, listed)
+        return await self._send_body(upload_id, part, body, digest)
+
+    async def _send_body(self, upload_id: str, part: PartRange, body: bytes, digest: str) -> Part:
+        """Send a part whose MD5 is known, so that the server can check it."""
+        target_key, headers = self._large.target_key, (content_md5(digest),)
+        request = upload_part(target_key, body, upload_id=upload_id, part_number=part.number, headers=headers)
+        response = await self._s3.send(request)
+        etag, told = demand(read_written_etag, response, request), md5_of(response)
+        if told is not None:
+            self._check_part(part, digest, told)
+        return Part(part.number, etag, told)
+
+    def _check_part(self, part: PartRange, digest: str, told: str) -> None:
+        if told != digest:
+            raise ObjectDamaged("DigestMismatch", f"part {part.number} has MD5 {digest}, the server says {told}")
+
+    async def check_source(self) -> None:
+        """Raise ObjectDamaged where the parts do not make the legacy object; each came with the ETag first seen."""
+        if self._whole is not None:
+            await self._whole.check()
+
+    async def _read(self, first: int, last: int) -> bytes:
+        """Return the bytes of a part, which may take several requests."""
+        key, seen, _ = self._large
+        pieces: list[bytes] = []
+        for begin in range(first, last + 1, self._read_bytes):
+            end = min(begin + self._read_bytes - 1, last)
+            pieces.append(await read_range(self._s3, "legacy", key, seen, first=begin, last=end))
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+class PipedPart:
+    """The body of an UploadPart: each try of the upload reads the range from its first byte."""
+
+    def __init__(self, s3: ObjectRequests, large: Large, part: PartRange, whole: WholeDigest | None) -> None:
+        """`whole` is told of all bytes."""
+        self.length = part.size_bytes
+        self.digest = RunningDigest()
+        """Of what the last try has read."""
+        self._s3 = s3
+        self._large = large
+        self._part = part
+        self._whole = whole
+        self._stream: BodyStream | None = None
+        self._pieces: list[bytes] = []
+        self._next = part.first
+
+    @property
+    def has_read_all(self) -> bool:
+        """Return whether the last try has read the whole range: a server may answer before."""
+        return self._next > self._part.last
+
+    async def open(self) -> None:
+        """Ask for the range. Raises ServerFault when the object is another by now, ObjectDamaged for other bytes."""
+        self.close()
+        self.digest, self._next = RunningDigest(), self._part.first
+        response = await _read_headers(self._s3, self._large, self._part)
+        self._stream, self._pieces = response.stream, [response.body] if response.body else []
+
+    async def read(self) -> Sequence[bytes]:
+        """Return the next pieces. Raises ObjectDamaged where the body is shorter than its headers said."""
+        pieces, self._pieces = self._pieces, []
+        if not pieces and self._stream is not None:
+            pieces = await self._stream.read()
+        await self.digest.add(pieces)
+        if self._whole is not None:
+            await self._whole.add(self._next, pieces)
+        self._next += sum(map(len, pieces))
+        return pieces
+
+    def wake(self) -> None:
+        """End the wait of `read`."""
+        if self._stream is not None:
+            self._stream.wake()
+
+    def close(self) -> None:
+        """Read no more."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+
+async def _read_headers(s3: ObjectRequests, large: Large, part: PartRange) -> Response:
+    """Return the response to a GET of a part, pinned to the ETag first seen; its body comes as a stream.
+
+    It is tried once: the upload that needs it is tried again.
+    """
+    span = {"first_byte": part.first, "last_byte": part.last}
+    request = replace(get_object("legacy", large.source_key, if_match=large.seen.etag, **span), stream_above=0)
+    response = await s3.send_pinned(request, tries=1)
+    try:
+        check_range(large.seen, request, response, first=part.first, last=part.last)
+    except BaseException:
+        if response.stream is not None:
+            response.stream.close()
+        raise
+    return response

@@ -1,0 +1,1 @@
+"""What a production object is given: content headers, encryption, tags and ACLs."""

@@ -1,0 +1,1 @@
+"""Which copies start when, and what their requests tell of the servers."""
