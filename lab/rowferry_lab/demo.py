@@ -24,7 +24,7 @@ from rowferry.s3.boto import open_client
 from rowferry.s3.client import open_object_client
 from rowferry.s3.credentials import load_credentials
 from rowferry.s3.key_listing import list_pages
-from rowferry_cli.run.reporter import Reporter
+from rowferry_cli.reporter import Reporter
 from rowferry_lab.killing import killing_a_worker
 from rowferry_lab.queries import statement
 from rowferry_lab.servers.s3_servers import FakeS3Server

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from rowferry_cli.run.moment import PassResult, find_moment
+from rowferry_cli.cutover.moment import PassResult, find_moment
 from support.entries.files import (
     LONG_AGO,
     add_file,

@@ -11,9 +11,9 @@ from math import inf
 import pytest
 
 from rowferry.s3.listing import ignore_progress
-from rowferry_cli.estimating import entries as counting
-from rowferry_cli.estimating.measuring import Limits as Limited
-from rowferry_cli.estimating.measuring import measure_plan
+from rowferry_cli.estimate import entries as counting
+from rowferry_cli.estimate.sampling import Limits as Limited
+from rowferry_cli.estimate.sampling import measure_plan
 from rowferry_lab.servers.fake_s3_limits import Limits
 from rowferry_lab.servers.fake_s3_settings import Latency
 from support.entries.entry_table import FROM, TO

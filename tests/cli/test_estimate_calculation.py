@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rowferry.plan import Plan
 from rowferry.plan_file import parse_plan
-from rowferry_cli.estimating.bounds import follow_queue, project
-from rowferry_cli.estimating.calculation import (
+from rowferry_cli.estimate.bounds import follow_queue, project
+from rowferry_cli.estimate.calculation import (
     SIZE_CLASSES,
     Prices,
     SampledTable,
@@ -21,12 +21,12 @@ from rowferry_cli.estimating.calculation import (
     classify_sizes,
     estimate_seconds,
 )
-from rowferry_cli.estimating.entries import extrapolate
-from rowferry_cli.estimating.intervals import Interval, Stratum, estimate_share, estimate_totals, share_of_largest
-from rowferry_cli.estimating.measure import Reading
-from rowferry_cli.estimating.measurement import Measurement, choose_steady, is_steady, trim
-from rowferry_cli.estimating.printing import draw_sizes, show_bytes
-from rowferry_cli.estimating.request_counts import CopyMode, Operation, SampledObject, count_requests
+from rowferry_cli.estimate.drive import Reading
+from rowferry_cli.estimate.entries import extrapolate
+from rowferry_cli.estimate.intervals import Interval, Stratum, estimate_share, estimate_totals, share_of_largest
+from rowferry_cli.estimate.measurement import Measurement, choose_steady, is_steady, trim
+from rowferry_cli.estimate.printing import draw_sizes, show_bytes
+from rowferry_cli.estimate.request_counts import CopyMode, Operation, SampledObject, count_requests
 from rowferry_worker.copying.transfer import COPY_PART_BYTES, ONE_PUT_BYTES, SMALLEST_PART_BYTES, STREAM_PART_BYTES
 
 SERVER, STREAM = CopyMode(server_side=True), CopyMode(server_side=False)

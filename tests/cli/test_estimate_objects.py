@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from rowferry.batch import DEFAULT_BATCH_SIZE
-from rowferry_cli.estimating import listed
+from rowferry_cli.estimate import listed
 from support.entries.estimates import estimate
 from support.entries.estimating import FakeMigration, fake_migration
 from support.entries.listed_objects import PREFIX, name_objects, put_objects

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rowferry.s3.listing import ignore_progress
-from rowferry_cli.estimating.measuring import Limits, Measured, measure_plan
-from rowferry_cli.estimating.request_counts import CopyMode, RequestCounts, count_overhead, count_requests
+from rowferry_cli.estimate.request_counts import CopyMode, RequestCounts, count_overhead, count_requests
+from rowferry_cli.estimate.sampling import Limits, Measured, measure_plan
 from rowferry_lab.servers.fake_s3_api import Deviations
 from rowferry_lab.servers.fake_s3_store import Bucket, make_object
 from rowferry_worker.properties.tags import ASKED_FIRST

@@ -25,7 +25,7 @@ from corpus.wagtail.project import Wagtail
 from corpus.wordpress.project import WordPress
 from corpus.zulip.project import Zulip
 from rowferry.plan_file import parse_plan
-from rowferry_cli.discovering.known import list_names, read_known
+from rowferry_cli.discover.known import list_names, read_known
 from support.docs.doc_pages import ROOT, read_blocks
 from support.entries.discovering import Discovering
 from support.queue.at_work import at_work

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from rowferry.reports.progress import Throughput
-from rowferry_cli.run.moving_time import MovingTime
-from rowferry_cli.run.reporter import Reporter
+from rowferry_cli.migrate.moving_time import MovingTime
+from rowferry_cli.reporter import Reporter
 from support.entries.migration import Migration
 
 ENTRIES = "public.avatars.path"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from rowferry_cli.run.moment import PassResult, find_moment
+from rowferry_cli.cutover.moment import PassResult, find_moment
 
 
 def made(number: int, seconds: float, copied: int, **more: Any) -> PassResult:

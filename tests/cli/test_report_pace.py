@@ -5,8 +5,8 @@ from datetime import timedelta
 from rowferry.batch import Outcome
 from rowferry.db.connection import connect
 from rowferry.reports.report import open_snapshot, read_tables
-from rowferry_cli.reporting.gather import gather_facts
-from rowferry_cli.reporting.verdict import list_tiles
+from rowferry_cli.report.gather import gather_facts
+from rowferry_cli.report.verdict import list_tiles
 from support.entries.migration import Migration
 
 AN_HOUR = timedelta(hours=1)

@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from rowferry.reports.progress import Counts, Throughput
-from rowferry_cli.run import reporter as reporter_module
-from rowferry_cli.run.reporter import Reporter
+from rowferry_cli import reporter as reporter_module
+from rowferry_cli.reporter import Reporter
 from rowferry_cli.setup.check import print_findings
 from rowferry_enqueue.checks.finding import Finding, fine, problem
 from rowferry_queues.migrate.spec import MIGRATE

@@ -20,13 +20,13 @@ from rowferry.db.grants import Purpose, apply_grants, compose_grants
 from rowferry.db.schema import initialise
 from rowferry.reports.chain import QueueStatus
 from rowferry.reports.progress import Counts, read_counts
-from rowferry_cli.watching import reading
-from rowferry_cli.watching.keys import KeyHandler
-from rowferry_cli.watching.layout import cut_rows, share_lines
-from rowferry_cli.watching.poller import LONGEST_INTERVAL, Poller, State, act, choose_wait
-from rowferry_cli.watching.queue_lines import find_window
-from rowferry_cli.watching.reading import read_snapshot
-from rowferry_cli.watching.snapshot import Snapshot
+from rowferry_cli.watch import reading
+from rowferry_cli.watch.keys import KeyHandler
+from rowferry_cli.watch.layout import cut_rows, share_lines
+from rowferry_cli.watch.poller import LONGEST_INTERVAL, Poller, State, act, choose_wait
+from rowferry_cli.watch.queue_lines import find_window
+from rowferry_cli.watch.reading import read_snapshot
+from rowferry_cli.watch.snapshot import Snapshot
 from support.entries.entry_table import EntryTable
 from support.postgres.ordinary import as_owner, ordinary_postgres
 from support.postgres.roles import log_in, new_role

@@ -13,12 +13,12 @@ from rich.table import Table
 
 from rowferry.db.connection import connect
 from rowferry.reports.progress import Counts
-from rowferry_cli.watching.keys import KEYS, KeyHandler, list_keys
-from rowferry_cli.watching.pace import HISTORY, SLICE, PaceHistory, draw_chart
-from rowferry_cli.watching.poller import State
-from rowferry_cli.watching.progress_lines import draw_bars
-from rowferry_cli.watching.reading import read_snapshot
-from rowferry_cli.watching.snapshot import Bounds, Snapshot, Worker
+from rowferry_cli.watch.keys import KEYS, KeyHandler, list_keys
+from rowferry_cli.watch.pace import HISTORY, SLICE, PaceHistory, draw_chart
+from rowferry_cli.watch.poller import State
+from rowferry_cli.watch.progress_lines import draw_bars
+from rowferry_cli.watch.reading import read_snapshot
+from rowferry_cli.watch.snapshot import Bounds, Snapshot, Worker
 from support.entries.entry_table import EntryTable
 from support.processes.terminal import in_terminal
 from support.queue.queue_states import Actor, acting, missing

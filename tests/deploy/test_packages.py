@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rowferry_cli.discovering.known import list_names
+from rowferry_cli.discover.known import list_names
 from support.docs.built_packages import build, find, run
 from support.docs.doc_pages import ROOT
 
@@ -74,7 +74,7 @@ def test_rowferry_alone_holds_no_code_of_the_lab_and_needs_nothing_of_it(built: 
 
 def test_the_schemas_that_are_known_by_name_are_in_the_wheel(built: Path) -> None:
     names = zipfile.ZipFile(find(built, "rowferry-0*.whl")).namelist()
-    known = {f"rowferry_cli/discovering/known/{name}.toml" for name in list_names()}
+    known = {f"rowferry_cli/discover/known/{name}.toml" for name in list_names()}
     assert known
     assert known <= set(names)
 
@@ -82,7 +82,7 @@ def test_the_schemas_that_are_known_by_name_are_in_the_wheel(built: Path) -> Non
 @pytest.mark.soak
 def test_the_page_of_the_report_is_in_the_wheel(built: Path) -> None:
     names = zipfile.ZipFile(find(built, "rowferry-0*.whl")).namelist()
-    assert {f"rowferry_cli/reporting/templates/{name}" for name in ("page.html", "page.css")} <= set(names)
+    assert {f"rowferry_cli/report/templates/{name}" for name in ("page.html", "page.css")} <= set(names)
 
 
 @pytest.mark.soak

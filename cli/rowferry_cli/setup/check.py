@@ -43,7 +43,7 @@ def command(plan_path: Path, on_conflict: OnConflict | None, allow_empty: bool, 
     from rich.console import Console
 
     from rowferry.plan_file import read_plan
-    from rowferry_cli.run.reporter import show_spinner
+    from rowferry_cli.reporter import show_spinner
 
     plan = read_plan(plan_path)
     console = Console(highlight=False)

@@ -14,7 +14,7 @@ from rowferry_cli.options import json_option, plan_option
 
 if TYPE_CHECKING:
     from rowferry.plan import Plan, ProductionSide
-    from rowferry_cli.discovering.choose_rows import Rows
+    from rowferry_cli.discover.choose_rows import Rows
 
 GROUPS = (
     Group(
@@ -39,7 +39,7 @@ def side_option(side: str, option: str, what: str) -> Callable[[click.decorators
 
 def complete_known(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
     """Return the names of known schemas that begin so, for the shell."""
-    from rowferry_cli.discovering.known import list_names
+    from rowferry_cli.discover.known import list_names
 
     return [name for name in list_names() if name.startswith(begun)]
 
@@ -122,7 +122,7 @@ def command(
         raise click.UsageError("--to gives rows new keys, and --rows stay leaves them as they are: choose one")
     if discover or known:
         from rowferry.plan import LegacySide, ProductionSide
-        from rowferry_cli.setup.discover import Wanted, discover_plan
+        from rowferry_cli.discover.command import Wanted, discover_plan
         from rowferry_cli.setup.side_options import SideOptions
 
         discover_plan(

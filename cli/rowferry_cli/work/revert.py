@@ -12,7 +12,7 @@ from rowferry_cli.options import LOG_FILE, WORKERS, PassOptions, pass_options
 if TYPE_CHECKING:
     from rowferry.db.connection import Connection
     from rowferry.plan import Plan
-    from rowferry_cli.run.reporter import Reporter
+    from rowferry_cli.reporter import Reporter
     from rowferry_enqueue.enqueue import Request
 
 
@@ -30,8 +30,8 @@ def command(options: PassOptions) -> int:
     from rowferry.db.connection import connect
     from rowferry.db.schema import check_version
     from rowferry.plan_file import read_plan
-    from rowferry_cli.run.one_pass import run_one_pass
-    from rowferry_cli.run.reporter import Reporter
+    from rowferry_cli.migrate.one_pass import run_one_pass
+    from rowferry_cli.reporter import Reporter
     from rowferry_enqueue.enqueue import Request, Within
     from rowferry_enqueue.skipped import find_skipped
     from rowferry_queues.migrate.spec import MIGRATE

@@ -35,8 +35,8 @@ def command(options: PassOptions, queue: str) -> int:
     from rowferry.db.schema import check_version
     from rowferry.plan_file import read_plan
     from rowferry.queues import find_queue
-    from rowferry_cli.run.one_pass import run_one_pass
-    from rowferry_cli.run.reporter import Reporter
+    from rowferry_cli.migrate.one_pass import run_one_pass
+    from rowferry_cli.reporter import Reporter
     from rowferry_enqueue.enqueue import Request, Within, preview
 
     spec, plan = find_queue(queue), read_plan(options.plan_path)

@@ -29,9 +29,9 @@ def command(options: PassOptions, deep: bool, repair: bool, overwrite: bool) -> 
     from rowferry.db.connection import connect
     from rowferry.db.schema import check_version
     from rowferry.plan_file import read_plan
-    from rowferry_cli.run.one_pass import run_one_pass
-    from rowferry_cli.run.reporter import Reporter
-    from rowferry_cli.run.switch import measure_clocks
+    from rowferry_cli.cutover.switch import measure_clocks
+    from rowferry_cli.migrate.one_pass import run_one_pass
+    from rowferry_cli.reporter import Reporter
     from rowferry_enqueue.enqueue import Request, Within
     from rowferry_queues.verify.spec import VERIFY, VerifyChoices
 

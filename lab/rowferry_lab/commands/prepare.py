@@ -101,7 +101,7 @@ def _show_bar() -> Generator[Callable[[int, int], None]]:
     from rich.console import Console
     from rich.progress import Progress
 
-    from rowferry_cli.run.reporter import Reporter
+    from rowferry_cli.reporter import Reporter
 
     if not sys.stderr.isatty():
         with Reporter(yes=True).show_activity("making images") as on_progress:

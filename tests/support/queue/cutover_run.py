@@ -16,11 +16,11 @@ from psycopg.types.json import Jsonb
 
 from rowferry.db.connection import connect
 from rowferry.logs import log_to_file
+from rowferry_cli.cutover.run import Cutover
+from rowferry_cli.migrate import passes
+from rowferry_cli.migrate.passes import Run
 from rowferry_cli.options import WorkerOptions
-from rowferry_cli.run import passes
-from rowferry_cli.run.cutover import Cutover
-from rowferry_cli.run.passes import Run
-from rowferry_cli.run.reporter import Reporter
+from rowferry_cli.reporter import Reporter
 from rowferry_enqueue.enqueue import Request
 from rowferry_queues.migrate.spec import MIGRATE, MigrateChoices
 from support.entries.entry_table import EntryTable

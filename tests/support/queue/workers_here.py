@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Self
 from unittest.mock import patch
 
-from rowferry_cli.run import passes
-from rowferry_cli.run.passes import Workers
+from rowferry_cli.migrate import passes
+from rowferry_cli.migrate.passes import Workers
 from support.processes.cli import Done, Run, run_in_this_process, run_rowferry
 from support.queue.at_work import at_work
 

@@ -8,10 +8,10 @@ from rich.console import Console, ConsoleDimensions
 
 from rowferry.reports.chain import QueueStatus
 from rowferry.reports.progress import Counts
-from rowferry_cli.watching.keys import Page, list_keys
-from rowferry_cli.watching.poller import State
-from rowferry_cli.watching.snapshot import ClaimedBatch, FinishedBatch, Reason, Snapshot, WatchedQueue, Worker
-from rowferry_cli.watching.view import draw_view
+from rowferry_cli.watch.keys import Page, list_keys
+from rowferry_cli.watch.poller import State
+from rowferry_cli.watch.snapshot import ClaimedBatch, FinishedBatch, Reason, Snapshot, WatchedQueue, Worker
+from rowferry_cli.watch.view import draw_view
 
 HELP = list_keys(80)
 HELP_WITH_QUEUES = list_keys(80, has_queues=True)

@@ -1,0 +1,1 @@
+"""`rowferry cutover`: short passes, the moment to switch, and the last pass."""

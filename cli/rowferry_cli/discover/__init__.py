@@ -1,0 +1,1 @@
+"""`rowferry plan --discover`: finds the columns that name legacy objects, and writes a plan."""

@@ -1,0 +1,177 @@
+"""Discovers what a migration would move: known schemas first, then every column that could hold keys."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rowferry.db.connection import Connection
+from rowferry.plan import Side
+from rowferry_cli.discover.bucket import LegacyBucket
+from rowferry_cli.discover.catalogue import Catalogue, Column, UserTable
+from rowferry_cli.discover.computed import ComputedKeys, find_computed, write_expression
+from rowferry_cli.discover.known import KnownSchema, list_entries, recognise, refuse_unknown
+from rowferry_cli.discover.known_entries import KnownFinder
+from rowferry_cli.discover.measure import measure_objects
+from rowferry_cli.discover.proposals import (
+    Proposal,
+    explain_stay,
+    find_change_column,
+    find_state_columns,
+    name_apart,
+    name_rows,
+    propose,
+)
+from rowferry_cli.discover.search import Search
+
+OnStep = Callable[[str, int, int], None]
+"""Told what is looked at, and how many of how many steps are done."""
+
+LEAST_SHARE = 10
+"""One in so many texts of a column must name an object, or it is a coincidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to look for."""
+
+    legacy: Side
+    production: Side
+    sample: int
+    """Rows of each column."""
+    known: KnownSchema | None = None
+    """Only this schema; None: all that are recognised, and every other column."""
+    fields: Sequence[str] = ()
+    """Only these columns, as `table.column`; none: all."""
+
+
+@dataclass(slots=True)
+class Discovered:
+    """What was found."""
+
+    schemas: list[KnownSchema] = field(default_factory=list[KnownSchema])
+    proposals: list[Proposal] = field(default_factory=list[Proposal])
+    objects: list[Mapping[str, str]] = field(default_factory=list[Mapping[str, str]])
+    production: dict[str, Any] = field(default_factory=dict[str, Any])
+    columns: int = 0
+    """Columns that were looked at."""
+    heads: int = 0
+    """Keys that were asked for."""
+    left_out: list[str] = field(default_factory=list[str])
+    """What was seen and is not in the plan, and why: a sentence each."""
+
+
+class Discovery:
+    """One run over a database and the legacy bucket. Reads only."""
+
+    def __init__(self, connection: Connection, bucket: LegacyBucket, request: Request, on_step: OnStep) -> None:
+        """`connection` is in autocommit."""
+        self._catalogue, self._bucket, self._request = Catalogue(connection), bucket, request
+        self._on_step = on_step
+        self._done = Discovered()
+        self._covered: set[tuple[str, str]] = set()
+
+    def run(self) -> Discovered:
+        """Return what was found. Raises UsageError where a column or schema that is asked for is not there."""
+        self._on_step("reading the catalogue", 0, 1)
+        refuse_unknown(self._catalogue, self._request.fields, self._request.known)
+        self._search = Search(self._catalogue, self._bucket, sample=self._request.sample)
+        known = [self._request.known] if self._request.known else recognise(self._catalogue)
+        for schema in known:
+            self._find_known(schema)
+        if self._request.known is None or self._request.known.any_column or self._request.fields:
+            self._find_others()
+        self._done.proposals = name_apart(self._done.proposals)
+        self._done.heads = self._bucket.heads
+        if self._done.proposals and "acl" not in self._done.production and self._bucket.grants_to_all():
+            self._done.production["acl"] = "copy"
+        self._done.left_out += [
+            f"{name}: not read, since it took too long or the table was locked" for name in self._catalogue.timed_out
+        ]
+        return self._done
+
+    def _find_known(self, schema: KnownSchema) -> None:
+        finder = KnownFinder(
+            self._catalogue,
+            self._bucket,
+            self._search,
+            (self._request.legacy, self._request.production),
+            sample=self._request.sample,
+        )
+        listed = list(list_entries(self._catalogue, schema))
+        best: dict[tuple[str, str], list[Proposal]] = {}
+        for number, (entries, table) in enumerate(listed):
+            self._on_step(f"{schema.title}: {table.plan_name}.{entries.key}", number, len(listed))
+            place = (table.plan_name, entries.key)
+            found = [one for one in finder.find(entries, table) if one.existing]
+            if count_existing(found) > count_existing(best.setdefault(place, [])):
+                best[place] = found  # of several entries for one column, the one that fits best
+        self._covered |= best.keys()
+        for name in schema.ignored:
+            table_name, _, column = name.rpartition(".")
+            if (table := self._catalogue.find_table(table_name)) is not None:
+                self._covered.add((table.plan_name, column))
+        for (table_name, column), found in best.items():
+            self._done.proposals += found
+            if not found:
+                self._done.left_out.append(f"{table_name}.{column}: no sampled row names an existing object")
+        if any(best.values()) or self._request.known:
+            self._done.schemas.append(schema)
+            self._done.production |= schema.production
+            self._done.objects += [each for each in schema.objects if self._bucket.has_prefix(each["prefix"])]
+
+    def _find_others(self) -> None:
+        columns = list(self._list_columns())
+        self._search.unfound.clear()
+        for number, (table, column) in enumerate(columns):
+            self._on_step(f"{table.plan_name}.{column.name}", number, len(columns))
+            self._done.columns += 1
+            for named in self._search.look_at(table, column):
+                if named.existing * LEAST_SHARE < named.sampled:
+                    seen = f"only {named.existing:,} of {named.sampled:,} sampled rows name existing objects"
+                    self._done.left_out.append(f"{named.label}: {seen}")
+                    continue
+                states = self._read_states(table)
+                self._done.proposals += propose(named, self._request.legacy, self._request.production, states)
+        self._on_step("comparing the bucket's keys with file names", len(columns), len(columns))
+        if self._search.unfound:
+            for computed in find_computed(self._catalogue, self._search.unfound, self._bucket.list_samples()):
+                self._add_computed(computed)
+
+    def _list_columns(self) -> Iterator[tuple[UserTable, Column]]:
+        for table in self._catalogue.tables:
+            for column in table.columns.values():
+                names = {f"{table.plan_name}.{column.name}", f"{table.name}.{column.name}"}
+                is_wanted = not self._request.fields or names & {*self._request.fields}
+                if is_wanted and column.kind and (table.plan_name, column.name) not in self._covered:
+                    yield table, column
+
+    def _read_states(self, table: UserTable) -> dict[str, list[str]]:
+        return {
+            name: list(values)
+            for name in find_state_columns(table)
+            if (values := self._catalogue.count_values(table, name, self._request.sample)) and len(values) < 5
+        }
+
+    def _add_computed(self, computed: ComputedKeys) -> None:
+        table = computed.texts.table
+        entries = name_rows(table) | {"key": computed.texts.column.name, "from": "", "to": ""}
+        entries["objects"] = write_expression(computed, computed.required)
+        measured = measure_objects(self._catalogue, self._bucket, table, entries, self._request.sample)
+        if not measured.existing or measured.existing * LEAST_SHARE < measured.sampled:
+            return
+        if computed.optional:
+            entries["optional"] = write_expression(computed, computed.optional)
+        entries["rows"] = "stay"
+        if changed := find_change_column(table):
+            entries["changed"] = changed
+        comments = [
+            f"The column holds file names; the keys are made of {computed.folder.prefix!r}, the id and the name.",
+        ]
+        if_stays = list(explain_stay(table, self._read_states(table)))
+        found = Proposal(entries, measured.sampled, measured.existing, comments, if_stays=if_stays)
+        self._done.proposals.append(found)
+
+
+def count_existing(proposals: Iterable[Proposal]) -> int:
+    """Return how many sampled rows name existing objects."""
+    return sum(proposal.existing for proposal in proposals)

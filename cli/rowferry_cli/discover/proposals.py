@@ -1,0 +1,244 @@
+"""Turns what was found into [[entries]] with reasons: what is rewritten, and what else could be. Pure."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import urlsplit
+
+from rowferry.formatting import show_text
+from rowferry.plan import Side
+from rowferry_cli.discover.catalogue import UserTable
+from rowferry_cli.discover.readings import Reading
+from rowferry_cli.discover.search import Named
+
+CHANGE_COLUMNS = ("updated_at", "modified_at", "updated", "modified", "last_modified", "changed_at", "updated_on")
+"""Names of columns that are set at each change of a row."""
+STATE_COLUMNS = re.compile(r"(service_name|(\w+_)?(storage|store|service|disk|bucket|backend))", re.IGNORECASE)
+"""Names of columns that may say where a row's object is."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTexts:
+    """Texts that hold keys: whether rows get new ones is the user's choice."""
+
+    text_prefix: str
+    """What stands before the key in the text."""
+    object_prefix: str
+    """What stands before it in the object's key."""
+    folder: str
+    """What all sampled keys begin with behind that; empty where they begin with several folders."""
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """One [[entries]] of the plan to write, and why."""
+
+    entries: Mapping[str, Any]
+    sampled: int
+    existing: int
+    comments: Sequence[str] = ()
+    is_commented_out: bool = False
+    """Whether something has to be done first, so that the plan holds it as a comment."""
+    seen: Sequence[str] = ()
+    """What the sampled texts are like."""
+    if_stays: Sequence[str] = ()
+    """Comments that matter only if the rows stay."""
+    keys: KeyTexts | None = None
+    """None: nothing is left to choose."""
+
+    @property
+    def label(self) -> str:
+        """The column, and the place in it."""
+        path = f" {self.entries['path']}" if "path" in self.entries else ""
+        return f"{_label(self)}{path}"
+
+
+def propose(
+    named: Named,
+    legacy: Side,
+    production: Side,
+    states: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    *,
+    rewrites_urls: bool = False,
+) -> list[Proposal]:
+    """Return the [[entries]] for texts of one form.
+
+    `states`: columns that may say where objects are, with values; `rewrites_urls`: whether URLs are rewritten that do
+    not name the bucket either.
+    """
+    proposals: list[Proposal] = []
+    folders = choose_folders(named)
+    for folder in folders:
+        entries, comments = _describe_texts(named, legacy, production, folder, rewrites_urls=rewrites_urls)
+        stays = entries.get("rows") == "stay"
+        if_stays = list(explain_stay(named.table, states)) if stays else list[str]()
+        existing = sum(named.prefixes.values()) if folder == named.reading.text_prefix else named.prefixes[folder]
+        missing = named.missing_prefixes[folder]
+        sampled = named.sampled if folder == named.reading.text_prefix else existing + missing
+        if not named.table.id:
+            comments = ["No unique index names the rows: make a primary key, and then uncomment this.", *comments]
+        is_loose = not named.table.id
+        seen = list(_describe_seen(named))
+        keys = _describe_keys(named, folder) if stays and not named.reading.is_url else None
+        proposals.append(Proposal(entries, sampled, existing, comments, is_loose, seen, if_stays, keys))
+    return proposals
+
+
+def _describe_keys(named: Named, folder: str) -> KeyTexts:
+    """Return what the keys of one column are like, of which a plan would take those that begin with `folder`."""
+    reading, folders = named.reading, {*named.prefixes}
+    longest = folders.pop() if len(folders) == 1 else folder
+    whole = longest if longest.startswith(folder) else folder
+    return KeyTexts(reading.text_prefix, reading.object_prefix, whole[len(reading.text_prefix) :], named.example)
+
+
+def follow(proposal: Proposal, to: str) -> Proposal:
+    """Return the proposal with rows that get new keys, which begin with `to` in the place of their folder."""
+    keys = proposal.keys
+    if keys is None:
+        return proposal
+    stay = {"rows", "changed", "legacy_object", "production_object"}
+    entries = {name: value for name, value in proposal.entries.items() if name not in stay}
+    entries |= {"from": keys.text_prefix + keys.folder, "to": keys.text_prefix + to}
+    if keys.text_prefix != keys.object_prefix:
+        entries["legacy_object"] = keys.object_prefix + keys.folder
+        entries["production_object"] = keys.object_prefix + to
+    return replace(proposal, entries=entries, if_stays=(), keys=None)
+
+
+def _describe_seen(named: Named) -> Iterator[str]:
+    """Yield how the texts that name objects begin, with counts, and an example."""
+    if any(named.prefixes):
+        most = [f"{folder or 'no folder'} ({number:,})" for folder, number in named.prefixes.most_common(4)]
+        others = len(named.prefixes) - len(most)
+        yield f"They begin with {', '.join(most)}{f' and {others:,} others' if others else ''}."
+    if named.example != named.example_key:
+        yield f"For example {show_text(named.example)!r} names {show_text(named.example_key)!r}."
+    if named.missing is not None:
+        yield f"No object is named by {show_text(named.missing)!r}, for example."
+
+
+def choose_folders(named: Named) -> list[str]:
+    """Return how the texts of legacy rows begin: as short as is right, so that later rows have it as well.
+
+    Where some folders hold no object at all, those that do are named one by one.
+    """
+    whole = named.reading.text_prefix
+    wrong = [folder for folder in named.missing_prefixes if folder not in named.prefixes]
+    right = [folder for folder in named.prefixes if folder.startswith(whole) and folder != whole]
+    if not wrong or not right or len(right) > 4 or sum(named.missing_prefixes[one] for one in wrong) < 3:
+        return [whole]
+    return sorted(right)
+
+
+def _describe_texts(
+    named: Named, legacy: Side, production: Side, folder: str, *, rewrites_urls: bool
+) -> tuple[dict[str, Any], list[str]]:
+    reading = named.reading
+    entries: dict[str, Any] = {**name_rows(named.table), "key": named.column.name}
+    if named.path is not None:
+        entries["path"] = named.path
+    entries["from"] = folder
+    below = folder[len(reading.text_prefix) :]
+    if reading.is_url and (rewrites_urls or names_bucket(reading.text_prefix, legacy)):
+        entries["to"] = make_url_base(reading.text_prefix, legacy, production) + below
+        comments = ["The rows hold URLs. Correct `to` if URLs of the production bucket shall begin otherwise."]
+    else:
+        entries["to"] = folder
+        comments = list(_explain_texts(reading))
+    if folder != reading.object_prefix + below:
+        entries["legacy_object"] = entries["production_object"] = reading.object_prefix + below
+    if reading.is_encoded:
+        entries["encoding"] = "percent"
+    if entries["from"] == entries["to"]:
+        entries["rows"] = "stay"
+        if changed := find_change_column(named.table):
+            entries["changed"] = changed
+    return entries, comments
+
+
+def _explain_texts(reading: Reading) -> Iterator[str]:
+    if reading.is_url:
+        yield (
+            f"The URLs name neither bucket nor endpoint: {reading.text_prefix} may be a CDN, which keeps its name when "
+            "you point it to the production bucket. So the rows stay as they are."
+        )
+    elif reading.object_prefix and reading.text_prefix != reading.object_prefix:
+        yield f"The objects' keys begin with {reading.object_prefix!r}, which the column does not hold."
+
+
+def name_rows(table: UserTable) -> dict[str, Any]:
+    """Return `table` and `id` of entries."""
+    (first, *more) = table.id or ("?",)
+    return {"table": table.plan_name, "id": [first, *more] if more else first}
+
+
+def find_change_column(table: UserTable) -> str | None:
+    """Return a column of times that is set at each change of a row, by its name."""
+    for name in CHANGE_COLUMNS:
+        if name in table.columns and table.columns[name].type.startswith(("timestamp", "date")):
+            return name
+    return None
+
+
+def find_state_columns(table: UserTable) -> list[str]:
+    """Return the columns that may say where a row's object is, by their names."""
+    return [name for name in table.columns if STATE_COLUMNS.fullmatch(name)]
+
+
+def explain_stay(table: UserTable, states: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield what matters of rows that stay: how later passes find changes, and what could tell where objects are."""
+    if find_change_column(table) is None:
+        yield "Each pass looks at all rows: no column was found that says when a row changed (`changed`)."
+    for column, values in states.items():
+        seen = ", ".join(values)
+        yield f"{column} may say where an object is (seen: {seen}). If so, leave `rows` and `changed` out, and write:"
+        yield f'moved = {{ {column} = [{_show(values[0])}, "…"] }}'
+
+
+def _show(value: str) -> str:
+    return value if re.fullmatch(r"\d+", value) else f'"{value}"'
+
+
+def names_bucket(base: str, side: Side) -> bool:
+    """Return whether the beginning of a URL names the bucket or its server."""
+    parts = urlsplit(base if "://" in base else f"s3:{base}")
+    server = urlsplit(side.endpoint_url or "https://amazonaws.com").hostname or ""
+    host = parts.hostname or ""
+    in_path = side.bucket in parts.path.split("/")
+    return host == side.bucket or host.startswith(f"{side.bucket}.") or in_path or host.endswith(server)
+
+
+def make_url_base(base: str, legacy: Side, production: Side) -> str:
+    """Return how URLs of the production bucket begin, in the form of those of the legacy bucket."""
+    scheme, slashes, rest = base.partition("//")
+    _, _, path = rest.partition("/")
+    if scheme == "s3:":
+        return f"{scheme}{slashes}{production.bucket}/{path}"
+    # On AWS, Discourse writes URLs without a scheme, of this form (its lib/file_store/s3_store.rb, site_setting.rb).
+    dualstack = "dualstack." if ".dualstack." in rest or not scheme else ""
+    endpoint = urlsplit(production.endpoint_url or f"https://s3.{dualstack}{production.region}.amazonaws.com")
+    if scheme and endpoint.scheme:
+        scheme = f"{endpoint.scheme}:"
+    if path.startswith(f"{legacy.bucket}/"):
+        return f"{scheme}{slashes}{endpoint.netloc}/{production.bucket}{path.removeprefix(legacy.bucket)}"
+    return f"{scheme}{slashes}{production.bucket}.{endpoint.netloc}/{path}"
+
+
+def name_apart(proposals: Sequence[Proposal]) -> list[Proposal]:
+    """Return the proposals, each with a `name` where a column is named twice."""
+    labels = Counter(_label(proposal) for proposal in proposals)
+    return [_name(proposal) if labels[_label(proposal)] > 1 else proposal for proposal in proposals]
+
+
+def _name(proposal: Proposal) -> Proposal:
+    what = proposal.entries.get("path") or proposal.entries["from"] or "alone"
+    return replace(proposal, entries={**proposal.entries, "name": f"{_label(proposal)} {what}"})
+
+
+def _label(proposal: Proposal) -> str:
+    return f"{proposal.entries['table']}.{proposal.entries['key']}"

@@ -1,0 +1,148 @@
+"""Finds out whether a column names existing objects: samples it, tries readings, and counts."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from psycopg import sql
+
+from rowferry_cli.discover.bucket import LegacyBucket
+from rowferry_cli.discover.catalogue import EVERY_ROW, Catalogue, Column, UserTable
+from rowferry_cli.discover.places import is_below, merge_paths, split_places
+from rowferry_cli.discover.readings import Reading, count_prefixes, may_be_key, suggest_readings
+
+FIRST_KEYS = 8
+"""Of a column that are tried under each reading; more, if one of them exists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Texts of a column, in one place and under one reading, of which some name existing objects."""
+
+    table: UserTable
+    column: Column
+    path: str | None
+    reading: Reading
+    sampled: int
+    """Sampled texts of this form."""
+    existing: int
+    prefixes: Counter[str]
+    """How many texts that name objects begin with each folder."""
+    missing_prefixes: Counter[str]
+    example: str
+    example_key: str
+    missing: str | None
+    """A text that names no object."""
+
+    @property
+    def label(self) -> str:
+        """The column, and the place in it."""
+        return f"{self.table.plan_name}.{self.column.name}{f' {self.path}' if self.path else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnTexts:
+    """The sampled texts of one place in a column."""
+
+    table: UserTable
+    column: Column
+    path: str | None
+    texts: tuple[str, ...]
+
+
+class Search:
+    """Samples columns and tries their texts as keys."""
+
+    def __init__(self, catalogue: Catalogue, bucket: LegacyBucket, *, sample: int) -> None:
+        """Sample up to so many rows of each column."""
+        self._catalogue, self._bucket, self._sample = catalogue, bucket, sample
+        self._prefixes = bucket.list_prefixes()
+        self.unfound: list[ColumnTexts] = []
+        """Places whose texts could be keys and name no object: parts of keys, perhaps."""
+
+    def look_at(self, table: UserTable, column: Column, condition: sql.Composable = EVERY_ROW) -> list[Named]:
+        """Return the forms in which a column's texts name objects, in rows that meet a condition."""
+        rows = self._catalogue.sample_column(table, column, self._sample, condition)
+        places = split_places([row.value for row in rows], column.kind or "text")
+        found: list[Named] = []
+        for path, texts in places.items():
+            of_place = ColumnTexts(table, column, path, tuple(texts))
+            named = self._try(of_place)
+            found += named
+            if not named and any(map(may_be_key, texts)):
+                self.unfound.append(of_place)
+        return _merge_places(found, [path for path in places if path is not None])
+
+    def _try(self, texts: ColumnTexts) -> list[Named]:
+        left = [text for text in texts.texts if may_be_key(text)]
+        found: list[Named] = []
+        if 10 * len(left) < len(texts.texts):
+            return found
+        for reading in self._choose_readings(left) if left else ():
+            of_form = [text for text in left if reading.read(text) is not None]
+            if of_form:
+                found.append(self._count(texts, reading, of_form))
+                left = [text for text in left if reading.read(text) is None]
+        return found
+
+    def _choose_readings(self, texts: Sequence[str]) -> list[Reading]:
+        """Return the readings under which texts name objects: for each prefix of texts the one that most do under."""
+        hits: dict[Reading, int] = {}
+        suggested = suggest_readings(texts, self._bucket.side, self._prefixes)
+        keys = {reading: _pick_keys(reading, texts, FIRST_KEYS) for reading in suggested}
+        existing = self._bucket.find(key for tried in keys.values() for key in tried)
+        for reading, tried in keys.items():
+            if any(key in existing for key in tried):
+                hits[reading] = len(self._bucket.find(_pick_keys(reading, texts, 5 * FIRST_KEYS)))
+        best: dict[str, Reading] = {}
+        for reading in sorted(hits, key=lambda one: (-hits[one], suggested.index(one))):
+            best.setdefault(reading.text_prefix, reading)
+        # The longer prefix first: a text that has two is read by the longer one.
+        return sorted(best.values(), key=lambda one: -len(one.text_prefix))
+
+    def _count(self, texts: ColumnTexts, reading: Reading, of_form: Sequence[str]) -> Named:
+        keys = {text: key for text in of_form if (key := reading.read(text)) is not None}
+        existing = self._bucket.find(keys.values())
+        there = [text for text in of_form if keys[text] in existing]
+        missing = [text for text in of_form if keys[text] not in existing]
+        example = there[0] if there else of_form[0]
+        return Named(
+            texts.table,
+            texts.column,
+            texts.path,
+            reading,
+            sampled=len(of_form),
+            existing=len(there),
+            prefixes=count_prefixes(there),
+            missing_prefixes=count_prefixes(missing),
+            example=example,
+            example_key=keys[example],
+            missing=missing[0] if missing else None,
+        )
+
+
+def _pick_keys(reading: Reading, texts: Sequence[str], most: int) -> list[str]:
+    """Return different keys that texts name, from all over the sample."""
+    keys = list(dict.fromkeys(key for text in texts if (key := reading.read(text)) is not None))
+    return keys[:: max(1, len(keys) // most)][:most]
+
+
+def _merge_places(found: Sequence[Named], paths: Sequence[str]) -> list[Named]:
+    """Return what was found with one path for places that differ in one name, such as the sizes of an image."""
+    merged: list[Named] = []
+    for reading in dict.fromkeys(named.reading for named in found):
+        of_form = {named.path: named for named in found if named.reading == reading}
+        merged += [named for path, named in of_form.items() if path is None]
+        for path in merge_paths([path for path in of_form if path is not None], paths):
+            below = [named for named in of_form.values() if named.path is not None and is_below(named.path, path)]
+            merged.append(
+                replace(
+                    below[0],
+                    path=path,
+                    sampled=sum(named.sampled for named in below),
+                    existing=sum(named.existing for named in below),
+                    prefixes=sum((named.prefixes for named in below), Counter[str]()),
+                    missing_prefixes=sum((named.missing_prefixes for named in below), Counter[str]()),
+                )
+            )
+    return merged

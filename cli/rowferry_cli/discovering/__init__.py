@@ -1,1 +1,0 @@
-"""Parts of `rowferry plan --discover`: finds the columns that name legacy objects, and writes a plan."""

@@ -1,0 +1,1 @@
+"""`rowferry estimate`: counting and sampling entries, measuring, calculating, printing."""

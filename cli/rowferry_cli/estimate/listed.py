@@ -1,0 +1,56 @@
+"""Counts the objects of each [[objects]] by a listing, and takes some of their keys."""
+
+import os
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from random import Random
+
+from rowferry.errors import ObjectError, UsageError
+from rowferry.keys import map_object
+from rowferry.plan import ObjectPrefix, Plan
+from rowferry.s3.boto import Bucket, open_bucket
+from rowferry.s3.credentials import load_credentials
+from rowferry_cli.estimate.entries import TableSample
+
+LISTED_WITHIN = timedelta(seconds=20)
+"""Then a listing is given up: a bucket of 80 million objects takes 80,000 requests."""
+
+
+def sample_objects(plan: Plan, most: int, on_progress: Callable[[str], None]) -> list[TableSample]:
+    """Return a sample of each [[objects]] of the plan with up to `most` keys.
+
+    Raises UsageError when the legacy bucket cannot be listed.
+    """
+    if not plan.objects:
+        return []
+    try:
+        with open_bucket(plan.legacy, load_credentials(plan.legacy, os.environ)) as bucket:
+            return [_sample(bucket, objects, most, on_progress) for objects in plan.objects]
+    except ObjectError as error:
+        raise UsageError(f"The legacy bucket {plan.legacy.bucket} cannot be listed: {error}.") from error
+
+
+def _sample(bucket: Bucket, objects: ObjectPrefix, most: int, on_progress: Callable[[str], None]) -> TableSample:
+    """Count the objects, and take each key with the same probability (reservoir sampling, Vitter 1985)."""
+    end, dice = time.monotonic() + LISTED_WITHIN.total_seconds(), Random(0)  # noqa: S311 - a sample, no secret
+    count, is_whole, taken = 0, True, list[str]()
+    for keys in bucket.list_keys(objects.prefix):
+        for key in keys:
+            count += 1
+            if len(taken) < most:
+                taken.append(key)
+            elif (place := dice.randrange(count)) < most:
+                taken[place] = key
+        on_progress(f"counting {objects.label}: {count:,} so far")
+        if time.monotonic() > end:
+            is_whole = False
+            break
+    dice.shuffle(taken)
+    pairs: list[tuple[str, str]] = []
+    for key in taken:
+        try:
+            pairs.append(map_object(key, objects)[:2])
+        except ValueError:
+            continue
+    return TableSample(objects, float(count), 0.0, tuple(pairs), len(taken) - len(pairs), is_whole=is_whole)

@@ -1,0 +1,143 @@
+"""The whole estimate as data, and as a document for scripts."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil, isfinite
+from typing import Any
+
+from rowferry.batch import DEFAULT_BATCH_SIZE
+from rowferry.plan import Plan
+from rowferry_cli.estimate.bounds import Projection
+from rowferry_cli.estimate.calculation import Prices, Totals, calculate_costs, classify_sizes, estimate_seconds
+from rowferry_cli.estimate.intervals import Interval
+from rowferry_cli.estimate.measurement import Measurement
+from rowferry_worker.slots import MAX_SLOTS, bound_slots
+
+IN_HAND = 2
+"""A worker claims entries until it has so many times as many as objects in flight."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What `rowferry estimate` shows."""
+
+    plan: Plan
+    work: Totals
+    processes: int
+    prices: Prices
+    measurement: Measurement | None
+    projection: Projection | None
+    """None: no pace could be measured."""
+    outcomes: Mapping[str, int]
+    """Of the objects that were to be copied."""
+    assumptions: tuple[str, ...]
+    next_command: str
+    server_connections: int | None = None
+    """Those that PostgreSQL has for all roles together; None: unknown."""
+
+    @property
+    def seconds(self) -> Interval | None:
+        """Return the time that the migration takes; None without a pace."""
+        if self.projection is None:
+            return None
+        pace = 0.0 if self.measurement is None else self.measurement.bytes_per_second
+        return estimate_seconds(self.work, self.projection, pace)
+
+    @property
+    def connections(self) -> dict[str, int]:
+        """Return the connections of all processes, at most; to PostgreSQL one for each batch and ledger."""
+        in_flight = 0 if self.measurement is None else self.measurement.in_flight
+        batches = ceil(IN_HAND * in_flight / DEFAULT_BATCH_SIZE) + 1
+        slots = min(batches, bound_slots(MAX_SLOTS, self.server_connections, self.processes))
+        return {
+            "legacy": 0 if self.plan.server_side else in_flight * self.processes,
+            "production": in_flight * self.processes,
+            "postgresql": (slots + 1) * self.processes,
+        }
+
+    def as_document(self) -> dict[str, Any]:
+        """Return the estimate as plain data, for JSON; each range has `estimate`, `low` and `high`."""
+        work = self.work
+        costs = calculate_costs(work, self.prices)
+        total = Interval.exactly(0.0)
+        for cost in costs.values():
+            total = total.plus(cost)
+        return {
+            "migration": self.plan.name,
+            "transfer": "server" if self.plan.server_side else "stream",
+            "processes": self.processes,
+            "entries": {**_whole(work.entries), "tables": {name: _whole(one) for name, one in work.tables.items()}},
+            "sample": self._describe_sample(),
+            "bytes": _whole(work.copied_bytes),
+            "egress_bytes": _whole(work.egress_bytes),
+            "requests": {
+                "total": _whole(work.all_requests),
+                "reads": _whole(work.reads),
+                "writes": _whole(work.writes),
+                "legacy": _by_operation(work, "legacy"),
+                "production": _by_operation(work, "production"),
+            },
+            "seconds": self.seconds and _range(self.seconds),
+            "entries_per_second": self.projection and _range(self.projection.entries_per_second),
+            "bound": self.projection
+            and {
+                "cause": self.projection.bound.cause,
+                "side": self.projection.bound.side,
+                "sentence": self.projection.bound.sentence,
+                "more_workers_help": self.projection.bound.more_workers_help,
+            },
+            "measured": self._describe_measurement(),
+            "connections": self.connections,
+            "costs": {**{name: _range(cost) for name, cost in costs.items()}, "total": _range(total)}
+            if costs
+            else None,
+            "assumptions": list(self.assumptions),
+            "next": self.next_command,
+        }
+
+    def _describe_sample(self) -> dict[str, Any]:
+        work = self.work
+        return {
+            "objects": work.sampled,
+            "unusable_keys": work.unusable,
+            "shares": {name: _range(share) for name, share in work.shares.items()},
+            "sizes": [
+                {"up_to_bytes": most, "objects": number, "bytes": size}
+                for most, number, size in classify_sizes(work.sizes)
+            ],
+            "largest_share": work.largest_share,
+        }
+
+    def _describe_measurement(self) -> dict[str, Any] | None:
+        found = self.measurement
+        if found is None:
+            return None
+        names = {one: f"{one[0]} {one[1]}" for one in found.requests_per_second}
+        return {
+            "seconds": found.seconds,
+            "objects": found.objects,
+            "copied": found.copied,
+            "interrupted": found.is_interrupted,
+            "entries_per_second": _range(found.entries_per_second),
+            "bytes_per_second": found.bytes_per_second,
+            "cpu_cores": found.cpu_cores,
+            "in_flight": found.in_flight,
+            "requests_per_second": {names[one]: rate for one, rate in found.requests_per_second.items()},
+            "refused": {f"{one[0]} {one[1]}": share for one, share in found.refused.items()},
+            "latency_seconds": {f"{one[0]} {one[1]}": took for one, took in found.last_latency_seconds.items()},
+            "outcomes": dict(self.outcomes),
+        }
+
+
+def _by_operation(work: Totals, side: str) -> dict[str, int]:
+    return {operation: round(number) for (name, operation), number in sorted(work.requests.items()) if name == side}
+
+
+def _whole(interval: Interval) -> dict[str, int]:
+    return {"estimate": round(interval.estimate), "low": round(interval.low), "high": round(interval.high)}
+
+
+def _range(interval: Interval) -> dict[str, float | None]:
+    """Return the three numbers; None for one that is without end, which JSON does not know."""
+    numbers = {"estimate": interval.estimate, "low": interval.low, "high": interval.high}
+    return {name: number if isfinite(number) else None for name, number in numbers.items()}

@@ -1,1 +1,0 @@
-"""The parts of `rowferry estimate`: counting and sampling entries, measuring, calculating, printing."""

@@ -1,0 +1,203 @@
+"""`rowferry migrate`, from the first question to the last count."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+from rowferry.db.connection import Connection, call, connect, name_database, translated_errors
+from rowferry.db.schema import check_version, initialise
+from rowferry.errors import UsageError
+from rowferry.formatting import count_batches
+from rowferry.logs import LogFile, log_to_file
+from rowferry.plan import OnConflict, Plan
+from rowferry.reports.pause import find_pause
+from rowferry.reports.status import read_data_status
+from rowferry.reports.status_tables import print_data_status
+from rowferry.s3.listing import UncountedObjects
+from rowferry_cli.messages import (
+    DRY_RUN,
+    describe_application,
+    describe_chosen,
+    describe_direction,
+    describe_errors,
+    describe_pause,
+    write_requeue,
+)
+from rowferry_cli.migrate.chain import ChainCounts
+from rowferry_cli.migrate.one_pass import report_paused_queues
+from rowferry_cli.migrate.passes import Run, name_log
+from rowferry_cli.migration import list_migrations
+from rowferry_cli.options import WorkerOptions
+from rowferry_cli.reporter import Reporter
+from rowferry_cli.setup.check import print_findings, refuse_problems
+from rowferry_enqueue.check import check_plan
+from rowferry_enqueue.enqueue import Request, find_migration, preview
+from rowferry_enqueue.skipped import find_skipped
+from rowferry_enqueue.waiting_batches import choose_on_conflict
+from rowferry_queues.migrate.spec import MIGRATE, MigrateChoices
+
+COUNT_WITHIN = timedelta(seconds=5)
+"""How long objects are counted before a migration: a person waits for the question."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrateOptions:
+    """The options of the command."""
+
+    batch_size: int
+    processes: int | None
+    parallel: int | None
+    limit: int | None
+    overwrite: bool
+    on_conflict: OnConflict | None
+    allow_empty: bool
+    requeue: bool
+    no_objects: bool
+    verbose: bool
+    dry_run: bool
+    status_only: bool
+    log_file: Path | None
+    yes: bool
+
+    @property
+    def choices(self) -> MigrateChoices:
+        """Return what the passes are asked for."""
+        return MigrateChoices(on_conflict="overwrite" if self.overwrite else self.on_conflict)
+
+    @property
+    def request(self) -> Request:
+        """Return what each pass enqueues."""
+        return Request(MIGRATE, self.batch_size, self.limit, self.choices)
+
+    @property
+    def workers(self) -> WorkerOptions:
+        """Return the workers of this host."""
+        return WorkerOptions(processes=self.processes, parallel=self.parallel, log_file=self.log_file)
+
+
+def run_migrate(plan: Plan, options: MigrateOptions) -> int:
+    """Run the command and return its exit status: 0, or 1 when entries could not be migrated."""
+    plan.require_both_sides()
+    reporter = Reporter(yes=options.yes)
+    _introduce(plan, reporter)
+    with connect("migrate", autocommit=True) as connection:
+        if options.status_only:
+            _show_status(connection, plan, reporter, count_objects=not options.no_objects)
+            return 0
+        _check(connection, plan, options, reporter)
+        _show_status(connection, plan, reporter, count_objects=not options.no_objects)
+        if options.dry_run:
+            _show_preview(connection, plan, options, reporter)
+            return 0
+        log_path = options.log_file or name_log(plan, options.request)
+        reporter.print(describe_application(plan))
+        reporter.print("Legacy objects are only read. Nothing is deleted.")
+        reporter.print(f"Log: {log_path}")
+        reporter.confirm("Migrate now?")
+        with log_to_file(log_path) as log:
+            return _migrate(connection, plan, options, reporter, log)
+
+
+def _introduce(plan: Plan, reporter: Reporter) -> None:
+    tables = ", ".join(plan.labels)
+    reporter.print(f"Migration {plan.name}: {tables} in {name_database()}")
+    for line in describe_direction(plan):
+        reporter.print(line)
+
+
+def _check(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter) -> None:
+    """Check the plan and print each finding as it comes. Raises UsageError when there is a problem."""
+    reporter.print("Checking permissions, keys and buckets …")
+    with reporter.show_activity("checking") as on_progress:
+        checks = check_plan(
+            connection,
+            plan,
+            on_conflict=options.choices.on_conflict,
+            allow_empty=options.allow_empty or find_migration(connection, plan.name) is not None,
+            may_write=not options.dry_run,
+            on_progress=on_progress,
+        )
+        findings = print_findings(checks, reporter.console)
+    refuse_problems(findings)
+
+
+def _show_status(connection: Connection, plan: Plan, reporter: Reporter, *, count_objects: bool) -> None:
+    """Print the status. Objects are counted before the work alone: after it, the outcomes say what has been copied."""
+    with reporter.show_activity("counting") as on_progress:
+        read = partial(read_data_status, connection, plan, MIGRATE.name, on_progress=on_progress)
+        try:
+            status = read(count_objects=count_objects, within=COUNT_WITHIN)
+        except UncountedObjects as error:  # a migration does not need the number
+            reporter.print(f"Objects are not counted: {error}")
+            status = read(count_objects=False)
+    print_data_status(status, reporter.console)
+
+
+def _show_preview(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter) -> None:
+    for table in preview(connection, plan, options.request):
+        reporter.print(f"{table} would be enqueued")
+    _show_skipped(connection, plan, reporter)
+    reporter.print(DRY_RUN)
+
+
+def _show_skipped(connection: Connection, plan: Plan, reporter: Reporter) -> None:
+    if left := find_skipped(connection, plan, MIGRATE):
+        reporter.print(left.describe(plan.name))
+
+
+def _migrate(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter, log: LogFile) -> int:
+    prepare_database(connection, plan, reporter)
+    if options.requeue:
+        _requeue(connection, plan, reporter)
+    chosen = choose_on_conflict(connection, plan, options.choices)
+    if words := describe_chosen(options.choices.on_conflict, chosen):
+        reporter.print(words)
+    _show_skipped(connection, plan, reporter)
+    run = Run(connection, plan, options.request, options.workers, reporter, log, options.verbose)
+    chain = run.all_passes()
+    reporter.report_end(chain)
+    _show_status(connection, plan, reporter, count_objects=False)
+    reporter.report_outcomes(chain)
+    reporter.print(f"Log: {log.path}")
+    after = run.chain.read()
+    errors = sum(counts.batches_error for counts in after.of.values())
+    if errors:
+        reporter.print(_describe_errors(connection, plan, options, after))
+    paused = find_pause(connection, plan.name)
+    if paused:
+        reporter.print(describe_pause(plan.name, paused))
+    left = report_paused_queues(run)
+    return 1 if errors or paused or left else 0
+
+
+def _requeue(connection: Connection, plan: Plan, reporter: Reporter) -> None:
+    with translated_errors():
+        (row,) = call(connection, "requeue", None, None, plan.name)
+    reporter.print(f"Requeued {count_batches(row['requeue'])}.")
+
+
+def _describe_errors(connection: Connection, plan: Plan, options: MigrateOptions, left: ChainCounts) -> str:
+    """Return what to type for what is left; where there are conflicts, with the choice that this command was given."""
+    has_conflicts = any(counts.conflict for counts in left.of.values())
+    given = options.choices.on_conflict
+    choice = given if has_conflicts and given in {"keep", "overwrite"} else None
+    name = plan.name if len(list_migrations(connection)) > 1 else None
+    command = write_requeue(None, migration=name, queue=None, on_conflict=choice)
+    batches = sum(counts.batches_error for counts in left.of.values())
+    return describe_errors(batches, command, needs_choice=has_conflicts and choice is None)
+
+
+def prepare_database(connection: Connection, plan: Plan, reporter: Reporter) -> None:
+    """Initialise a database of another version. Raises UsageError when the migration is paused.
+
+    A database of this version is left alone, since the role may lack the right to initialise. The workers of a paused
+    migration would wait silently.
+    """
+    try:
+        check_version(connection)
+    except UsageError:
+        done = initialise(connection)
+        reporter.print(f"Initialised the schema rowferry: {', '.join(done.migrations) or 'functions and views'}")
+    if paused := find_pause(connection, plan.name):
+        raise UsageError(f"Migration {plan.name} is {paused}: run `rowferry resume` first.")

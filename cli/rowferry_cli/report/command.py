@@ -1,0 +1,208 @@
+"""`rowferry report`: what happened to every entry of a migration."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+import click
+
+from rowferry.batch import UNSETTLED
+from rowferry.formatting import count, count_batches, count_entries, format_duration, format_json, list_counts
+from rowferry_cli.command import Command
+from rowferry_cli.migration import choose_migration, migration_option
+from rowferry_cli.options import json_option
+
+if TYPE_CHECKING:
+    from rowferry.db.connection import Connection
+    from rowferry.reports.report import Report, TableReport
+
+
+WIDTH_OF_WORDS = 53
+"""Of a terminal of 80 columns, beside the counts."""
+
+
+def refuse_nameless(_context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
+    """Return the path of an option. Raises BadParameter for an empty one, and for `-`."""
+    if path in {Path(), Path("-")}:
+        raise click.BadParameter("name a file, such as report.html", param=option)
+    return path
+
+
+@click.command("report", cls=Command)
+@migration_option
+@click.option(
+    "--manifest",
+    "manifest_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    callback=refuse_nameless,
+    help="Write each entry that was neither migrated nor kept to this file, one JSON object per line.",
+)
+@click.option(
+    "--html",
+    "page_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    callback=refuse_nameless,
+    help="Write the report to this file as one page for a change ticket: it opens offline, and prints.",
+)
+@json_option
+def command(
+    migration: str | None, plan_path: Path, manifest_path: Path | None, page_path: Path | None, as_json: bool
+) -> int:
+    """Report what happened to every entry of a migration, by queue and table: outcomes, attempts, bytes, time.
+
+    Queues come in the order in which they hand on, each with its own words for its outcomes. They work on the same
+    entries, so nothing is added up over them.
+
+    The entries are those of the batches: as enqueued while a batch waits, as found once it was processed. They are the
+    sum of the outcomes. Where no row moves, an entry that several passes have taken counts several times. The manifest
+    names each entry that was not migrated or kept, and why; its lines add up to the report. The tables themselves are
+    not read.
+
+    With --html the page also has the plan, the pace over time, errors by reason with samples, hosts, attempts and
+    crashes, the result of `rowferry verify`, settings and versions. It needs no script and no network. Passwords, keys
+    and signatures in it are hidden.
+
+    Exit status: 0 all batches are done, 1 some wait or are in ERROR.
+    """
+    from rowferry.db.connection import connect
+
+    _refuse_same_file(manifest_path, page_path)
+    with connect("report", autocommit=True) as connection:
+        chosen = choose_migration(connection, migration, plan_path)
+        report, lines = _read_and_write(connection, chosen, manifest_path, page_path)
+    if as_json:
+        click.echo(format_json(report.as_document(), indent=2))
+    else:
+        _print_report(report)
+        if manifest_path is not None:
+            click.echo(f"Manifest: {manifest_path}, {count(lines, 'line', 'lines')}")
+        if page_path is not None:
+            click.echo(f"Page: {page_path}")
+    return 0 if report.settled and report.balances else 1
+
+
+def _refuse_same_file(manifest_path: Path | None, page_path: Path | None) -> None:
+    if manifest_path and page_path and os.path.realpath(manifest_path) == os.path.realpath(page_path):
+        raise click.UsageError(f"--manifest and --html both name {page_path}: give each a file of its own")
+
+
+def _read_and_write(
+    connection: Connection, migration: str, manifest_path: Path | None, page_path: Path | None
+) -> tuple[Report, int]:
+    """Return the report and the lines of the manifest; write the files that are named, all of one snapshot."""
+    from rowferry.reports.report import open_snapshot, read_tables, write_manifest
+
+    lines = 0
+    with open_snapshot(connection):
+        report = read_tables(connection, migration)
+        if manifest_path:
+            with (
+                _explain_file("manifest", manifest_path),
+                open(manifest_path, "w", encoding="utf-8", opener=_open_own) as manifest,
+            ):
+                lines = write_manifest(connection, migration, manifest)
+        if page_path:
+            _write_page(connection, report, page_path)
+    return report, lines
+
+
+def _open_own(path: str, flags: int) -> int:
+    """Open a file that only its owner may read, if it is new: it holds keys and error texts."""
+    return os.open(path, flags, 0o600)
+
+
+@contextmanager
+def _explain_file(what: str, path: Path) -> Generator[None]:
+    """Turn an OSError into a UsageError that names the file."""
+    from rowferry.errors import UsageError
+
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"The {what} {path} cannot be written ({error.strerror}): name a file in a folder that is there."
+        ) from error
+
+
+def _write_page(connection: Connection, report: Report, path: Path) -> None:
+    """Write the page, of the snapshot that is open."""
+    from rowferry_cli.report.gather import gather_facts
+    from rowferry_cli.report.render import write_page
+
+    with _explain_file("page", path):
+        write_page(path, gather_facts(connection, report), os.environ)
+
+
+def _print_report(report: Report) -> None:
+    """Print one block for each queue and table, the conclusion, and the next steps."""
+    from rowferry.reports.chain import find_meanings
+    from rowferry.reports.report import LEGACY_AGAIN
+
+    click.secho(f"Migration {report.migration}", bold=True)
+    for queue, tables in report.queues.items():
+        meanings = find_meanings(queue, alone=report.copies_alone)
+        for table in tables:
+            _print_table(table, meanings)
+    if not report.balances:
+        click.echo("MISMATCH: the outcomes do not add up to the entries. This is a bug in rowferry.")
+    elif report.settled:
+        click.echo("All batches are done." if report.tables else "There is no batch.")
+        click.echo("The tables were not read: `rowferry status` counts legacy entries.")
+    else:
+        for queue, tables in report.queues.items():
+            _print_unfinished(queue if len(report.queues) > 1 else None, tables)
+    for queue, tables in report.queues.items():
+        if parked := sum(table.parked_batches for table in tables):
+            entries = count_entries(sum(table.parked_entries for table in tables))
+            one = f" --queue {queue}" if len(report.queues) > 1 else ""
+            click.echo(
+                f"Parked (set to ERROR by hand): {entries} in {count_batches(parked)}; "
+                f"`rowferry requeue --all{one} --migration {report.migration}` requeues all batches in ERROR."
+            )
+    for label, rows in report.reverted.items():
+        click.echo(f"{label}: {count(rows, 'row', 'rows')} {LEGACY_AGAIN}")
+
+
+def _print_unfinished(queue: str | None, tables: list[TableReport]) -> None:
+    """Print what is left of a queue; nothing of a finished one, unless it is the only one (None)."""
+    counts = {"waiting": sum(table.waiting for table in tables)}
+    counts |= {name: sum(table.outcomes[name] for table in tables) for name in UNSETTLED}
+    needs_person = any(counts[name] for name in UNSETTLED)
+    left = list_counts(counts) or "0 waiting"
+    if queue is None:
+        click.echo(f"Unfinished entries: {left} (see `rowferry errors`).")
+    elif any(table.counts.batches_init or table.counts.batches_error for table in tables):
+        hint = f" (see `rowferry errors --queue {queue}`)" if needs_person else ""
+        click.echo(f"Unfinished entries of {queue}: {left}{hint}.")
+
+
+def _print_table(table: TableReport, meanings: Mapping[str, str]) -> None:
+    """Print a table of a queue; `meanings` of its outcomes: none where the queue is not installed here."""
+    counts = table.counts
+    click.echo(f"\n{table.queue}: {table.label}")
+    click.echo(f"  {'entries':<9} {counts.entries:>13,}")
+    for name, number in table.outcomes.items():
+        if number or name == "migrated":
+            first, *more = wrap(meanings.get(name, ""), WIDTH_OF_WORDS) or [""]
+            click.echo(f"  {name:<9} {number:>13,}  {first}".rstrip())
+            for words in more:
+                click.echo(f"{'':27}{words}")
+    click.echo(f"  {'sum':<9} {counts.waiting + counts.finished:>13,}")
+    if table.is_repeated:
+        click.echo("  of several passes: an entry may count more than once")
+    facts = [
+        f"{count_batches(counts.batches)}: {counts.batches_done:,} DONE, {counts.batches_init:,} INIT, "
+        f"{counts.batches_error:,} ERROR",
+        count(table.attempts, "attempt", "attempts"),
+        f"{counts.bytes:,} bytes",
+    ]
+    if table.duration is not None:
+        facts.append(format_duration(table.duration))
+    click.echo(f"  {' · '.join(facts)}\n")

@@ -1,1 +1,0 @@
-"""A run of workers on this host, for migrate, verify and revert."""

@@ -1,0 +1,1 @@
+"""`rowferry watch`: keys in, snapshots drawn."""

@@ -1,0 +1,44 @@
+"""`rowferry watch`: a live view of a migration."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import click
+
+from rowferry_cli.command import Command
+from rowferry_cli.migration import choose_migration, choose_queue, migration_option, queue_option
+from rowferry_cli.options import Seconds
+
+
+@click.command("watch", cls=Command)
+@migration_option
+@queue_option
+@click.option("--interval", default=2.0, show_default=True, type=Seconds(0.1), help="Seconds between two readings.")
+@click.option("--once", is_flag=True, help="Print the view once; needs no terminal.")
+def command(migration: str | None, plan_path: Path, queue: str | None, interval: float, once: bool) -> None:
+    """Show a migration live: progress by queue and table, pace, time left, what holds it up, workers, latest errors.
+
+    With several queues, each has a line. The rest of the view is about one of them: the first that is not done, or the
+    one that --queue or the key n chooses. The migration is done when all are.
+
+    Keys: p pauses the migration, r resumes it, e requeues all batches of the queue in ERROR (after a question), f lists
+    failed entries, n goes to the next queue, m to the next migration, ? explains the keys, q quits. The work goes on
+    when you quit. Watching needs only the database, and reads it for at most a tenth of the time.
+    """
+    from rich.console import Console
+
+    from rowferry.db.connection import connect
+    from rowferry.db.schema import check_version
+    from rowferry_cli.watch.app import watch, watch_once
+
+    console = Console(highlight=False)
+    with connect("watch", autocommit=True) as connection:
+        check_version(connection)
+        chosen = choose_migration(connection, migration, plan_path)
+        choose_queue(connection, queue, chosen)
+        if once:
+            watch_once(connection, chosen, queue, console)
+            return
+    if not console.is_terminal:
+        click.echo("No terminal: views follow one another until Ctrl-C; --once prints one.", err=True)
+    watch(chosen, queue, timedelta(seconds=interval), console)

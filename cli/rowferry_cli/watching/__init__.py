@@ -1,1 +1,0 @@
-"""The live view of `rowferry watch`: keys in, snapshots drawn."""
