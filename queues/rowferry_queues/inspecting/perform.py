@@ -7,12 +7,12 @@ from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.keys import ObjectKeys
 from rowferry.plan import BucketPrefix, SideName
 from rowferry_queues.inspecting.allowed import load_function
-from rowferry_queues.inspecting.objects import InspectedEntry, NamedKey, name_objects
 from rowferry_queues.inspecting.reading import Reading, inspect_object
 from rowferry_queues.inspecting.spec import InspectSettings
 from rowferry_queues.inspecting.writing import write_facts
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
+from rowferry_worker.batch.objects import Judge, MappedRow, find_rows
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import look_again
 from rowferry_worker.batch.sources import updates_table
@@ -28,23 +28,19 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult
     if is_listed(context):
         return inspect_listed(context, settings, entries)
     if not updates_table(context.batch.payload):
-        inspected = [InspectedEntry(entry, [NamedKey(entry.key)]) for entry in entries]
-        return inspect_entries(context, settings, inspected)
+        rows = [MappedRow(entry, (ObjectKeys(entry.key, entry.key),)) for entry in entries]
+        return inspect_rows(context, settings, rows)
     queries = find_queries(context)
-    inspected = name_objects(entries, queries.entries, settings.side)
-    return look_again(context, queries, inspect_entries(context, settings, inspected), settings.side)
+    rows = find_rows(entries, queries.entries, settings.side)
+    return look_again(context, queries, inspect_rows(context, settings, rows), settings.side)
 
 
-def inspect_entries(
-    context: BatchContext, settings: InspectSettings, entries: Sequence[InspectedEntry]
-) -> list[EntryResult]:
-    """Inspect the objects of entries that name their keys."""
-    by_key = run_inspections(context, settings, settings.side, [each.key for entry in entries for each in entry.keys])
-    of_entry = {entry.entry: entry for entry in entries}
-    started = context.leave_unstarted(
-        [entry.entry for entry in entries], lambda entry: of_entry[entry].is_started(by_key)
-    )
-    return write_facts(context, settings, [of_entry[entry] for entry in started], by_key)
+def inspect_rows(context: BatchContext, settings: InspectSettings, rows: Sequence[MappedRow]) -> list[EntryResult]:
+    """Inspect the objects of rows, or of items, that name their keys."""
+    keys = [key for row in rows for key in row.list_keys(settings.side)]
+    by_key = run_inspections(context, settings, settings.side, keys)
+    started = Judge(by_key, settings.side).choose_started(context, rows)
+    return write_facts(context, settings, started, by_key)
 
 
 def inspect_listed(context: BatchContext, settings: InspectSettings, entries: Sequence[Entry]) -> list[EntryResult]:
@@ -62,8 +58,8 @@ def inspect_listed(context: BatchContext, settings: InspectSettings, entries: Se
     results = run_range(context, entries, work)
     read = [each.entry for each in results if each.outcome is Outcome.MIGRATED]
     others = [each for each in results if each.outcome is not Outcome.MIGRATED]
-    inspected = [InspectedEntry(entry, [NamedKey(key_of[entry.key])]) for entry in read]
-    return others + write_facts(context, settings, inspected, found)
+    rows = [MappedRow(entry, (ObjectKeys(key_of[entry.key], key_of[entry.key]),)) for entry in read]
+    return others + write_facts(context, settings, rows, found)
 
 
 def run_inspections(

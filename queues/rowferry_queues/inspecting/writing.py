@@ -9,9 +9,10 @@ from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.db.connection import Connection
 from rowferry.db.written_tables import describe_columns
 from rowferry.errors import MigrationFault, ObjectRejected
-from rowferry_queues.inspecting.objects import InspectedEntry
+from rowferry.plan import SideName
 from rowferry_queues.inspecting.spec import FACTS, InspectSettings
 from rowferry_worker.batch.context import BatchContext
+from rowferry_worker.batch.objects import Judge, MappedRow
 from rowferry_worker.batch.row_values import NewValues, update_values
 from rowferry_worker.batch.rows import find_excused, wait_for_turn
 from rowferry_worker.batch.sources import updates_table
@@ -24,11 +25,12 @@ from rowferry_worker.scheduling.scheduler import ObjectResult
 def write_facts(
     context: BatchContext,
     settings: InspectSettings,
-    entries: Sequence[InspectedEntry],
+    entries: Sequence[MappedRow],
     by_key: Mapping[str, ObjectResult],
 ) -> list[EntryResult]:
     """Write what was found of the objects of entries; return a result for each, in their order of ids."""
-    obstacles = {each.entry: obstacle for each in entries if (obstacle := each.find_obstacle(by_key)) is not None}
+    judge = Judge(by_key, settings.side)
+    obstacles = {each.entry: obstacle for each in entries if (obstacle := judge.find_obstacle(each)) is not None}
     read = [each for each in entries if each.entry not in obstacles]
     wait_for_turn(context, len(read))
     write = _write_own_columns if settings.table is None else _write_side_table
@@ -38,7 +40,7 @@ def write_facts(
 def _write_own_columns(
     context: BatchContext,
     settings: InspectSettings,
-    entries: Sequence[InspectedEntry],
+    entries: Sequence[MappedRow],
     by_key: Mapping[str, ObjectResult],
 ) -> list[EntryResult]:
     """Write facts into the rows of the entries; an entry without a single object has none to write."""
@@ -49,7 +51,7 @@ def _write_own_columns(
     changes: list[NewValues] = []
     others: list[EntryResult] = []
     for each in entries:
-        found = _list_found(each, by_key)
+        found = _list_found(each, settings.side, by_key)
         if len(found) == 1:
             changes.append(NewValues(each.entry, choose(found[0][1]), found[0][1].size_bytes))
         else:
@@ -61,7 +63,7 @@ def _write_own_columns(
 def _write_side_table(
     context: BatchContext,
     settings: InspectSettings,
-    entries: Sequence[InspectedEntry],
+    entries: Sequence[MappedRow],
     by_key: Mapping[str, ObjectResult],
 ) -> list[EntryResult]:
     """Write facts by one upsert; what rows name by now, after the time that it took to read, is looked at first."""
@@ -77,7 +79,7 @@ def _write_side_table(
     owners: list[tuple[Entry, CopyResult]] = []
     several: list[EntryResult] = []
     for each in meant:
-        named = _list_found(each, by_key)
+        named = _list_found(each, settings.side, by_key)
         if len(named) > 1 and settings.key is None:
             several.append(_refuse_several(each.entry))
             continue
@@ -95,9 +97,9 @@ def _write_side_table(
     return [*excused.values(), *several, *judged]
 
 
-def _list_found(entry: InspectedEntry, by_key: Mapping[str, ObjectResult]) -> list[tuple[str, CopyResult]]:
-    """Return the objects of an entry that were read, by their keys."""
-    return [(each.key, found) for each in entry.keys if isinstance(found := by_key[each.key], CopyResult)]
+def _list_found(row: MappedRow, side: SideName, by_key: Mapping[str, ObjectResult]) -> list[tuple[str, CopyResult]]:
+    """Return the objects of a row that were read, by their keys."""
+    return [(key, found) for key in row.list_keys(side) if isinstance(found := by_key[key], CopyResult)]
 
 
 def _refuse_several(entry: Entry) -> EntryResult:

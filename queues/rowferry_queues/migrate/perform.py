@@ -6,15 +6,7 @@ from rowferry.batch import Entry, EntryResult
 from rowferry.db.entries import EntryQueries
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
-from rowferry_worker.batch.objects import (
-    Arrivals,
-    MappedRow,
-    find_obstacle,
-    is_started,
-    list_objects,
-    map_rows,
-    result_of,
-)
+from rowferry_worker.batch.objects import Judge, MappedRow, list_objects, map_rows
 from rowferry_worker.batch.options import choose_options
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import Move, look_again, rewrite_rows, wait_for_turn, wait_until_free
@@ -36,17 +28,13 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult
     stays = queries.entries.rows == "stay"
     rows = map_rows(entries, queries.entries)
     by_key = copy_objects(context, list_objects(rows), stays=stays, row_count=len(rows))
-    row_of = {row.entry: row for row in rows}
-    started = context.leave_unstarted(
-        [row.entry for row in rows],
-        lambda entry: is_started(row_of[entry], by_key),
-        leaves_range=lambda entry: not stays and find_obstacle(row_of[entry], by_key) is None,
-    )
-    moves, results = choose_moves([row_of[entry] for entry in started], by_key)
+    judge = Judge(by_key)
+    started = judge.choose_started(context, rows, leave_range=not stays)
+    moves, results = choose_moves(started, judge)
     if stays:
         copied = [EntryResult(move.entry, move.outcome, move.size_bytes) for move in moves]
         return look_again(context, queries, results, "legacy") + copied
-    return results + _move_rows(context, queries, moves, row_of, by_key)
+    return results + _move_rows(context, queries, moves, {row.entry: row for row in started}, by_key)
 
 
 def _move_rows(
@@ -69,7 +57,7 @@ def _move_rows(
     rows = [row_of[move.entry] for move in waiting]
     objects = list_objects(rows)
     now = _look(context, _choose_options(context, stays=False), objects, {key: by_key[key] for key in objects})
-    standing, left_out = choose_moves(rows, now)
+    standing, left_out = choose_moves(rows, Judge(now))
     may_move = {move.entry for move in standing}
     settled = [result for result in moved if result.entry not in busy]
     return (
@@ -85,16 +73,15 @@ def _move_rows(
     )
 
 
-def choose_moves(rows: Sequence[MappedRow], by_key: Mapping[str, ObjectResult]) -> tuple[list[Move], list[EntryResult]]:
+def choose_moves(rows: Sequence[MappedRow], judge: Judge) -> tuple[list[Move], list[EntryResult]]:
     """Return the rows that may follow their objects, and the results of those that an object keeps where they are."""
     moves: list[Move] = []
     left_out: list[EntryResult] = []
-    arrivals = Arrivals(by_key)
     for row in rows:
-        if obstacle := find_obstacle(row, by_key):
-            left_out.append(result_of(row, obstacle))
+        if obstacle := judge.find_obstacle(row):
+            left_out.append(obstacle)
             continue
-        outcome, size_bytes = arrivals.count(row.objects)
+        outcome, size_bytes = judge.count(row)
         moves.append(Move(row.entry, row.new_key, outcome, size_bytes))
     return moves, left_out
 

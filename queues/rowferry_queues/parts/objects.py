@@ -15,15 +15,7 @@ from rowferry_queues.parts.large_copy import SharedCopies, Wanted
 from rowferry_queues.parts.spec import PartsSettings
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
-from rowferry_worker.batch.objects import (
-    Arrivals,
-    MappedRow,
-    find_obstacle,
-    is_started,
-    list_objects,
-    map_rows,
-    result_of,
-)
+from rowferry_worker.batch.objects import Judge, list_objects, map_rows
 from rowferry_worker.batch.options import choose_options
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import look_again
@@ -37,27 +29,13 @@ def perform_objects(context: BatchContext, entries: Sequence[Entry]) -> list[Ent
         return run_range(context, entries, lambda objects: copy_large(context, _by_legacy(objects), stays=True))
     queries = find_queries(context)
     rows = map_rows(entries, queries.entries)
-    by_key = copy_large(context, list_objects(rows), stays=queries.entries.rows == "stay")
-    row_of = {row.entry: row for row in rows}
-    started = context.leave_unstarted([row.entry for row in rows], lambda entry: is_started(row_of[entry], by_key))
-    return look_again(context, queries, judge_rows([row_of[entry] for entry in started], by_key), "legacy")
+    judge = Judge(copy_large(context, list_objects(rows), stays=queries.entries.rows == "stay"))
+    results = [judge.judge(row) for row in judge.choose_started(context, rows)]
+    return look_again(context, queries, results, "legacy")
 
 
 def _by_legacy(objects: Sequence[ObjectKeys]) -> dict[str, str]:
     return {keys.legacy: keys.production for keys in objects}
-
-
-def judge_rows(rows: Sequence[MappedRow], by_key: Mapping[str, ObjectResult]) -> list[EntryResult]:
-    """Return the result of each row, by how the copies of its objects ended."""
-    results: list[EntryResult] = []
-    arrivals = Arrivals(by_key)
-    for row in rows:
-        if obstacle := find_obstacle(row, by_key):
-            results.append(result_of(row, obstacle))
-            continue
-        outcome, size_bytes = arrivals.count(row.objects)
-        results.append(EntryResult(row.entry, outcome, size_bytes))
-    return results
 
 
 def copy_large(context: BatchContext, objects: Mapping[str, str], *, stays: bool) -> dict[str, ObjectResult]:

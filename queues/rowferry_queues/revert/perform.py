@@ -1,17 +1,15 @@
 """What a batch of `revert` does: point rows back at their legacy objects, which are where they always were."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from rowferry.batch import Entry, EntryResult, Outcome
-from rowferry.errors import ObjectNotFound
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
-from rowferry_worker.batch.objects import MappedRow, find_obstacle, is_started, list_objects, map_rows, result_of
+from rowferry_worker.batch.objects import Judge, MappedRow, list_objects, map_rows
 from rowferry_worker.batch.rows import Move, rewrite_rows
 from rowferry_worker.batch.sources.table import find_queries
 from rowferry_worker.copying.copy import CopyResult
 from rowferry_worker.objects.requests import ObjectRequests
-from rowferry_worker.scheduling.scheduler import ObjectResult
 
 
 def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
@@ -22,10 +20,8 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult
     queries = find_queries(context, update=True)
     rows = map_rows(entries, queries.entries, "legacy")
     s3 = context.object_requests()
-    by_key = run_copies(context, lambda key: find_legacy(s3, key), list_objects(rows))
-    row_of = {row.entry: row for row in rows}
-    started = context.leave_unstarted([row.entry for row in rows], lambda entry: is_started(row_of[entry], by_key))
-    moves, results = choose_moves([row_of[entry] for entry in started], by_key)
+    judge = Judge(run_copies(context, lambda key: find_legacy(s3, key), list_objects(rows)))
+    moves, results = choose_moves(judge.choose_started(context, rows), judge)
     return results + rewrite_rows(context, queries, moves, "legacy")
 
 
@@ -35,16 +31,16 @@ async def find_legacy(s3: ObjectRequests, key: str) -> CopyResult:
     return CopyResult(Outcome.MIGRATED)
 
 
-def choose_moves(rows: Sequence[MappedRow], by_key: Mapping[str, ObjectResult]) -> tuple[list[Move], list[EntryResult]]:
+def choose_moves(rows: Sequence[MappedRow], judge: Judge) -> tuple[list[Move], list[EntryResult]]:
     """Return the rows that have legacy objects to go back to, and the results of the others."""
     moves: list[Move] = []
     others: list[EntryResult] = []
     for row in rows:
-        obstacle = find_obstacle(row, by_key)
+        obstacle = judge.find_obstacle(row)
         if obstacle is None:
             moves.append(Move(row.entry, row.new_key, Outcome.MIGRATED, 0))
-        elif row.fault is not None or isinstance(obstacle[1], ObjectNotFound):
+        elif row.fault is not None or obstacle.outcome is Outcome.MISSING:
             others.append(EntryResult(row.entry, Outcome.KEPT))
         else:
-            others.append(result_of(row, obstacle))
+            others.append(obstacle)
     return moves, others

@@ -6,7 +6,7 @@ from typing import Literal
 
 from rowferry.batch import Outcome
 from rowferry.errors import ObjectConflict, ObjectNotFound
-from rowferry.keys import StandingObject
+from rowferry.keys import ObjectKeys, StandingObject
 from rowferry.s3.responses import Response
 from rowferry_worker.copying.copy import CopyOptions, CopyResult, copy_object, overwrite, replace_object
 from rowferry_worker.copying.precedence import Precedence, find_precedence
@@ -33,7 +33,7 @@ class VerifyOptions:
 
 
 async def verify_object(
-    s3: ObjectRequests, copy_options: CopyOptions, subject: StandingObject, options: VerifyOptions
+    s3: ObjectRequests, copy_options: CopyOptions, subject: StandingObject | ObjectKeys, options: VerifyOptions
 ) -> CopyResult:
     """Return what was found: KEPT, the production object is equal; MIGRATED, it was not and has been copied again.
 

@@ -7,7 +7,7 @@ from rowferry.errors import ObjectNotFound
 from rowferry.keys import ObjectKeys
 from rowferry.s3.operations import Request, complete_multipart_upload, copy_object, get_object, put_object
 from rowferry.s3.responses import name_request
-from rowferry_worker.batch.objects import MappedRow, find_obstacle, result_of
+from rowferry_worker.batch.objects import Judge, MappedRow
 
 pytestmark = pytest.mark.fast
 
@@ -33,12 +33,11 @@ def test_only_what_was_asked_of_the_legacy_side_can_be_missing(
 ) -> None:
     error = name_request(ObjectNotFound("NoSuchKey", "no such key"), request_)
     row = MappedRow(Entry("1", "old"), (ObjectKeys("old", "new", is_required=is_required),))
-    obstacle = find_obstacle(row, {"old": error})
+    obstacle = Judge({"old": error}).find_obstacle(row)
     if outcome is Outcome.MISSING and not is_required:
         assert obstacle is None
         return
     assert obstacle is not None
-    result = result_of(row, obstacle)
-    assert result.outcome is outcome
+    assert obstacle.outcome is outcome
     if outcome is Outcome.FAILED:
-        assert result.error == f"{request_.operation} production: NoSuchKey: no such key"
+        assert obstacle.error == f"{request_.operation} production: NoSuchKey: no such key"

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from rowferry.batch import Entry, Outcome
-from rowferry.errors import AccessDenied, NotStarted, ObjectNotFound, ObjectRejected
+from rowferry.errors import AccessDenied, NotStarted, ObjectConflict, ObjectNotFound, ObjectRejected
 from rowferry.formatting import shorten
-from rowferry.keys import ObjectKeys
+from rowferry.keys import ObjectKeys, StandingObject
 from rowferry_queues.migrate.perform import choose_moves
-from rowferry_worker.batch.objects import MappedRow, is_started
+from rowferry_queues.verify.object import ObjectNowhere
+from rowferry_worker.batch.objects import Judge, MappedRow
 from rowferry_worker.copying.copy import CopyResult
 from support.entries.migration import Migration
 from support.queue.queue_runs import outcomes, verify
@@ -19,6 +20,7 @@ from support.queue.turns import take_one_turn
 
 STANDS, STOOD, DIFFERS = CopyResult(Outcome.MIGRATED, 5), CopyResult(Outcome.KEPT), CopyResult(Outcome.CONFLICT)
 GONE, DENIED = ObjectNotFound("NoSuchKey", "no such key"), AccessDenied("AccessDenied", "no")
+REFUSED = ObjectConflict("Differs", "it differs")
 
 
 def row(row_id: str, *keys: str) -> MappedRow:
@@ -40,31 +42,82 @@ def row(row_id: str, *keys: str) -> MappedRow:
 def test_the_worst_object_is_that_of_the_entry_and_is_named(
     keys: list[str], results: dict[str, Any], outcome: str, named: str
 ) -> None:
-    moves, (left,) = choose_moves([row("1", *keys)], results)
+    moves, (left,) = choose_moves([row("1", *keys)], Judge(results))
     assert (moves, left.outcome) == ([], outcome)
     assert left.error.startswith(f"{named!r}: ")
     assert named not in left.reason.split()  # equal for equal causes
 
 
 def test_an_optional_object_that_is_missing_does_not_keep_the_row() -> None:
-    (move,), left = choose_moves([row("1", "a", "b?", "c?")], {"a": STOOD, "b": GONE, "c": STANDS})
+    (move,), left = choose_moves([row("1", "a", "b?", "c?")], Judge({"a": STOOD, "b": GONE, "c": STANDS}))
     assert (move.outcome, move.size_bytes, left) == (Outcome.MIGRATED, 5, [])
 
 
 def test_a_shared_object_counts_for_the_first_row_that_moves() -> None:
     rows = [row("1", "shared", "gone"), row("2", "own", "shared"), row("3", "shared"), row("4", "shared", "kept")]
-    moves, (left,) = choose_moves(rows, {"shared": STANDS, "own": STANDS, "gone": GONE, "kept": STOOD})
+    moves, (left,) = choose_moves(rows, Judge({"shared": STANDS, "own": STANDS, "gone": GONE, "kept": STOOD}))
     assert left.outcome is Outcome.MISSING
     counted = [(move.entry.id, move.outcome, move.size_bytes) for move in moves]
     assert counted == [("2", "migrated", 10), ("3", "kept", 0), ("4", "kept", 0)]
 
 
+def production_row(row_id: str, *keys: str) -> MappedRow:
+    """Return a row that stays what it is; a key that ends with `?` is optional."""
+    objects = tuple(StandingObject(key.rstrip("?"), None, not key.endswith("?")) for key in keys)
+    return MappedRow(Entry(row_id, "text"), objects)
+
+
+@pytest.mark.parametrize(
+    ("keys", "results", "outcome", "named"),
+    [
+        (["a", "b"], {"a": REFUSED, "b": GONE}, "missing", "b"),
+        (["a", "b"], {"a": REFUSED, "b": DENIED}, "failed", "b"),
+        (["a", "b?"], {"a": STANDS, "b": REFUSED}, "conflict", "b"),
+    ],
+)
+def test_a_row_that_does_not_move_is_judged_in_the_same_order(
+    keys: list[str], results: dict[str, Any], outcome: str, named: str
+) -> None:
+    result = Judge(results, "production").judge(production_row("1", *keys))
+    assert result.outcome == outcome
+    assert result.error.startswith(f"{named!r}: ")
+
+
+def test_a_repair_counts_for_the_first_row_whose_objects_all_stand() -> None:
+    judge = Judge({"shared": STANDS, "gone": GONE}, "production")
+    rows = [
+        production_row("1", "shared", "gone"),
+        production_row("2", "shared"),
+        production_row("3", "shared", "gone?"),
+    ]
+    assert [(each.outcome, each.size_bytes) for each in map(judge.judge, rows)] == [
+        (Outcome.MISSING, 0),
+        (Outcome.MIGRATED, 5),
+        (Outcome.KEPT, 0),
+    ]
+
+
+def test_an_optional_object_is_excused_by_the_error_that_says_so() -> None:
+    lost = ObjectNotFound("NoProductionObject", "it stands in legacy")
+    nowhere = ObjectNowhere("NoSuchKey", "it stands in neither")
+    judge = Judge({"a": STANDS, "lost": lost, "nowhere": nowhere}, "production", excused=ObjectNowhere)
+    assert judge.judge(production_row("1", "a", "nowhere?")).outcome is Outcome.MIGRATED
+    assert judge.judge(production_row("2", "a", "lost?")).outcome is Outcome.MISSING
+    assert judge.judge(production_row("3", "a", "nowhere")).outcome is Outcome.MISSING
+
+
+def test_a_row_without_objects_for_its_fault_is_judged_by_that() -> None:
+    unmapped = MappedRow(Entry("1", "x"), fault=ObjectRejected("KeyCannotBeMapped", "why"))
+    assert Judge({}).judge(unmapped).outcome is Outcome.FAILED
+    assert Judge({}).judge(MappedRow(Entry("1", "x"), fault=REFUSED)).outcome is Outcome.CONFLICT
+
+
 def test_a_row_is_started_when_all_its_objects_are() -> None:
     not_yet = NotStarted("NotStarted", "the time budget ended")
-    assert not is_started(row("1", "a", "b"), {"a": STANDS, "b": not_yet})
-    assert not is_started(row("1", "a", "b?"), {"a": STANDS, "b": not_yet})
-    assert is_started(row("1", "a", "b"), {"a": STANDS, "b": GONE})
-    assert is_started(MappedRow(Entry("1", "x"), fault=ObjectRejected("KeyCannotBeMapped", "why")), {})
+    assert not Judge({"a": STANDS, "b": not_yet}).is_started(row("1", "a", "b"))
+    assert not Judge({"a": STANDS, "b": not_yet}).is_started(row("1", "a", "b?"))
+    assert Judge({"a": STANDS, "b": GONE}).is_started(row("1", "a", "b"))
+    assert Judge({}).is_started(MappedRow(Entry("1", "x"), fault=ObjectRejected("KeyCannotBeMapped", "why")))
 
 
 @pytest.fixture

@@ -1,16 +1,20 @@
-"""From the objects of a batch to its rows: which objects there are, and what became of all those of one row."""
+"""A row's objects → its outcome: which objects the rows of a batch name, and how what became of these is judged."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 
 from rowferry.batch import Entry, EntryResult, Outcome, name_key
-from rowferry.errors import NotStarted, ObjectNotFound, ObjectRejected
-from rowferry.keys import Form, ObjectKeys, map_entry
+from rowferry.errors import NotStarted, ObjectConflict, ObjectError, ObjectNotFound, ObjectRejected, RowferryError
+from rowferry.keys import Form, ObjectKeys, StandingObject, find_objects, map_entry
 from rowferry.plan import Entries, SideName
 from rowferry.s3.responses import BOTH_SIDES
+from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.copying.copy import CopyResult
-from rowferry_worker.scheduling.scheduler import ObjectResult
+
+End = CopyResult | RowferryError
+"""How the work on one object ended."""
 
 _CHOOSE = "keep or replace it with `rowferry requeue --on-conflict`"
 _DIFFERENT = "different object", f"a different object is at the production key: {_CHOOSE}"
@@ -22,12 +26,19 @@ _UNCLEAR = (
 
 
 class MappedRow(Struct, frozen=True, gc=False):
-    """An entry, its objects, and what its row is to hold; or why it has none."""
+    """An entry, its objects, and what its row is to hold, if it is to change; or why it has no objects."""
 
     entry: Entry
-    objects: tuple[ObjectKeys, ...] = ()
+    objects: tuple[ObjectKeys | StandingObject, ...] = ()
     new_key: str = ""
-    fault: ObjectRejected | None = None
+    fault: ObjectError | None = None
+
+    def list_keys(self, side: SideName) -> list[str]:
+        """Return the keys of its objects on a side."""
+        return [getattr(each, side) for each in self.objects]
+
+
+Row = TypeVar("Row", bound=MappedRow)
 
 
 def map_rows(entries: Iterable[Entry], plan: Entries, to: Form = "production") -> list[MappedRow]:
@@ -43,78 +54,119 @@ def _map_row(entry: Entry, plan: Entries, to: Form) -> MappedRow:
     return MappedRow(entry, objects, new_key)
 
 
+def find_rows(entries: Iterable[Entry], plan: Entries, side: SideName) -> list[MappedRow]:
+    """Return the objects that each entry names on a side, in their order, where no row is to change."""
+    return map_rows(entries, plan) if side == "legacy" else [_find_row(entry, plan) for entry in entries]
+
+
+def _find_row(entry: Entry, plan: Entries) -> MappedRow:
+    try:
+        return MappedRow(entry, tuple(find_objects(entry, plan)))
+    except ValueError as error:
+        return MappedRow(entry, fault=ObjectRejected("KeyCannotBeMapped", str(error)))
+
+
 def list_objects(rows: Iterable[MappedRow]) -> dict[str, str]:
-    """Return the production key of each legacy key, each once."""
-    return {keys.legacy: keys.production for row in rows for keys in row.objects}
+    """Return the production key of each legacy key of rows that were mapped, each once."""
+    return {keys.legacy: keys.production for row in rows for keys in row.objects if keys.legacy is not None}
 
 
-def is_started(row: MappedRow, by_key: Mapping[str, ObjectResult]) -> bool:
-    """Return whether all objects of a row were begun within the time budget."""
-    return not any(isinstance(by_key[keys.legacy], NotStarted) for keys in row.objects)
+class Judge:
+    """Judges rows by how the work on their objects ended.
 
-
-def find_obstacle(row: MappedRow, by_key: Mapping[str, ObjectResult]) -> tuple[str | None, ObjectResult] | None:
-    """Return the worst of what keeps a row where it is, with its legacy key; None: all its objects stand.
-
-    Failed is worse than missing, missing than a conflict. An optional object may be missing.
+    The worst object decides: FAILED is worse than MISSING, MISSING than CONFLICT. An optional object may be missing.
+    Several rows may point at one object: what was done with it counts for the first row whose objects all stand.
     """
-    if row.fault is not None:
-        return None, row.fault
-    obstacles = [
-        (keys.legacy, by_key[keys.legacy])
-        for keys in row.objects
-        if not _stands(by_key[keys.legacy], is_required=keys.is_required)
-    ]
-    return min(obstacles, key=lambda each: _rank(each[1]), default=None)
+
+    def __init__(
+        self,
+        by_key: Mapping[str, End],
+        side: SideName = "legacy",
+        *,
+        keys_of: SideName | None = None,
+        excused: type[ObjectNotFound] = ObjectNotFound,
+    ) -> None:
+        """`by_key`: how the work ended, by the keys of `side`, or else of `keys_of`.
+
+        `side`: that of the objects which a row needs; `excused`: the error by which an optional one is not there.
+        """
+        self._by_key, self._excused = by_key, excused
+        self._side: SideName = side
+        self._keys_of: SideName = keys_of or side
+        self._counted: set[str] = set()
+
+    def choose_started(self, context: BatchContext, rows: Sequence[Row], *, leave_range: bool = False) -> list[Row]:
+        """Return the rows before the first that was not started; that one and all behind it remain for later.
+
+        `leave_range`: rows behind it that may move leave the batch's range, so they are returned as well.
+        """
+        row_of = {row.entry: row for row in rows}
+        started = context.leave_unstarted(
+            [row.entry for row in rows],
+            lambda entry: self.is_started(row_of[entry]),
+            leaves_range=lambda entry: leave_range and self.find_obstacle(row_of[entry]) is None,
+        )
+        return [row_of[entry] for entry in started]
+
+    def is_started(self, row: MappedRow) -> bool:
+        """Return whether all objects of a row were begun within the time budget."""
+        return not any(isinstance(self._by_key[key], NotStarted) for key in row.list_keys(self._keys_of))
+
+    def judge(self, row: MappedRow) -> EntryResult:
+        """Return the result of a row that is not to change."""
+        return self.find_obstacle(row) or EntryResult(row.entry, *self.count(row))
+
+    def find_obstacle(self, row: MappedRow) -> EntryResult | None:
+        """Return the result of a row by its worst object, which is named; None: all its objects stand."""
+        if row.fault is not None:
+            return EntryResult.from_error(row.entry, row.fault, self._name_outcome(row.fault))
+        worst: tuple[Outcome, str, End] | None = None
+        for keys, key in zip(row.objects, row.list_keys(self._keys_of), strict=True):
+            end = self._by_key[key]
+            outcome = self._name_outcome(end)
+            if outcome not in _RANKS or (not keys.is_required and self._is_excused(end)):
+                continue
+            if worst is None or _RANKS[outcome] < _RANKS[worst[0]]:
+                worst = outcome, key, end
+        return worst and _describe(row.entry, *worst)
+
+    def count(self, row: MappedRow) -> tuple[Outcome, int]:
+        """Return the outcome of a row whose objects all stand, and the bytes that were written for it first."""
+        outcome, size_bytes = Outcome.KEPT, 0
+        for key in row.list_keys(self._keys_of):
+            end = self._by_key[key]
+            if isinstance(end, CopyResult) and key not in self._counted:
+                self._counted.add(key)
+                size_bytes += end.size_bytes
+                outcome = Outcome.MIGRATED if end.outcome is Outcome.MIGRATED else outcome
+        return outcome, size_bytes
+
+    def _name_outcome(self, end: End) -> Outcome:
+        if isinstance(end, CopyResult):
+            return end.outcome
+        if isinstance(end, ObjectConflict):
+            return Outcome.CONFLICT
+        return Outcome.MISSING if is_missing(end, self._side) else Outcome.FAILED
+
+    def _is_excused(self, end: End) -> bool:
+        return isinstance(end, self._excused) and is_missing(end, self._side)
 
 
-def _stands(result: ObjectResult, *, is_required: bool) -> bool:
-    if isinstance(result, CopyResult):
-        return result.outcome is not Outcome.CONFLICT
-    return is_missing(result) and not is_required
+_RANKS = {Outcome.FAILED: 0, Outcome.MISSING: 1, Outcome.CONFLICT: 2}
 
 
-def is_missing(result: ObjectResult, of: SideName = "legacy") -> bool:
+def is_missing(end: End, side: SideName = "legacy") -> bool:
     """Return whether an object of a side is not there; a 404 of the other server says nothing of it.
 
     What the production server copies, it reads itself.
     """
-    if not isinstance(result, ObjectNotFound):
+    if not isinstance(end, ObjectNotFound):
         return False
-    return result.side in {None, of} or (of == "legacy" and result.operation in BOTH_SIDES)
+    return end.side in {None, side} or (side == "legacy" and end.operation in BOTH_SIDES)
 
 
-def _rank(result: ObjectResult) -> int:
-    if isinstance(result, CopyResult):
-        return 2
-    return 1 if is_missing(result) else 0
-
-
-def result_of(row: MappedRow, obstacle: tuple[str | None, ObjectResult], of: SideName = "legacy") -> EntryResult:
-    """Return the result of an entry that an obstacle keeps where it is; `of`: the side of the objects it needs."""
-    key, result = obstacle
-    if isinstance(result, CopyResult):
-        reason, words = _UNCLEAR if result.is_unclear else _DIFFERENT
-        error = name_key(row.entry, key) + words
-        return EntryResult(row.entry, result.outcome, reason=reason, error=error)
-    outcome = Outcome.MISSING if is_missing(result, of) else Outcome.FAILED
-    return EntryResult.from_error(row.entry, result, outcome, key)
-
-
-class Arrivals:
-    """Which objects were counted for a row: several rows may point at one, which was copied once."""
-
-    def __init__(self, by_key: Mapping[str, ObjectResult]) -> None:
-        self._by_key = by_key
-        self._counted: set[str] = set()
-
-    def count(self, objects: Sequence[ObjectKeys]) -> tuple[Outcome, int]:
-        """Return the outcome of a row whose objects all stand, and the bytes that were written for it first."""
-        outcome, size_bytes = Outcome.KEPT, 0
-        for keys in objects:
-            result = self._by_key[keys.legacy]
-            if isinstance(result, CopyResult) and keys.legacy not in self._counted:
-                self._counted.add(keys.legacy)
-                size_bytes += result.size_bytes
-                outcome = Outcome.MIGRATED if result.outcome is Outcome.MIGRATED else outcome
-        return outcome, size_bytes
+def _describe(entry: Entry, outcome: Outcome, key: str, end: End) -> EntryResult:
+    if not isinstance(end, CopyResult):
+        return EntryResult.from_error(entry, end, outcome, key)
+    reason, words = _UNCLEAR if end.is_unclear else _DIFFERENT
+    return EntryResult(entry, outcome, reason=reason, error=name_key(entry, key) + words)

@@ -3,14 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from rowferry.batch import Entry, EntryResult, Outcome
-from rowferry.errors import NotStarted, ObjectConflict, ObjectRejected
+from rowferry.errors import NotStarted, ObjectRejected
 from rowferry.keys import ObjectKeys, map_object
 from rowferry.plan import BucketPrefix, ObjectPrefix, SideName
 from rowferry.s3.key_listing import ListedKeys
 from rowferry_worker.batch.context import BatchContext
-from rowferry_worker.batch.objects import MappedRow, result_of
+from rowferry_worker.batch.objects import Judge, MappedRow
 from rowferry_worker.batch.sources.listing import RANGE_PAGES, choose_most, find_prefix, list_keys
-from rowferry_worker.copying.copy import CopyResult
 from rowferry_worker.scheduling.scheduler import ObjectResult
 
 Work = Callable[[Sequence[ObjectKeys]], Mapping[str, ObjectResult]]
@@ -31,13 +30,14 @@ def run_range(context: BatchContext, entries: Sequence[Entry], work: Work) -> li
     prefix = find_prefix(context)
     most = choose_most(context)
     rows = [map_row(entry, prefix) for entry in entries[:most]]
-    by_key = work([keys for row in rows for keys in row.objects])
+    by_key = work([keys for row in rows for keys in row.objects if isinstance(keys, ObjectKeys)])
     row_of = {row.entry.id: row for row in rows}
     started = context.leave_unstarted(
         entries, lambda entry: entry.id in row_of and not isinstance(by_key.get(entry.key), NotStarted)
     )
     side = context.queue.spec.form or context.batch.payload.get("side", "legacy")
-    return look_again(context, [judge(row_of[entry.id], by_key, side) for entry in started])
+    judge = Judge(by_key, side, keys_of="legacy")
+    return look_again(context, [judge.judge(row_of[entry.id]) for entry in started])
 
 
 def map_row(entry: Entry, prefix: ObjectPrefix | BucketPrefix) -> MappedRow:
@@ -48,16 +48,6 @@ def map_row(entry: Entry, prefix: ObjectPrefix | BucketPrefix) -> MappedRow:
         return MappedRow(entry, (map_object(entry.key, prefix),))
     except ValueError as error:
         return MappedRow(entry, fault=ObjectRejected("KeyCannotBeMapped", str(error)))
-
-
-def judge(row: MappedRow, by_key: Mapping[str, ObjectResult], side: SideName = "legacy") -> EntryResult:
-    """Return the outcome of one object of a side."""
-    result = row.fault or by_key[row.entry.key]
-    if isinstance(result, CopyResult) and result.outcome is not Outcome.CONFLICT:
-        return EntryResult(row.entry, result.outcome, result.size_bytes)
-    if isinstance(result, ObjectConflict):
-        return EntryResult.from_error(row.entry, result, Outcome.CONFLICT)
-    return result_of(row, (None, result), side)
 
 
 def look_again(context: BatchContext, results: list[EntryResult]) -> list[EntryResult]:
