@@ -58,6 +58,18 @@ def test_the_plan_that_is_written_passes_check(photos: Discovering) -> None:
     assert entries["key"] == "path"
 
 
+def test_a_generated_column_is_not_proposed_unless_it_is_named(found: Discovering) -> None:
+    found.execute(
+        "create table pics (id bigint primary key, n text, path text generated always as ('image/' || n) stored)"
+    )
+    found.execute("insert into pics (id, n) select i, i || '.png' from generate_series(1, 20) as i")
+    found.put(*[f"image/{n}.png" for n in range(1, 16)])
+    assert [entries["key"] for entries in found.find_entries()] == ["n"]
+    assert "path: it is generated from others" in found.plan_path.read_text()
+    found.plan_path.unlink()
+    assert [entries["key"] for entries in found.find_entries("pics.path")] == ["path"]
+
+
 def test_a_column_that_says_when_a_row_changed_serves_later_passes(photos: Discovering) -> None:
     photos.execute("alter table photos add updated_at timestamptz default now()")
     (entries,) = photos.find_entries()

@@ -130,6 +130,12 @@ class Discovery:
                     seen = f"only {named.existing:,} of {named.sampled:,} sampled rows name existing objects"
                     self._done.left_out.append(f"{named.label}: {seen}")
                     continue
+                if column.is_generated and not self._request.fields:
+                    seen = (
+                        "it is generated from others, so no row can be given another text: name it to copy its objects"
+                    )
+                    self._done.left_out.append(f"{named.label}: {seen}")
+                    continue
                 states = self._read_states(table)
                 self._done.proposals += propose(named, self._request.legacy, self._request.production, states)
         self._on_step("comparing the bucket's keys with file names", len(columns), len(columns))
