@@ -27,7 +27,7 @@ from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.state import WorkerState
 
 ROOT = Path(__file__).resolve().parent.parent
-PRODUCT = tuple(str(ROOT / folder) for folder in ("rowferry", "worker"))
+PRODUCT = tuple(str(ROOT / folder) for folder in ("rowferry", "worker", "queues"))
 ENTRIES = 24
 """The last of them is traced: by then the worker knows the servers, and asks about no tags."""
 
