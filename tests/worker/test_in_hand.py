@@ -2,7 +2,7 @@
 
 import pytest
 
-from rowferry_worker.in_hand import BatchProgress
+from rowferry_worker.state import BatchProgress
 from support.entries.migration import Migration
 from support.processes.worker_process import eventually
 from support.s3.request_log import RequestLog, writes_of

@@ -11,7 +11,6 @@ from rowferry.batch import Batch
 from rowferry_worker.attempts import AttemptRecorder
 from rowferry_worker.backoff import Backoff
 from rowferry_worker.claim_turns import ClaimTurns
-from rowferry_worker.in_hand import BatchProgress
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContextCache
 from rowferry_worker.monitoring.heartbeat import ClusterState, WorkerReport
@@ -19,6 +18,34 @@ from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.service import MAX_TURN, SlotWatchdog
 
 LOOK_UP_SECONDS = 0.25
+
+
+class BatchProgress:
+    """Counts the objects of one batch whose work has ended well. Used by the batch's slot and by the event loop."""
+
+    def __init__(self) -> None:
+        self.entries = 0
+        """Those that the attempt has read."""
+        self._objects = 0
+        self._ended = 0
+        self._most = 0
+
+    def expect(self, objects: int) -> None:
+        """Note that so many objects are about to be worked on."""
+        self._objects += objects
+
+    def note_end(self) -> None:
+        """Note that the work on one of them has ended well."""
+        self._ended += 1
+
+    def count(self) -> int:
+        """Return the entries that are settled so far: never less than before, though more objects may be expected.
+
+        Entries may have several objects, or share one: each object stands for its part of the entries.
+        """
+        if self._objects:
+            self._most = max(self._most, self.entries * self._ended // self._objects)
+        return self._most
 
 
 class ReadersWriterLock:

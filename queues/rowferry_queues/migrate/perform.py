@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from rowferry.batch import Entry, EntryResult
 from rowferry.db.entries import EntryQueries
 from rowferry_worker.batch.context import BatchContext
-from rowferry_worker.batch.copies import run_copies
+from rowferry_worker.batch.copies import choose_options, run_copies
 from rowferry_worker.batch.objects import Judge, MappedRow, list_objects, map_rows
-from rowferry_worker.batch.options import choose_options
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import Move, look_again, rewrite_rows, wait_for_turn, wait_until_free
 from rowferry_worker.batch.second_look import copy_standing, look_at_sources

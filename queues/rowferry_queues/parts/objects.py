@@ -14,9 +14,8 @@ from rowferry.keys import ObjectKeys
 from rowferry_queues.parts.large_copy import SharedCopies, Wanted
 from rowferry_queues.parts.spec import PartsSettings
 from rowferry_worker.batch.context import BatchContext
-from rowferry_worker.batch.copies import run_copies
+from rowferry_worker.batch.copies import choose_options, run_copies
 from rowferry_worker.batch.objects import Judge, list_objects, map_rows
-from rowferry_worker.batch.options import choose_options
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import look_again
 from rowferry_worker.batch.sources.table import find_queries

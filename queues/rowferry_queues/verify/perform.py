@@ -6,9 +6,8 @@ from rowferry.batch import Entry, EntryResult
 from rowferry.keys import ObjectKeys, StandingObject
 from rowferry_queues.verify.object import ObjectNowhere, VerifyOptions, verify_object
 from rowferry_worker.batch.context import BatchContext
-from rowferry_worker.batch.copies import run_copies
+from rowferry_worker.batch.copies import choose_options, run_copies
 from rowferry_worker.batch.objects import Judge, find_rows
-from rowferry_worker.batch.options import choose_options
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import look_again
 from rowferry_worker.batch.second_look import look_at_sources

@@ -43,6 +43,6 @@ def test_a_worker_grows_towards_an_even_share_and_no_further(fair: float, least:
     rate.note_refused(NOW, 0.0)
     for _ in range(200):
         rate.note_success(0.1)
-    rate.end_slot(NOW + 0.1)
+    rate.end_tenth(NOW + 0.1)
     assert rate.per_second is not None
     assert least <= rate.per_second <= most

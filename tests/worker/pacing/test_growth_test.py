@@ -3,7 +3,7 @@
 import pytest
 
 from rowferry_worker.pacing.habit import GrowthTest, LetThrough, Window
-from rowferry_worker.pacing.slots import Slot
+from rowferry_worker.pacing.tenths import Tenth
 
 LET_THROUGH = 1000.0
 PAUSED = 11.0
@@ -26,7 +26,7 @@ def test_a_bound_is_doubted_where_much_is_refused_far_below_it(
 ) -> None:
     test = GrowthTest()
     test.end(0.0, LET_THROUGH)
-    assert test.is_due(now, rate, Slot(now, 0.1, accepted, refused)) is is_due
+    assert test.is_due(now, rate, Tenth(now, 0.1, accepted, refused)) is is_due
 
 
 def test_after_five_seconds_without_an_excess_the_test_begins_anew() -> None:

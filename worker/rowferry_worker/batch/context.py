@@ -17,7 +17,6 @@ from rowferry.db.timeouts import has_spoken, show_life_every
 from rowferry.errors import RowferryError, SessionEnded
 from rowferry.plan import QueueSettings
 from rowferry.queue_spec import QueueSpec
-from rowferry_worker.in_hand import BatchProgress
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.monitoring.steps import StepClock
@@ -26,6 +25,7 @@ from rowferry_worker.multipart.records import UploadRecords
 from rowferry_worker.objects.own_copies import name_bucket
 from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.scheduling.scheduler import CopyScheduler
+from rowferry_worker.state import BatchProgress
 
 LOOK_UP_EVERY = timedelta(seconds=0.25)
 """How often a waiting slot looks whether it must stop, and whether PostgreSQL must be shown that it lives."""

@@ -6,18 +6,52 @@ from collections.abc import Iterable
 from concurrent.futures import wait
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
 from rowferry.batch import Outcome
+from rowferry.db.connection import fetch_one
+from rowferry.db.statements import statement
 from rowferry.errors import Unreachable
 from rowferry.http import event_loop
+from rowferry.plan import OnConflict
+from rowferry.s3.clocks import Skew
 from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext
 from rowferry_worker.batch.side_faults import judge_sides
 from rowferry_worker.batch.side_questions import are_reachable
-from rowferry_worker.copying.copy import CopyResult
+from rowferry_worker.copying.copy import CopyOptions, CopyResult
+from rowferry_worker.copying.precedence import NO_TIMELINE, Timeline
 from rowferry_worker.scheduling.scheduler import Copy, CopyRun, ObjectResult
 
 CANCEL_WITHIN = timedelta(seconds=3)
 """How long to wait for the aborts of a batch's multipart uploads once the worker releases it, or has lost it."""
+
+
+def choose_options(
+    context: BatchContext, on_conflict: OnConflict = "fail", *, stays: bool, looks_first: bool = False
+) -> CopyOptions:
+    """Return how the batch's objects are copied; `stays`: no row of them moves."""
+    skew = context.batch.payload.get("skew")
+    return context.migration.copy_options(
+        on_conflict,
+        looks_first=looks_first,
+        timeline=read_timeline(context) if stays else NO_TIMELINE,
+        skew=None if skew is None else Skew(*skew),
+        large_objects=context.large_objects(),
+    )
+
+
+def read_timeline(context: BatchContext) -> Timeline:
+    """Return when the batch's migration was made, and when its application was switched, by time.monotonic().
+
+    The payload says since when it may be switched in this pass. Moments are told by PostgreSQL's clock alone.
+    """
+    batch = context.batch
+    parameters = {"migration_id": batch.migration_id, "switched_at": batch.payload.get("switched_at")}
+    row: dict[str, Any] = fetch_one(context.connection, statement("read_timeline"), parameters)
+    now = time.monotonic()
+    at = {name: None if ago is None else now - float(ago) for name, ago in row.items()}
+    first, last = at["was_switched"], at["switched_back"]
+    return Timeline(at["began"], at["switched"], None if first is None or last is None else (first, last))
 
 
 def run_copies(

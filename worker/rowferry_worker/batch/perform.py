@@ -1,6 +1,7 @@
 """Steps 2 to 4 of 5: entries, copies and rows, as the queue does them; or what the batch's crashes call for instead."""
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -9,7 +10,8 @@ from psycopg.types.json import Jsonb
 
 from rowferry.batch import Batch, Entry, EntryResult, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, call
-from rowferry.errors import NotFinished
+from rowferry.errors import NotFinished, QueueFault
+from rowferry.queue_spec import SOURCE_WORDS, describe_fault
 from rowferry_worker.batch.context import BatchContext, Patch
 from rowferry_worker.batch.crash_policy import (
     CrashPolicy,
@@ -18,8 +20,7 @@ from rowferry_worker.batch.crash_policy import (
     count_strikes,
     describe_crashes,
 )
-from rowferry_worker.batch.promises import call_perform, refuse_source
-from rowferry_worker.batch.sources import find_source
+from rowferry_worker.batch.sources import find_source, name_source
 from rowferry_worker.batch.verdict import judge
 from rowferry_worker.scheduling.scheduler import CopyScheduler
 
@@ -27,7 +28,6 @@ _log = logging.getLogger(__name__)
 
 AT_ONCE = timedelta(0)
 """How long a batch waits whose first object has taken the whole time budget: it stands behind the others now."""
-
 LOOK_AGAIN_AFTER = timedelta(seconds=10)
 """How long a batch waits for other batches that its objects need; the last of these makes it due at once."""
 
@@ -165,3 +165,41 @@ def _split(
     kept = None if keep is None else Jsonb(keep)
     (row,) = call(connection, "split_batch", batch.id, Jsonb(part), entry_count, crashes, kept)
     return row["split_batch"]
+
+
+def call_perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+    """Return the queue's results. Raises QueueFault where they are not one for each entry, or it wants to end us.
+
+    Entries that it has left for later (`context.remaining`) need none.
+    """
+    name = context.queue.spec.name
+    try:
+        results = context.queue.perform(context, entries)
+    except SystemExit as error:
+        raise QueueFault(f"The work of the queue {name} failed ({describe_fault(error)}): mend its package.") from error
+    left = Counter(_ids(context.remaining)) - Counter(_ids(context.ended))
+    if Counter(_ids([result.entry for result in results])) + left != Counter(_ids(entries)):
+        owed = len(entries) - left.total()
+        raise QueueFault(
+            f"The work of the queue {name} returned {len(results)} results for {owed} entries, not just one result for "
+            "each entry: mend its package."
+        )
+    return results
+
+
+def refuse_source(context: BatchContext) -> None:
+    """Raise QueueFault where the queue does not work on such batches: an operator made another queue lead to it.
+
+    Parts of an upload are items that their queue has made for itself.
+    """
+    spec, source = context.queue.spec, name_source(context.batch.payload)
+    if source not in spec.sources and not context.batch.is_of_parts:
+        takes = " and ".join(SOURCE_WORDS[each] for each in sorted(spec.sources))
+        raise QueueFault(
+            f"The queue {spec.name} works on {takes}, not on {SOURCE_WORDS[source]}: correct `next` of the queues that "
+            "lead to it, and delete this batch."
+        )
+
+
+def _ids(entries: Sequence[Entry]) -> list[str]:
+    return [entry.id for entry in entries]

@@ -17,9 +17,8 @@ from rowferry.db.statements import own_queries
 from rowferry.errors import RowBusy, RowferryError, RowRefused
 from rowferry.keys import Form, are_same
 from rowferry_worker.batch.context import BatchContext
-from rowferry_worker.batch.savepoints import savepoint
 from rowferry_worker.batch.sources.table import refuse_unwritable
-from rowferry_worker.batch.writes import apply_in_halves
+from rowferry_worker.batch.writes import apply_in_halves, savepoint
 from rowferry_worker.monitoring import metrics
 
 _log = logging.getLogger(__name__)

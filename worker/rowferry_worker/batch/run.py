@@ -27,9 +27,9 @@ from rowferry_worker.batch.claim import give_back
 from rowferry_worker.batch.context import BatchContext, BatchReleased, Queue
 from rowferry_worker.batch.crash_policy import choose_wait, count_strikes, describe_wait
 from rowferry_worker.batch.perform import BatchResult, perform
-from rowferry_worker.batch.savepoints import savepoint
 from rowferry_worker.batch.sources import list_sides
 from rowferry_worker.batch.verdict import judge_failure, write_failure, write_result
+from rowferry_worker.batch.writes import savepoint
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.monitoring.heartbeat import HEARTBEAT_INTERVAL

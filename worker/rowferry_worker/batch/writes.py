@@ -1,17 +1,18 @@
 """Writes many rows at once under savepoints: a row that the database refuses is isolated by halving."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import psycopg
 from psycopg import errors
 from psycopg.sql import Composed
 
 from rowferry.db.connection import Connection, summarise, translate
+from rowferry.db.statements import own_queries
 from rowferry.db.written_tables import WrittenTable
 from rowferry.errors import DatabaseUnavailable, MigrationFault, RowBusy, RowRefused
-from rowferry_worker.batch.savepoints import savepoint
 
 Row = TypeVar("Row")
 Result = TypeVar("Result")
@@ -19,13 +20,32 @@ Result = TypeVar("Result")
 NAMES_AND_RIGHTS = "42"
 """The class of SQLSTATE of undefined names, wrong types and missing rights."""
 
-
 Write = Callable[[Sequence[Row], bool], list[Result]]
 """Writes rows in the order of their keys, and returns one result for each.
 
 Any psycopg.Error, and RowRefused, counts against one of them. The second argument: whether to wait for locks; if not,
 rows that other sessions have locked are left out, since waiting took `lock_timeout`.
 """
+
+Upserted = bool | RowRefused | RowBusy
+"""What became of a row: True: inserted or updated; False: it was so already; or why it was left as it was."""
+
+
+@contextmanager
+def savepoint(connection: Connection, name: Literal["work", "rows"]) -> Generator[None]:
+    """Undo the block's statements if it raises, and nothing before it. The caller holds the transaction.
+
+    `work`: of a whole batch; `rows`: of rows that are written at once, within that, with all constraints checked at
+    each statement. Raises what the block raises; where the connection is lost, nothing is left to undo.
+    """
+    begin, undo = own_queries()[f"begin_{name}"], own_queries()[f"undo_{name}"]
+    connection.execute(begin, prepare=False)  # several statements in one
+    try:
+        yield
+    except BaseException:
+        with suppress(psycopg.Error):
+            connection.execute(undo, prepare=False)
+        raise
 
 
 def _accuse_no_table(_error: psycopg.Error) -> None:
@@ -90,10 +110,6 @@ def _to_refusal(error: psycopg.Error | RowRefused) -> RowRefused:
     if isinstance(known, DatabaseUnavailable):
         raise known from error
     return RowRefused(summarise(error))
-
-
-Upserted = bool | RowRefused | RowBusy
-"""What became of a row: True: inserted or updated; False: it was so already; or why it was left as it was."""
 
 
 def upsert(

@@ -11,7 +11,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rowferry_worker.pacing.slots import Slot, Slots
+from rowferry_worker.pacing.tenths import Tenth, Tenths
 
 BELOW_BEST = 0.85
 """The part of what was let through below which a rate, or the fleet's sum, is low."""
@@ -83,10 +83,10 @@ class GrowthTest:
         least = (window.accepted - 2 * math.sqrt(window.accepted)) / window.seconds
         return least > (GROWN if is_alone else GROWN_AMONG) * self._most
 
-    def find_share(self, slots: Slots) -> float:
+    def find_share(self, tenths: Tenths) -> float:
         """Return the most that is refused by habit, as a share; 0 while there is too little to tell."""
         assert self._began is not None
-        _, accepted, refused = slots.count(self._began)
+        _, accepted, refused = tenths.count(self._began)
         if refused < GROWTH_EVIDENCE:
             return 0.0
         self._began = None
@@ -99,11 +99,11 @@ class GrowthTest:
         self._pause = min(60.0, 2 * self._pause)
         self._since = [0, 0]
 
-    def is_due(self, now: float, rate: float, slot: Slot) -> bool:
+    def is_due(self, now: float, rate: float, tenth: Tenth) -> bool:
         """Return whether refusals have gone on although cuts have led far below what was let through."""
         since = self._since
-        since[0] += slot.accepted
-        since[1] += slot.refused
+        since[0] += tenth.accepted
+        since[1] += tenth.refused
         if now < self._not_before or rate > max(SMALL, FALLEN * self._bound) or since[1] < GROWTH_EVIDENCE:
             return False
         if since[1] - math.sqrt(since[1]) > KEPT_TO * sum(since):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from rowferry_worker.pacing.habit import EXPERIMENT, EXPERIMENT_AFTER, LOW_SECONDS, GrowthTest, LetThrough, Window
 from rowferry_worker.pacing.rate_limit import Turns
-from rowferry_worker.pacing.slots import SLOT_SECONDS, Slot, Slots
+from rowferry_worker.pacing.tenths import TENTH_SECONDS, Tenth, Tenths
 
 BURST_SECONDS = 0.02
 """How much of an unused moment is caught up with: small buckets must not overflow."""
@@ -67,7 +67,7 @@ class LearnedRate:
     """Seconds that turns waited in all since this was last set to 0, and ..."""
     reserved: int = 0
     """... how many turns."""
-    _slots: Slots = field(init=False)
+    _tenths: Tenths = field(init=False)
     _turns: Turns = field(default_factory=lambda: Turns(BURST_SECONDS, LONGEST_SECONDS))
     _retry_after: float = 0.0
     _cut_at: float = -math.inf
@@ -88,7 +88,7 @@ class LearnedRate:
 
     def __post_init__(self) -> None:
         """Begin to count."""
-        self._slots = Slots(self.began)
+        self._tenths = Tenths(self.began)
 
     def reserve(self, now: float) -> float:
         """Take a turn; return the seconds to wait for it."""
@@ -101,15 +101,15 @@ class LearnedRate:
 
     def note_success(self, seconds: float) -> None:
         """Take a success in."""
-        self._slots.accepted += 1
+        self._tenths.accepted += 1
         self.latency += 0.05 * (seconds - self.latency)
 
     def note_refused(self, now: float, retry_after: float) -> bool:
         """Take a refusal in; return whether refusals have begun that should be heeded at once."""
-        self._slots.refused += 1
+        self._tenths.refused += 1
         self._refused_at = now
         self._retry_after = max(self._retry_after, retry_after)
-        accepted, refused = self._slots.accepted, self._slots.refused
+        accepted, refused = self._tenths.accepted, self._tenths.refused
         return self.per_second is None and refused >= EVIDENCE and self._is_excess(accepted, refused)
 
     def hold_back(self, per_second: float) -> None:
@@ -118,9 +118,9 @@ class LearnedRate:
 
     def follow(self, fair: float) -> None:
         """Take for a bound what most other workers do, and leave them what is more than an even share."""
-        now = self._slots.began
+        now = self._tenths.began
         if self.per_second is None and self._habit:
-            own, self._known, self._is_searching = self._slots.accepted_per_second(now), fair, False
+            own, self._known, self._is_searching = self._tenths.accepted_per_second(now), fair, False
             self._set(max(fair, STEP_TO_FAIR * own), now)
             self.let_through.begin(now)
         elif self.per_second is not None and self.per_second > MORE_THAN_FAIR * fair:
@@ -129,26 +129,26 @@ class LearnedRate:
             return
         self._habit = 0.0
 
-    def end_slot(self, now: float) -> None:
-        """Decide by what came back since the last slot ended."""
-        slot = self._slots.end(now)
-        if self._retry_after and slot.refused > slot.accepted:  # a few refusals wait by themselves
+    def end_tenth(self, now: float) -> None:
+        """Decide by what came back since the last tenth ended."""
+        tenth = self._tenths.end(now)
+        if self._retry_after and tenth.refused > tenth.accepted:  # a few refusals wait by themselves
             self._turns.hold_until(now + self._retry_after)
         self._retry_after = 0.0
         if self._habit:
-            _, accepted, refused = self._slots.count(max(now - 3.0, self._cut_at + self.latency))
+            _, accepted, refused = self._tenths.count(max(now - 3.0, self._cut_at + self.latency))
             if accepted + refused >= HABIT_SAMPLES:
                 self._habit = min(self._habit, (refused + 2 * math.sqrt(refused + 1)) / (accepted + refused))
                 if self._habit < TOLERATED / 2:
                     self._habit = 0.0
-        if slot.accepted > slot.refused:
-            self._good = max(0.995 * self._good, self._slots.accepted_per_second(now))
+        if tenth.accepted > tenth.refused:
+            self._good = max(0.995 * self._good, self._tenths.accepted_per_second(now))
         if self.per_second is None:
             self._learn(now)
         else:
-            self.let_through.note(now, slot.accepted)
-            self.through = self._slots.accepted_per_second(now)
-            self._steer(now, self.per_second, slot)
+            self.let_through.note(now, tenth.accepted)
+            self.through = self._tenths.accepted_per_second(now)
+            self._steer(now, self.per_second, tenth)
 
     def _is_excess(self, accepted: int, refused: int) -> bool:
         """Return whether more is refused than what is tolerated, and by habit."""
@@ -157,16 +157,16 @@ class LearnedRate:
 
     def _learn(self, now: float) -> None:
         """Begin to hold back when too large a share is refused."""
-        seconds, accepted, refused = self._slots.count(now - min(1.0, max(0.25, 1.5 * self.latency)))
+        seconds, accepted, refused = self._tenths.count(now - min(1.0, max(0.25, 1.5 * self.latency)))
         if refused < 2 or not self._is_excess(accepted, refused):
             return
         window = Window(max(seconds, 0.05), accepted, refused)
         if self.fair is None and self._growth_test.goes_on(now, window, self.latency):
             if self._growth_test.is_won(window, is_alone=self.let_through.is_alone):
-                self._habit = self._growth_test.find_share(self._slots)
+                self._habit = self._growth_test.find_share(self._tenths)
             return
         is_unclear = self._growth_test.has_begun
-        self._growth_test.end(now, self._slots.accepted_per_second(now))
+        self._growth_test.end(now, self._tenths.accepted_per_second(now))
         self._is_searching = True
         self._set(max(BELOW * window.accepted / window.seconds, 0.1 * self._good), now)
         self.let_through.begin(now)
@@ -175,31 +175,31 @@ class LearnedRate:
     def _set(self, per_second: float, now: float) -> None:
         self.per_second, self._cut_at, self._unused_since = max(LEAST, per_second), now, None
 
-    def _steer(self, now: float, rate: float, slot: Slot) -> None:
+    def _steer(self, now: float, rate: float, tenth: Tenth) -> None:
         """Cut or raise the rate, or let it go."""
-        if self._before_silence and self._slots.last_accepted:  # the server is back
+        if self._before_silence and self._tenths.last_accepted:  # the server is back
             self._known, self._before_silence = self._before_silence, 0.0
             rate = self.per_second = max(rate, 0.5 * self._known)
             self._cut_at, self._refused_at, self._unused_since, self.is_new = now, -math.inf, None, True
             return
-        seconds, accepted, refused = self._slots.count(max(now - 3.0, self._cut_at + min(1.0, self.latency)))
-        is_tried = self.let_through.is_alone and self._growth_test.is_due(now, rate, slot)
+        seconds, accepted, refused = self._tenths.count(max(now - 3.0, self._cut_at + min(1.0, self.latency)))
+        is_tried = self.let_through.is_alone and self._growth_test.is_due(now, rate, tenth)
         if is_tried or self._is_habit(now, rate) or self._is_unused(now, rate, seconds, accepted + refused):
             self.per_second = None
-        elif slot.refused and self._is_excess(accepted, refused):
+        elif tenth.refused and self._is_excess(accepted, refused):
             self._cut(now, rate, accepted, refused)
         else:
             if now - self._cut_at > 1.0:
                 self._calm_at = now
             if self._unused_since is None:
-                self.per_second = rate * (1 + self._growth(now, rate) * min(slot.seconds, 1.0))
+                self.per_second = rate * (1 + self._growth(now, rate) * min(tenth.seconds, 1.0))
 
     def _is_habit(self, now: float, rate: float) -> bool:
         """Return whether requests are refused although far fewer come than were let through; note what share."""
         low_since = self.let_through.find_low_since(now, rate)
         if low_since is None or now - low_since < LOW_SECONDS + self.latency:
             return False
-        _, accepted, refused = self._slots.count(low_since + self.latency)
+        _, accepted, refused = self._tenths.count(low_since + self.latency)
         least = TOLERATED / 2 if self.let_through.is_alone else LEAST_AMONG
         if refused < EVIDENCE or not least < refused / (accepted + refused) < HABIT_MOST:
             return False
@@ -209,7 +209,7 @@ class LearnedRate:
     def _growth(self, now: float, rate: float) -> float:
         """Return by what share a second the rate grows: faster where it is small, so that shares become even."""
         quiet = now - (self._cut_at if self._habit else max(self._cut_at, self._refused_at))
-        if quiet > 2 * SLOT_SECONDS:
+        if quiet > 2 * TENTH_SECONDS:
             if self._is_searching:
                 return SEARCHING
             if rate < 0.95 * self._known:
@@ -224,7 +224,7 @@ class LearnedRate:
     def _cut(self, now: float, rate: float, accepted: int, refused: int) -> None:
         """Go to what is let through. One refusal among few requests proves little, so its error is subtracted."""
         count = accepted + refused
-        if not accepted and self._slots.count(now - 1.0)[1] == 0:
+        if not accepted and self._tenths.count(now - 1.0)[1] == 0:
             self._before_silence = self._good
         factor = (1 - (refused - math.sqrt(refused)) / count) * max(0.95, min(BELOW, 1 - CALM / rate))
         if self.fair is not None and rate > 1.1 * self.fair:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rowferry_worker.pacing.in_flight import InFlightLimit
 from rowferry_worker.pacing.learned_rate import LearnedRate
 from rowferry_worker.pacing.rate_limit import RateLimiter
-from rowferry_worker.pacing.slots import SLOT_SECONDS
+from rowferry_worker.pacing.tenths import TENTH_SECONDS
 
 RESERVE, FEW = 1.5, 4
 """Objects in flight while a rate holds them back: so many times what the rate needs, and a few."""
@@ -37,7 +37,7 @@ class Pacer:
     def __post_init__(self) -> None:
         """Begin without any rate."""
         self.limit = InFlightLimit(self.least, self.most)
-        self._decide_at = self.clock() + SLOT_SECONDS
+        self._decide_at = self.clock() + TENTH_SECONDS
 
     def reserve(self, key: str, bound: RateLimiter | None = None) -> float:
         """Take the turn of a request, under the plan's bound as well; return the seconds to wait for it."""
@@ -111,14 +111,14 @@ class Pacer:
 
     def _decide(self, now: float) -> bool:
         """Let each rate decide, and bound what is in flight by the longest wait for one."""
-        self._decide_at = now + SLOT_SECONDS
+        self._decide_at = now + TENTH_SECONDS
         if now - self._heard_at > STALE_SECONDS:
             for rate in self.rates.values():
                 rate.fair = None
         cap = math.inf
         for rate in self.rates.values():
             was_free = rate.per_second is None
-            rate.end_slot(now)
+            rate.end_tenth(now)
             if rate.per_second is not None:
                 cap = min(cap, self._find_cap(rate, rate.per_second, is_new=was_free or rate.is_new))
                 rate.is_new = False
