@@ -62,8 +62,8 @@ class Connection(asyncio.Protocol):
     ) -> None:
         """Write a request and read its response into `parser`; `in_flight` is told as parts of it come in.
 
-        Returns at the headers where the body is streamed: `read_body` then until it returns nothing, and `end_body` in
-        any case. Raises StaleConnection where a kept connection had been closed, Unreachable where it ends without a
+        Returns at the headers where the body is streamed: `wait_for_pieces` then, while there are any, and `end_body`
+        in any case. Raises StaleConnection where a kept connection had been closed, Unreachable where it ends without a
         response, ServerFault and ObjectRejected for what the parser refuses, SourceFailed for what `body` raises. After
         any error the connection is of no use.
         """
