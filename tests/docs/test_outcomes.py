@@ -1,0 +1,84 @@
+"""Outcomes, verdicts and kinds of events: each place that spells them says those that the constraints allow."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rowferry.batch import Outcome, Verdict
+from support.docs.doc_pages import ROOT
+
+pytestmark = pytest.mark.texts
+
+TABLES = (ROOT / "sql" / "migrations" / "0001_initial.sql").read_text(encoding="utf-8")
+SPELLED_IN = {
+    "sql": ("*.sql",),
+    "dashboards": ("*.py", "*.sql", "*.json"),
+    "cli": ("*.py", "*.css", "*.sql"),
+    "rowferry": ("batch.py", "progress.py"),
+    "exporter": ("*.py",),
+    "docs": ("architecture.md", "commands.md", "own-queue.md", "sql.md", "views.md"),
+}
+"""Where a file that names most outcomes must name all: they are columns that add up, colours, or the words for them."""
+
+
+def read_constraint(name: str) -> set[str]:
+    """Return the words of one list in a check constraint."""
+    found = re.search(rf"constraint {name} check \(\s*\w+ in \(([^)]*)\)", TABLES)
+    assert found is not None
+    return set(re.findall(r"'(\w+)'", found[1]))
+
+
+def read_balance() -> set[str]:
+    """Return the columns whose sum the entries of a batch that is done must be."""
+    found = re.search(r"or entry_count = ((?:\w+ \+ )+\w+)", TABLES)
+    assert found is not None
+    return set(found[1].split(" + "))
+
+
+def list_files() -> Iterator[Path]:
+    for folder, patterns in SPELLED_IN.items():
+        for pattern in patterns:
+            for path in sorted((ROOT / folder).rglob(pattern)):
+                if not {"node_modules", "adr", "__pycache__"} & {*path.parts}:
+                    yield path
+
+
+def find_named(path: Path, words: set[str]) -> set[str]:
+    """Return which of the words a file names, in letters of any case."""
+    text = path.read_text(encoding="utf-8").lower()
+    return {word for word in words if re.search(rf"\b{word}\b", text)}
+
+
+def test_the_entries_of_a_batch_are_the_sum_of_all_outcomes() -> None:
+    assert read_balance() == {str(outcome) for outcome in Outcome}
+    settled = {str(outcome) for outcome in Outcome if outcome.settled}
+    assert read_constraint("entry_failure_outcome_check") <= read_balance()
+    assert read_constraint("entry_failure_outcome_check") >= read_balance() - settled
+
+
+def test_each_place_that_spells_outcomes_names_all_of_them() -> None:
+    outcomes = read_balance()
+    named = {path.relative_to(ROOT).as_posix(): find_named(path, outcomes) for path in list_files()}
+    places = {name for name, found in named.items() if len(found) >= len(outcomes) - 1}
+    assert len([name for name in places if name.startswith("sql/")]) > 15
+    assert {"rowferry/batch.py", "dashboards/colours.py"} < places
+    assert any(name.endswith("page.css") for name in places)
+    assert {name: outcomes - named[name] for name in places if named[name] < outcomes} == {}
+
+
+def test_each_verdict_is_the_constraints() -> None:
+    lost = {"LOST"}
+    """A worker never writes it as a verdict of its own."""
+    assert read_constraint("batch_attempt_verdict_check") == {str(verdict) for verdict in Verdict} | lost
+    told = find_named(ROOT / "docs" / "architecture.md", {"done", "retry", "error", "released", "lost"})
+    assert {word.upper() for word in told} == read_constraint("batch_attempt_verdict_check")
+
+
+def test_each_kind_of_event_is_written_and_told() -> None:
+    kinds = read_constraint("event_kind_check")
+    functions = [ROOT / "sql" / "functions" / f"record_{name}.sql" for name in ("pause", "requeue")]
+    written = {kind for path in functions for kind in find_named(path, kinds) if f"'{kind}'" in path.read_text()}
+    assert written == kinds
+    assert find_named(ROOT / "sql" / "views" / "events.sql", kinds) == kinds
