@@ -45,15 +45,15 @@ def pause(
     session locks the row, UsageError where there is no such queue.
     """
     if queue is None:
-        return _set(connection, "pause", migration, reason)
-    return _set_queue(connection, "pause_queue", migration, queue, reason)
+        return _set(connection, "pause", migration, None, reason)
+    return _set_queue(connection, "pause", migration, queue, reason)
 
 
 def resume(connection: Connection, migration: str | None, queue: str | None = None) -> list[MigrationStatus]:
     """Resume one migration, or all if None, or one queue of theirs, and return their status. Raises as `pause` does."""
     if queue is None:
         return _set(connection, "resume", migration)
-    return _set_queue(connection, "resume_queue", migration, queue)
+    return _set_queue(connection, "resume", migration, queue)
 
 
 def find_pause(connection: Connection, migration: str) -> str | None:
@@ -65,11 +65,11 @@ def find_pause(connection: Connection, migration: str) -> str | None:
     return f"{since}: {row['pause_reason'].rstrip('.')}" if row["pause_reason"] else since
 
 
-def _set(connection: Connection, function: str, migration: str | None, *reason: str | None) -> list[MigrationStatus]:
+def _set(connection: Connection, function: str, migration: str | None, *others: str | None) -> list[MigrationStatus]:
     try:
         with translated_errors():
             before = _read_reasons(connection)  # a resume clears them
-            rows = call(connection, function, migration, *reason)
+            rows = call(connection, function, migration, *others)
             reasons = before | _read_reasons(connection)
             return [_read_status(connection, row, **reasons.get(row["migration"], NO_REASON)) for row in rows]
     except DatabaseBusy as error:
@@ -88,14 +88,13 @@ def _set_queue(
 ) -> list[MigrationStatus]:
     try:
         with translated_errors():
-            rows = call(connection, function, queue, migration, *reason)
+            rows = call(connection, function, migration, queue, *reason)
             if not rows:
                 _refuse_queue(connection, function, migration, queue)
             given = NO_REASON | {"pause_reason": next(iter(reason), None)}
             return [_read_status(connection, row, queue, **given) for row in rows]
     except DatabaseBusy as error:
-        verb = function.removesuffix("_queue")
-        message = f"Could not {verb}: another session locks the queue's row; try again when it has ended."
+        message = f"Could not {function}: another session locks the queue's row; try again when it has ended."
         raise DatabaseBusy(message) from error
 
 
@@ -103,7 +102,7 @@ def _refuse_queue(connection: Connection, function: str, migration: str | None, 
     """Raise UsageError unless there is such a queue, which is not paused, to resume."""
     found = connection.execute(statement("list_migration_queues"), {"migration": migration}).fetchall()
     names = [row["queue_name"] for row in found]
-    if function == "resume_queue" and queue in names:
+    if function == "resume" and queue in names:
         return
     where = "This database" if migration is None else f"Migration {migration}"
     known = f"it has {', '.join(names)}" if names else "nothing is enqueued there yet"
@@ -115,5 +114,5 @@ def _read_status(
 ) -> MigrationStatus:
     """Return the status of a row of a function; `reason`: a row of read_pause_reasons."""
     chosen = {"migration": row["migration"], "queue": queue}
-    counts = fetch_one(connection, statement("read_migration_status"), chosen)
+    counts = fetch_one(connection, statement("count_open_batches"), chosen)
     return MigrationStatus(**row, **reason, **counts)

@@ -1,27 +1,92 @@
--- rowferry.pause(p_name text, p_reason text)
---   Pauses the migration of this name, or every migration where null: no batch of it is claimed from now on.
---   Returns each with the time of its pause, and whether this call paused it. No row: there is no such migration.
---   `p_reason`: why, for all who look at it; a reason that is there already stays.
---   The same as `update rowferry.migration set paused_at = now() where paused_at is null and ...`.
---   Writes: migration. Called by: rowferry/reports/pause.py.
-create or replace function rowferry.pause(p_name text default null, p_reason text default null)
+-- rowferry.pause(p_name text, p_queue_name text, p_reason text)
+--   Pauses the migration of this name, or every migration where null: no batch of it is claimed from now on. With
+--   `p_queue_name` only this queue of theirs. `p_reason`: why, for all who look at it; a reason that is there stays.
+--   Returns each migration with the time of the pause, and whether this call paused it. No row: there is no such
+--   migration; or none has batches of such a queue, says anything of it, or hands on to it.
+--   The same as `update rowferry.migration set paused_at = now() where paused_at is null and ...`; of rowferry.queue, but
+--   that it adds the row where there is none.
+--   Writes: migration, or queue. Called by: rowferry/reports/pause.py.
+create or replace function rowferry.pause(
+    p_name text default null, p_queue_name text default null, p_reason text default null
+)
 returns table (migration text, changed boolean, paused_at timestamptz)
 language sql
 set search_path = pg_catalog, pg_temp
 as $$
-    with found as (
+    with migrations as (
         select
             m.id,
             m.paused_at
         from rowferry.migration as m
-        where p_name is null or m.name = p_name
+        where p_queue_name is null and (p_name is null or m.name = p_name)
         order by m.id
         for no key update
+    ),
+
+    paused_migrations as (
+        update rowferry.migration as m
+        set paused_at = coalesce(f.paused_at, now()), pause_reason = coalesce(m.pause_reason, p_reason)
+        from migrations as f
+        where m.id = f.id
+        returning m.id, m.name, f.paused_at is null as changed, m.paused_at
+    ),
+
+    queues as (
+        select
+            m.id,
+            m.name,
+            k.paused_at
+        from rowferry.migration as m
+        left join rowferry.queue as k on m.id = k.migration_id and k.name = p_queue_name
+        where
+            p_queue_name is not null
+            and (p_name is null or m.name = p_name)
+            and (
+                k.id is not null
+                or exists (select from rowferry.queue as b where b.migration_id = m.id and p_queue_name = any(b.next))
+                or exists (
+                    select from rowferry.table_progress as t where t.migration_id = m.id and t.queue_name = p_queue_name
+                )
+            )
+    ),
+
+    paused_queues as (
+        insert into rowferry.queue as q (migration_id, name, paused_at, pause_reason)
+        select
+            f.id,
+            p_queue_name,
+            now(),
+            p_reason
+        from queues as f
+        order by f.id
+        on conflict on constraint queue_name_key do update
+        set
+            paused_at = coalesce(q.paused_at, excluded.paused_at),
+            pause_reason = coalesce(q.pause_reason, excluded.pause_reason)
+        returning q.migration_id, q.paused_at
+    ),
+
+    paused as (
+        select
+            m.id,
+            m.name,
+            m.changed,
+            m.paused_at
+        from paused_migrations as m
+        union all
+        select
+            f.id,
+            f.name,
+            f.paused_at is null,
+            p.paused_at
+        from queues as f
+        inner join paused_queues as p on f.id = p.migration_id
     )
 
-    update rowferry.migration as m
-    set paused_at = coalesce(f.paused_at, now()), pause_reason = coalesce(m.pause_reason, p_reason)
-    from found as f
-    where m.id = f.id
-    returning m.name, f.paused_at is null, m.paused_at;
+    select
+        p.name,
+        p.changed,
+        p.paused_at
+    from paused as p
+    order by p.id;
 $$;

@@ -8,7 +8,7 @@ grant select on
 to {role};
 grant select on
     rowferry.progress, rowferry.table_progress, rowferry.throughput, rowferry.error_reasons, rowferry.live_workers,
-    rowferry.claimed_batches, rowferry.migration_status, rowferry.worker_hosts, rowferry.finished_batches,
+    rowferry.claimed_batches, rowferry.worker_hosts, rowferry.finished_batches,
     rowferry.recent_attempts, rowferry.open_uploads, rowferry.queue_status, rowferry.migration_state, rowferry.events,
     rowferry.pace, rowferry.oldest_transactions, rowferry.dead_rows, rowferry.finished_minutes, rowferry.in_hand,
     rowferry.open_attempts
@@ -44,8 +44,7 @@ grant insert (migration_id, name, priority, weight, max_in_hand, paused_at, paus
 to {role};
 grant update (priority, weight, max_in_hand, paused_at, pause_reason, next) on rowferry.queue to {role};
 grant execute on function
-    rowferry.requeue, rowferry.choose_on_conflict, rowferry.pause, rowferry.resume, rowferry.pause_queue,
-    rowferry.resume_queue
+    rowferry.requeue, rowferry.choose_on_conflict, rowferry.pause, rowferry.resume
 to {role};
 
 -- name: grant_grafana
@@ -53,7 +52,7 @@ to {role};
 grant usage on schema rowferry to {role};
 grant select on
     rowferry.progress, rowferry.table_progress, rowferry.throughput, rowferry.error_reasons, rowferry.live_workers,
-    rowferry.claimed_batches, rowferry.migration_status, rowferry.worker_hosts, rowferry.finished_batches,
+    rowferry.claimed_batches, rowferry.worker_hosts, rowferry.finished_batches,
     rowferry.recent_attempts, rowferry.open_uploads, rowferry.queue_status, rowferry.migration_state, rowferry.events,
     rowferry.pace, rowferry.oldest_transactions, rowferry.dead_rows, rowferry.finished_minutes, rowferry.in_hand,
     rowferry.open_attempts

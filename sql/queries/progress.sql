@@ -89,7 +89,7 @@ having count(*) >= 3 and max(finished_at) > now() - interval '3 minutes';
 select count(*) as workers
 from rowferry.live_workers;
 
--- name: read_migration_status
+-- name: count_open_batches
 -- The open batches of one migration, or of one of its queues, how many of them are claimed, and the live workers.
 select
     (

@@ -18,6 +18,8 @@
 --   `rate`: entries a second in the last minute, of the slowest queue that has waiting batches.
 --   `seconds_left`: until the last queue has finished, at the pace of the last ten minutes (rowferry.pace); null unless
 --   it is running and all queues with waiting batches move. `ends_at`: that as a time.
+--   `passes`: the enqueues so far. `due_since`: since when its oldest due batch has been due (null: none is due; a claimed
+--   batch counts); `oldest_due_batch_id` is that batch.
 create or replace view rowferry.migration_state as
 with queues as (
     select
@@ -33,6 +35,8 @@ with queues as (
         ) as is_served,
         coalesce(bool_or(s.due_since is not null) filter (where s.paused_at is null), false) as is_due,
         min(s.next_at) filter (where s.paused_at is null) as next_at,
+        min(s.due_since) as due_since,
+        (array_agg(s.oldest_due_batch_id order by s.due_since, s.oldest_due_batch_id))[1] as oldest_due_batch_id,
         min(
             case
                 when s.entries > 0
@@ -65,6 +69,9 @@ stated as (
         coalesce(q.batches_init, 0) as batches_init,
         coalesce(greatest(q.unsettled + q.parked, q.batches_error), 0) as need_somebody,
         case when not q.is_due then q.next_at end as next_at,
+        m.passes,
+        q.due_since,
+        q.oldest_due_batch_id,
         coalesce(q.rate, 0) as rate,
         q.time_left,
         case
@@ -95,5 +102,8 @@ select
     s.rate,
     case when s.state = 'running' then extract(epoch from s.time_left)::double precision end as seconds_left,
     case when s.state = 'running' then now() + s.time_left end as ends_at,
-    s.paused_by_worker
+    s.paused_by_worker,
+    s.passes,
+    s.due_since,
+    s.oldest_due_batch_id
 from stated as s;

@@ -159,7 +159,7 @@ def test_a_pause_is_an_event_whoever_makes_it(lines: Lines) -> None:
     lines.session.execute("select * from rowferry.resume('m')").fetchall()
     change(lines, "migration", "paused_at = now(), pause_reason = 'no rights'")
     add(lines, "copy", 1)
-    lines.session.execute("select * from rowferry.pause_queue('copy')").fetchall()
+    lines.session.execute("select * from rowferry.pause(p_queue_name => 'copy')").fetchall()
     lines.steer(("m", "copy"), "paused_at = null")
     lines.steer(("m", "copy"), "priority = 3")
     assert read_events(lines) == [

@@ -26,7 +26,6 @@ VIEWS = {
     "SELECT rowferry.error_reasons",
     "SELECT rowferry.finished_batches",
     "SELECT rowferry.live_workers",
-    "SELECT rowferry.migration_status",
     "SELECT rowferry.throughput",
     "SELECT rowferry.open_uploads",
     "SELECT rowferry.progress",
@@ -110,10 +109,8 @@ EXPECTED: dict[Purpose, set[str]] = {
     | {
         "EXECUTE rowferry.choose_on_conflict",
         "EXECUTE rowferry.pause",
-        "EXECUTE rowferry.pause_queue",
         "EXECUTE rowferry.requeue",
         "EXECUTE rowferry.resume",
-        "EXECUTE rowferry.resume_queue",
         "SELECT rowferry.batch_attempt",
         "SELECT rowferry.entry_failure",
         "SELECT rowferry.worker",

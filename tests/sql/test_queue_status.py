@@ -45,7 +45,7 @@ def read(lines: Lines, migration: str = "m") -> dict[str, DictRow]:
 
 
 def read_migration(lines: Lines, migration: str = "m") -> DictRow:
-    (row,) = lines.session.execute("select * from rowferry.migration_status where migration = %s", (migration,))
+    (row,) = lines.session.execute("select * from rowferry.migration_state where migration = %s", (migration,))
     return row
 
 
@@ -149,17 +149,17 @@ def test_no_end_is_told_while_a_queue_with_waiting_batches_does_not_move(lines: 
 
 def test_a_migration_is_done_once_all_its_queues_are(lines: Lines) -> None:
     lines.register("m", {"copy": {"next": ["tag"]}, "tag": {}})
-    assert read_migration(lines)["is_done"] is False
+    assert (read_migration(lines)["state"] == "done") is False
     add(lines, "copy", 10, "DONE")
     add(lines, "tag", 10)
     assert pick(read(lines), "state") == {"copy": "done", "tag": "slowest"}
-    assert read_migration(lines)["is_done"] is False
+    assert (read_migration(lines)["state"] == "done") is False
     lines.session.execute("update rowferry.batch_queue set status = 'DONE', migrated = 10")
     assert pick(read(lines), "is_done") == {"copy": True, "tag": True}
-    assert read_migration(lines)["is_done"] is True
+    assert (read_migration(lines)["state"] == "done") is True
     add(lines, "tag", 10, "ERROR")
     assert pick(read(lines), "state") == {"copy": "done", "tag": "in ERROR"}
-    assert read_migration(lines)["is_done"] is False
+    assert (read_migration(lines)["state"] == "done") is False
 
 
 def test_a_queue_is_not_done_while_one_before_it_has_work(lines: Lines) -> None:
@@ -226,7 +226,7 @@ def test_the_views_read_no_batch_that_waits_but_the_oldest_of_each_queue(lines: 
     lines.add(("m", "tag"), 20_000)
     lines.session.execute("analyze")
     with closing(connect("worker", autocommit=True)) as session, explained(session) as plans:
-        for view in ("queue_status", "migration_status"):
+        for view in ("queue_status", "migration_state"):
             session.execute(f"select * from rowferry.{view}".encode()).fetchall()
             (plan,) = [plan for plan in plans.take() if view in plan.text]
             assert "batch_queue" not in plan.scanned()

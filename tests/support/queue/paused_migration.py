@@ -6,7 +6,7 @@ from support.processes.processes import wait_for
 
 def state_of(migration: Migration) -> tuple[bool, str]:
     """Return whether a migration is paused, and the reason."""
-    (row,) = migration.execute("select paused_at, pause_reason from rowferry.migration_status")
+    (row,) = migration.execute("select paused_at, pause_reason from rowferry.migration")
     return row["paused_at"] is not None, row["pause_reason"] or ""
 
 
