@@ -235,3 +235,10 @@ class InvalidDuration(click.BadParameter):
 def _invalid(value: Any, param: click.Parameter | None, ctx: click.Context | None, wanted: str) -> InvalidDuration:
     option = f" for {find_variable(param, ctx) or param.opts[-1]}" if param else ""
     return InvalidDuration(f"Invalid duration {str(value)!r}{option}: use {wanted}", ctx, param)
+
+
+def complete_queue(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
+    """Return the names of the queues that are installed here and begin so, for the shell."""
+    from rowferry.queues import list_queues
+
+    return [name for name in list_queues() if name.startswith(begun)]

@@ -8,8 +8,8 @@ import pytest
 
 from rowferry.db.connection import Connection, connect
 from rowferry.reports.progress import Counts, Throughput
-from rowferry_cli.migrate.lost_workers import LostWorkers
 from rowferry_cli.migrate.moving_time import MovingTime
+from rowferry_cli.migrate.workers import LostWorkers
 from rowferry_queues.migrate.spec import MIGRATE
 from rowferry_worker.service import name_host
 from support.queue.lines import Lines

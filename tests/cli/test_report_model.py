@@ -16,12 +16,12 @@ from rowferry.batch import Outcome
 from rowferry_cli.report.chart import build_chart, round_up
 from rowferry_cli.report.events import find_pauses, tabulate_events
 from rowferry_cli.report.facts import BatchFacts, Event, Interval, Span
+from rowferry_cli.report.gather import MOST_INTERVALS, choose_step, cut_span, find_spans
 from rowferry_cli.report.hide import HIDDEN, clean, cut, find_secrets, hide_secrets
 from rowferry_cli.report.model import Bar
 from rowferry_cli.report.planned import write_plan
 from rowferry_cli.report.queue_parts import list_bars
-from rowferry_cli.report.spans import MOST_INTERVALS, choose_step, cut_span, find_spans
-from rowferry_cli.report.svg import draw_marks, draw_pace, draw_shares
+from rowferry_cli.report.render import draw_marks, draw_pace, draw_shares
 from rowferry_cli.report.wording import write_bytes, write_rate, write_share, write_step
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)

@@ -21,10 +21,10 @@ from rowferry.db.schema import initialise
 from rowferry.reports.chain import QueueStatus
 from rowferry.reports.progress import Counts, read_counts
 from rowferry_cli.watch import reading
+from rowferry_cli.watch.batch_lines import find_window
 from rowferry_cli.watch.keys import KeyHandler
 from rowferry_cli.watch.layout import cut_rows, share_lines
 from rowferry_cli.watch.poller import LONGEST_INTERVAL, Poller, State, act, choose_wait
-from rowferry_cli.watch.queue_lines import find_window
 from rowferry_cli.watch.reading import read_snapshot
 from rowferry_cli.watch.snapshot import Snapshot
 from support.entries.entry_table import EntryTable

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rowferry.logs import LogFile
-from rowferry_cli.migrate.local_workers import LocalWorkers
+from rowferry_cli.migrate.workers import LocalWorkers
 from rowferry_worker import supervised_process
 from support.entries.migration import Migration
 from support.processes.processes import is_running, wait_for
@@ -72,7 +72,7 @@ KILLED_COMMAND = """
 import sys, time
 from pathlib import Path
 from rowferry.logs import LogFile
-from rowferry_cli.migrate.local_workers import LocalWorkers
+from rowferry_cli.migrate.workers import LocalWorkers
 with LocalWorkers(1, [], LogFile(Path(sys.argv[1])), lambda _line: None) as workers:
     print(*workers.pids().values(), flush=True)
     time.sleep(600)

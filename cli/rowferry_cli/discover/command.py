@@ -16,7 +16,7 @@ import click
 from rowferry.errors import UsageError
 from rowferry.formatting import count, format_json, show_text
 from rowferry.plan import Side
-from rowferry_cli.setup.side_options import SideOptions, choose_side
+from rowferry_cli.discover.side_options import SideOptions, choose_side
 
 if TYPE_CHECKING:
     from rowferry_cli.discover.choose_rows import Ask, Rows

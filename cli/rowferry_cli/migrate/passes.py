@@ -20,10 +20,8 @@ from rowferry.plan import Plan
 from rowferry.reports.progress import Throughput
 from rowferry_cli.messages import INTERRUPTED
 from rowferry_cli.migrate.chain import Chain, ChainCounts
-from rowferry_cli.migrate.local_workers import LocalWorkers, of_migration
-from rowferry_cli.migrate.lost_workers import LostWorkers
 from rowferry_cli.migrate.moving_time import MovingTime
-from rowferry_cli.migrate.workers_elsewhere import WorkersElsewhere
+from rowferry_cli.migrate.workers import LocalWorkers, LostWorkers, WorkersElsewhere, of_migration
 from rowferry_cli.options import MAX_PROCESSES, WorkerOptions
 from rowferry_cli.reporter import Reporter
 from rowferry_enqueue.enqueue import Enqueued, Request, enqueue

@@ -1,8 +1,8 @@
-"""Renders the page as one HTML file that needs nothing else: no script, no font, no image from elsewhere."""
+"""Renders the page of a report: its blocks, its SVG, its HTML."""
 
 import os
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,117 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from rowferry_cli.report.build import build_page
+from rowferry import __version__
+from rowferry.queues import name_packages
+from rowferry_cli.report.events import tabulate_events
 from rowferry_cli.report.facts import Facts
+from rowferry_cli.report.failures import Clean, build_reasons, describe_more, tabulate_retries
 from rowferry_cli.report.hide import clean, find_secrets
-from rowferry_cli.report.model import Page
-from rowferry_cli.report.svg import draw_marks, draw_pace, draw_shares
+from rowferry_cli.report.hosts import tabulate_attempts, tabulate_hosts, tabulate_tries
+from rowferry_cli.report.model import Bar, Chart, Page
+from rowferry_cli.report.planned import describe_plan, list_dates, tabulate_passes, tabulate_settings, write_plan
+from rowferry_cli.report.queue_parts import build_queues
+from rowferry_cli.report.verdict import judge, judge_verification, list_tiles
+from rowferry_cli.report.wording import write_moment
+from rowferry_queues.verify.spec import VERIFY
+
+
+def build_page(facts: Facts, clean: Clean) -> Page:
+    """Return what the page shows. `clean` hides the secrets of foreign texts before they are cut."""
+    migration = facts.migration
+    verified = [batch for batch in facts.batches if batch.queue == VERIFY.name]
+    deep, batches = sum(one.deep for one in verified), sum(one.batches for one in verified)
+    return Page(
+        migration=facts.report.migration,
+        written=f"Database {migration.database}, as of {write_moment(migration.moment)}",
+        verdict=judge(facts),
+        tiles=list_tiles(facts),
+        planned=describe_plan(facts),
+        timeline=list_dates(facts),
+        events=tabulate_events(facts.events, clean),
+        queues=build_queues(facts),
+        reasons=build_reasons(facts, clean),
+        more_reasons=describe_more(facts),
+        retries=tabulate_retries(facts.retries, clean),
+        verification=judge_verification(facts.report, deep, batches),
+        hosts=tabulate_hosts(facts),
+        attempts=tabulate_attempts(facts),
+        tries=tabulate_tries(facts),
+        settings=tabulate_settings(facts),
+        passes=tabulate_passes(facts.passes),
+        versions=list(_list_versions(facts)),
+        plan=write_plan(migration.plan),
+    )
+
+
+def _list_versions(facts: Facts) -> Iterator[tuple[str, str]]:
+    yield "This page", f"rowferry {__version__}"
+    yield "Schema", facts.migration.schema_version or "of an unknown version"
+    workers = sorted({version for attempts in facts.attempts for version in attempts.versions})
+    yield "Workers", ", ".join(f"rowferry {version}" for version in workers) or "none that the database still knows"
+    yield "PostgreSQL", facts.migration.postgres
+    for queue in facts.report.queues:
+        yield f"Queue {queue}", name_packages(queue) or "not installed where the page was written"
+
+
+WIDTH, HEIGHT = 1200, 100
+
+
+def draw_pace(chart: Chart) -> Markup:
+    """Return the columns of a chart, each stacked from the bottom up."""
+    width = WIDTH / len(chart.columns)
+    drawn = Markup().join(_draw_column(bars, index * width, width) for index, bars in enumerate(chart.columns))
+    lines = Markup().join(
+        Markup('<line class="grid" x1="0" x2="{}" y1="{}" y2="{}"/>').format(WIDTH, y, y) for y in (0, HEIGHT // 2)
+    )
+    shade = Markup('<rect class="pause" x="{}" y="0" width="{}" height="{}"><title>{}</title></rect>')
+    scale = WIDTH / 100
+    pauses = Markup().join(
+        shade.format(_round(bar.start * scale), _round(bar.size * scale), HEIGHT, bar.title) for bar in chart.pauses
+    )
+    return _wrap("pace", HEIGHT, pauses + lines + drawn)
+
+
+def draw_marks(chart: Chart) -> Markup:
+    """Return the strip below a chart: a mark for each interval with entries that need an operator."""
+    return _wrap("marks", 1, _draw_side_by_side(chart.marks))
+
+
+def draw_shares(bars: Iterable[Bar]) -> Markup:
+    """Return one stacked bar that lies."""
+    return _wrap("shares", 1, _draw_side_by_side(bars))
+
+
+def _wrap(name: str, height: int, drawn: Markup) -> Markup:
+    """Return the drawing in a box that stretches; it is hidden from screen readers, which are told it in words."""
+    opening = Markup('<svg class="{}" viewBox="0 0 {} {}" preserveAspectRatio="none" aria-hidden="true">')
+    return opening.format(name, WIDTH, height) + drawn + Markup("</svg>")
+
+
+def _draw_column(bars: Iterable[Bar], left: float, width: float) -> Markup:
+    box = Markup('<rect class="o-{}" x="{}" y="{}" width="{}" height="{}"/>')
+    found = list(bars)
+    if not found:
+        return Markup()
+    drawn = Markup().join(
+        box.format(bar.name, _round(left), _round(HEIGHT - bar.start - bar.size), _round(width), _round(bar.size))
+        for bar in found
+    )
+    return Markup("<g><title>{}</title>{}</g>").format(found[0].title, drawn)
+
+
+def _draw_side_by_side(bars: Iterable[Bar]) -> Markup:
+    box = Markup('<rect class="o-{}" x="{}" y="0" width="{}" height="1"><title>{}</title></rect>')
+    scale = WIDTH / 100
+    return Markup().join(
+        box.format(bar.name, _round(bar.start * scale), _round(bar.size * scale), bar.title) for bar in bars
+    )
+
+
+def _round(number: float) -> str:
+    """Return a coordinate with two decimals at most."""
+    return f"{number:.2f}".rstrip("0").rstrip(".")
+
 
 TEMPLATES = Path(__file__).parent / "templates"
 

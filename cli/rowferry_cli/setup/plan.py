@@ -123,7 +123,7 @@ def command(
     if discover or known:
         from rowferry.plan import LegacySide, ProductionSide
         from rowferry_cli.discover.command import Wanted, discover_plan
-        from rowferry_cli.setup.side_options import SideOptions
+        from rowferry_cli.discover.side_options import SideOptions
 
         discover_plan(
             Wanted(

@@ -6,13 +6,12 @@ from datetime import datetime, timedelta
 from rich.console import ConsoleDimensions, Group, RenderableType
 from rich.table import Table
 
-from rowferry_cli.watch.batch_lines import draw_errors, draw_failures, draw_finished
+from rowferry_cli.watch.batch_lines import draw_errors, draw_failures, draw_finished, draw_queues
 from rowferry_cli.watch.keys import KEYS, Page
 from rowferry_cli.watch.layout import QUIET, ROOMY, STRONG, TALL, WIDE, line, share_lines
 from rowferry_cli.watch.pace import SLICE, draw_chart
 from rowferry_cli.watch.poller import State
 from rowferry_cli.watch.progress_lines import draw_bars, draw_head, draw_sums, list_bars
-from rowferry_cli.watch.queue_lines import draw_queues
 from rowferry_cli.watch.snapshot import Snapshot, WatchedQueue
 from rowferry_cli.watch.worker_lines import draw_hosts, draw_workers
 

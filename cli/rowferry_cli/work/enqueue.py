@@ -13,8 +13,14 @@ import msgspec
 from rowferry.plan import OnConflict
 from rowferry_cli.command import Command, Group
 from rowferry_cli.messages import DRY_RUN, confirm, describe_enqueued, describe_items
-from rowferry_cli.options import batch_size_option, limit_option, on_conflict_option, plan_option, yes_option
-from rowferry_cli.queue_option import complete_queue
+from rowferry_cli.options import (
+    batch_size_option,
+    complete_queue,
+    limit_option,
+    on_conflict_option,
+    plan_option,
+    yes_option,
+)
 
 if TYPE_CHECKING:
     from rowferry.db.connection import Connection

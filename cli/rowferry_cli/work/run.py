@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from rowferry_cli.command import Command
-from rowferry_cli.options import LOG_FILE, WORKERS, PassOptions, pass_options
-from rowferry_cli.queue_option import complete_queue
+from rowferry_cli.options import LOG_FILE, WORKERS, PassOptions, complete_queue, pass_options
 
 
 @click.command("run", cls=Command, groups=(WORKERS, LOG_FILE))

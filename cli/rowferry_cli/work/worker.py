@@ -15,8 +15,7 @@ from rowferry.errors import DatabaseUnavailable, RowferryError, WorkLeft
 from rowferry.formatting import show_text
 from rowferry.logs import LogFormat, set_up_logging
 from rowferry_cli.command import Command, Group
-from rowferry_cli.options import SLOTS_ARE_GONE, Seconds, log_format_option
-from rowferry_cli.queue_option import complete_queue
+from rowferry_cli.options import SLOTS_ARE_GONE, Seconds, complete_queue, log_format_option
 from rowferry_worker.service import HOST_NAME
 
 GROUPS = (
