@@ -70,6 +70,20 @@ def test_facts_are_written_into_the_rows_own_columns(inspected: Migration) -> No
     }
 
 
+def test_a_row_that_a_trigger_keeps_from_its_facts_fails_and_says_so(site: Migration) -> None:
+    add(site, 1, b"one\n")
+    add(site, 2, b"two\n")
+    site.execute(
+        "create function public.skip_first() returns trigger language plpgsql as "
+        "$$ begin return case when old.id = 1 then null else new end; end $$"
+    )
+    site.execute("create trigger skips before update on public.avatars for each row execute function skip_first()")
+    assert run(site) == {"migrated": 1, "failed": 1}
+    (failure,) = site.execute("select entry_id, error from rowferry.entry_failure")
+    assert failure["entry_id"] == "1"
+    assert "the update left the row as it was" in failure["error"]
+
+
 def test_facts_that_are_there_already_are_kept_and_no_row_is_written(site: Migration) -> None:
     add(site, 1, b"one\n")
     assert run(site) == {"migrated": 1}

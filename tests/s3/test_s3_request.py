@@ -147,6 +147,13 @@ def test_completing_lists_the_parts_in_well_formed_xml() -> None:
     assert dict(request.headers)["If-None-Match"] == "*"
 
 
+def test_a_canned_acl_is_put_into_the_place_of_the_objects_own() -> None:
+    request = operations.put_object_acl("k", "public-read")
+    assert (request.method, request.key, request.target) == ("PUT", "k", "k?acl=")
+    assert request.query == (("acl", ""),)
+    assert request.headers == (("x-amz-acl", "public-read"),)
+
+
 def test_every_write_is_for_the_production_side() -> None:
     writes = [
         operations.copy_object("k", source_bucket="b", source_key="k", if_none_match=True),
