@@ -90,7 +90,8 @@ class LazyGroup(click.Group):
         if not name.startswith("-") and name not in COMMANDS and not ctx.resilient_parsing:
             others = _find_entry_points()
             if name in {*LAB_COMMANDS} - {*others}:
-                raise UsageError(f"`rowferry {name}` comes with another package: run `pip install 'rowferry[demo]'`.")
+                remedy = "`pip install 'rowferry[demo]'`, or in a checkout `pip install . ./lab`"
+                raise UsageError(f"`rowferry {name}` comes with another package: run {remedy}.")
             if name not in others:
                 ctx.fail(suggest_command(name, [*COMMANDS, *others]))
         return super().resolve_command(ctx, args)

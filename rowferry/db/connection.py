@@ -27,6 +27,9 @@ EXAMPLE_URL = "postgresql://user:password@host:5432/database"
 
 CONNECT_TIMEOUT = timedelta(seconds=10)
 
+LOGIN_REFUSED = ("password authentication failed", "no pg_hba.conf entry")
+"""How PostgreSQL words it in English: libpq gives no SQLSTATE of a connection that could not be made."""
+
 KEEPALIVE = {
     "connect_timeout": int(CONNECT_TIMEOUT.total_seconds()),
     "keepalives_idle": 10,
@@ -181,6 +184,8 @@ def _explain_absence(error: psycopg.Error, message: str) -> str | None:
         case errors.ReadOnlySqlTransaction():
             standby = "see that DATABASE_URL or PG* does not lead to a standby"
             return f"PostgreSQL is read-only now: {message}; wait until it can be written to again, or {standby}."
+        case psycopg.OperationalError() if any(words in message for words in LOGIN_REFUSED):
+            return f"PostgreSQL refused the login: {message}; check DATABASE_URL or PG*."
         case psycopg.OperationalError() | psycopg.InterfaceError() | psycopg.InternalError() if _lost(error):
             return f"PostgreSQL cannot be reached: {message}; check DATABASE_URL or PG*."
         case _:

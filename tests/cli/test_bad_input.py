@@ -200,7 +200,7 @@ def test_what_is_missing_on_a_server_gets_one_sentence(mistake: str, planned: Mi
 @pytest.mark.parametrize("command", ["enqueue --yes", "worker --until-empty", "status", "init"])
 def test_a_wrong_password_gets_one_sentence(command: str, planned: Migration) -> None:
     url = address(planned, password=SECRETS[0])
-    check_refusal(planned, command, "password authentication failed", DATABASE_URL=url)
+    check_refusal(planned, command, "PostgreSQL refused the login", DATABASE_URL=url)
 
 
 @pytest.mark.parametrize("command", ["enqueue --yes", "worker --until-empty", "status", "init"])

@@ -41,3 +41,11 @@ def test_nothing_is_asked_where_a_check_has_found_a_problem(migration: Migration
     migration.fill(1)
     migration.plan["entries"][0]["key"] = "pth"
     assert "[y/N]" not in migrate(migration, "n\n")
+
+
+def test_a_paused_migration_is_refused_before_anything_is_checked(migration: Migration) -> None:
+    migration.fill(1)
+    migration.enqueue()
+    migration.run("pause", "--reason", "lunch")
+    shown = migrate(migration, "y\n")
+    assert ("lunch" in shown, "run `rowferry resume` first" in shown, "✓" in shown) == (True, True, False)

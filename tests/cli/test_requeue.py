@@ -99,7 +99,7 @@ def test_the_command_requeues_what_it_is_told_and_no_other(
     assert (done.returncode, done.stderr) == (0, "")
     assert statuses(migration).count("ERROR") == left
     if left == len(three):
-        assert done.stdout == "No batch in ERROR matches.\n"
+        assert done.stdout == "No batch in ERROR matches: see `rowferry errors`.\n"
     else:
         batches = "1 batch" if left == 2 else f"{3 - left} batches"
         assert f"Requeued {batches} of {2 * (3 - left)} entries" in done.stdout

@@ -85,6 +85,8 @@ def run_migrate(plan: Plan, options: MigrateOptions) -> int:
         if options.status_only:
             _show_status(connection, plan, reporter, count_objects=not options.no_objects)
             return 0
+        if not options.dry_run:
+            refuse_pause(connection, plan)
         _check(connection, plan, options, reporter)
         _show_status(connection, plan, reporter, count_objects=not options.no_objects)
         if options.dry_run:
@@ -191,13 +193,24 @@ def _describe_errors(connection: Connection, plan: Plan, options: MigrateOptions
 def prepare_database(connection: Connection, plan: Plan, reporter: Reporter) -> None:
     """Initialise a database of another version. Raises UsageError when the migration is paused.
 
-    A database of this version is left alone, since the role may lack the right to initialise. The workers of a paused
-    migration would wait silently.
+    A database of this version is left alone, since the role may lack the right to initialise.
     """
+    if not is_ready(connection):
+        done = initialise(connection)
+        reporter.print(f"Initialised the schema rowferry: {', '.join(done.migrations) or 'functions and views'}")
+    refuse_pause(connection, plan)
+
+
+def is_ready(connection: Connection) -> bool:
+    """Return whether the database has the schema of this version."""
     try:
         check_version(connection)
     except UsageError:
-        done = initialise(connection)
-        reporter.print(f"Initialised the schema rowferry: {', '.join(done.migrations) or 'functions and views'}")
-    if paused := find_pause(connection, plan.name):
+        return False
+    return True
+
+
+def refuse_pause(connection: Connection, plan: Plan) -> None:
+    """Raise UsageError when the migration is paused: its workers would wait silently."""
+    if is_ready(connection) and (paused := find_pause(connection, plan.name)):
         raise UsageError(f"Migration {plan.name} is {paused}: run `rowferry resume` first.")

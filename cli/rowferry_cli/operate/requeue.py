@@ -78,7 +78,7 @@ def command(
         (row,) = call(connection, "requeue", batch_id, error_like, chosen, queue, on_conflict)
         after = fetch_one(connection, statement("count_errors"), {"migration": chosen, "queue": queue})
     if not row["requeue"]:
-        click.echo("No batch in ERROR matches.")
+        click.echo("No batch in ERROR matches: see `rowferry errors`.")
         return
     unsettled = list_counts({outcome: before[outcome] - after[outcome] for outcome in UNSETTLED})
     entries = count_entries(before["entries"] - after["entries"])
