@@ -179,17 +179,20 @@ def translate(error: psycopg.Error) -> RowferryError:
 def _explain_absence(error: psycopg.Error, message: str) -> str | None:
     """Return a sentence where the error may pass on another connection; None: it would not."""
     match error:
-        case errors.InvalidPassword() | errors.InvalidAuthorizationSpecification():
+        case psycopg.OperationalError() if _is_login_refused(error, message):
             return f"PostgreSQL refused the login: {message}; check DATABASE_URL or PG*."
         case errors.ReadOnlySqlTransaction():
             standby = "see that DATABASE_URL or PG* does not lead to a standby"
             return f"PostgreSQL is read-only now: {message}; wait until it can be written to again, or {standby}."
-        case psycopg.OperationalError() if any(words in message for words in LOGIN_REFUSED):
-            return f"PostgreSQL refused the login: {message}; check DATABASE_URL or PG*."
         case psycopg.OperationalError() | psycopg.InterfaceError() | psycopg.InternalError() if _lost(error):
             return f"PostgreSQL cannot be reached: {message}; check DATABASE_URL or PG*."
         case _:
             return None
+
+
+def _is_login_refused(error: psycopg.Error, message: str) -> bool:
+    """Return whether the server took no such user or password; 28 is the class of that (PostgreSQL, Appendix A)."""
+    return (error.sqlstate or "").startswith("28") or any(words in message for words in LOGIN_REFUSED)
 
 
 def summarise(error: psycopg.Error) -> str:
