@@ -85,7 +85,7 @@ def run_migrate(plan: Plan, options: MigrateOptions) -> int:
         if options.status_only:
             _show_status(connection, plan, reporter, count_objects=not options.no_objects)
             return 0
-        if not options.dry_run:
+        if not options.dry_run and is_ready(connection):
             refuse_pause(connection, plan)
         _check(connection, plan, options, reporter)
         _show_status(connection, plan, reporter, count_objects=not options.no_objects)
@@ -212,5 +212,5 @@ def is_ready(connection: Connection) -> bool:
 
 def refuse_pause(connection: Connection, plan: Plan) -> None:
     """Raise UsageError when the migration is paused: its workers would wait silently."""
-    if is_ready(connection) and (paused := find_pause(connection, plan.name)):
+    if paused := find_pause(connection, plan.name):
         raise UsageError(f"Migration {plan.name} is {paused}: run `rowferry resume` first.")
