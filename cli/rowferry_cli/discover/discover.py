@@ -21,7 +21,7 @@ from rowferry_cli.discover.proposals import (
     name_rows,
     propose,
 )
-from rowferry_cli.discover.search import Search
+from rowferry_cli.discover.search import Named, Search
 
 OnStep = Callable[[str, int, int], None]
 """Told what is looked at, and how many of how many steps are done."""
@@ -126,14 +126,7 @@ class Discovery:
             self._on_step(f"{table.plan_name}.{column.name}", number, len(columns))
             self._done.columns += 1
             for named in self._search.look_at(table, column):
-                if named.existing * LEAST_SHARE < named.sampled:
-                    seen = f"only {named.existing:,} of {named.sampled:,} sampled rows name existing objects"
-                    self._done.left_out.append(f"{named.label}: {seen}")
-                    continue
-                if column.is_generated and not self._request.fields:
-                    seen = (
-                        "it is generated from others, so no row can be given another text: name it to copy its objects"
-                    )
+                if seen := self._find_hindrance(named, column):
                     self._done.left_out.append(f"{named.label}: {seen}")
                     continue
                 states = self._read_states(table)
@@ -142,6 +135,14 @@ class Discovery:
         if self._search.unfound:
             for computed in find_computed(self._catalogue, self._search.unfound, self._bucket.list_samples()):
                 self._add_computed(computed)
+
+    def _find_hindrance(self, named: Named, column: Column) -> str:
+        """Return why a column whose texts name objects is not proposed; empty where nothing is in the way."""
+        if named.existing * LEAST_SHARE < named.sampled:
+            return f"only {named.existing:,} of {named.sampled:,} sampled rows name existing objects"
+        if column.is_generated and not self._request.fields:
+            return "it is generated from others, so no row can be given another text: name it to copy its objects"
+        return ""
 
     def _list_columns(self) -> Iterator[tuple[UserTable, Column]]:
         for table in self._catalogue.tables:
