@@ -83,12 +83,12 @@ class Reporter:
             yield
             return
         columns = (
-            TextColumn("{task.percentage:>3.0f}%"),
+            TextColumn("{task.fields[percent]:>3}%"),
             BarColumn(bar_width=None),
             _Facts(self.console),
         )
         with Progress(*columns, console=self.console, expand=True, transient=True) as live:
-            self._live, self._tasks = live, {"": live.add_task("starting workers", total=None)}
+            self._live, self._tasks = live, {"": live.add_task("starting workers", total=None, percent=0)}
             try:
                 yield
             finally:
@@ -114,9 +114,15 @@ class Reporter:
         if "" in self._tasks:  # that of the start is the bar of the first queue
             self._tasks = {throughput.queue: self._tasks.pop("")}
         if throughput.queue not in self._tasks:
-            self._tasks[throughput.queue] = live.add_task("", total=None)
+            self._tasks[throughput.queue] = live.add_task("", total=None, percent=0)
         counts, line = throughput.counts, f"{name}{_describe(throughput, waits)}"
-        live.update(self._tasks[throughput.queue], total=counts.entries, completed=counts.worked_off, description=line)
+        live.update(
+            self._tasks[throughput.queue],
+            total=counts.entries,
+            completed=counts.worked_off,
+            description=line,
+            percent=counts.percent,
+        )
 
     def report_end(self, chain: Sequence[Throughput]) -> None:
         """Print the last line of progress of each queue."""
@@ -150,7 +156,7 @@ def _name(throughput: Throughput, chain: Sequence[Throughput]) -> str:
 def _describe_wait(throughput: Throughput, waits: str) -> str:
     """Return the progress as one line, with what is waited for: that bounds the time left, not the pace."""
     counts = throughput.counts
-    return f"Progress {throughput.share:4.0%}, {counts.worked_off:,} of {count_entries(counts.entries)} done, {waits}"
+    return f"Progress {counts.percent:3}%, {counts.worked_off:,} of {count_entries(counts.entries)} done, {waits}"
 
 
 def _describe(throughput: Throughput, waits: str = "") -> str:

@@ -2,7 +2,7 @@ select
     case when cardinality(array[${queue:sqlstring}]::text[]) > 1 then p.queue_name else '' end as "queue",
     s.state,
     floor(
-        1000.0 * (p.entries - p.waiting + least(p.in_hand, greatest(p.waiting - 1, 0)) - p.missing - p.conflict - p.failed)
+        1000.0 * (p.entries - p.waiting + least(p.reached, greatest(p.waiting - 1, 0)) - p.missing - p.conflict - p.failed)
         / nullif(p.entries, 0)
     ) / 10 as "done",
     s.seconds_left as "time left",

@@ -2,7 +2,7 @@ select
     label as "table and key",
     queue_name as "queue",
     floor(
-        1000.0 * (entries - waiting + least(in_hand, greatest(waiting - 1, 0)) - missing - conflict - failed)
+        1000.0 * (entries - waiting + least(reached, greatest(waiting - 1, 0)) - missing - conflict - failed)
         / nullif(entries, 0)
     ) / 10 as "done",
     entries,

@@ -10,6 +10,10 @@ from rowferry.db.statements import statement
 from rowferry.formatting import format_duration, format_rate
 from rowferry.queue_spec import Words
 
+FEW = 100
+SOON = timedelta(seconds=20)
+"""Fewer entries within less time tell nothing of those that follow: connections open, and bounds climb."""
+
 
 @dataclass(frozen=True, slots=True)
 class Counts:
@@ -51,8 +55,16 @@ class Counts:
 
     @property
     def worked_off(self) -> int:
-        """Return the entries that have an outcome, and those in hand; all but one at most while a batch is open."""
-        return self.finished + min(self.in_hand, max(self.waiting - 1, 0))
+        """Return the entries that have an outcome, and those reached; all but one at most while a batch is open.
+
+        The death of a worker does not lower it: what the worker had reached is found again.
+        """
+        return self.finished + min(self.reached, max(self.waiting - 1, 0))
+
+    @property
+    def percent(self) -> int:
+        """Return `worked_off` in per cent, rounded down: 100 only when nothing waits, and no listing may find more."""
+        return 100 * self.worked_off // self.entries if self.entries else 0 if self.batches_init else 100
 
     @property
     def settled_so_far(self) -> int:
@@ -99,31 +111,28 @@ class Throughput:
         return f"{deed}, {counts.in_hand:,} more in open batches" if counts.in_hand else deed
 
     @property
-    def share(self) -> float:
-        """Return the part of the entries that is worked off, 0 to 1; without any, 1 unless a listing may find some."""
-        counts = self.counts
-        return counts.worked_off / counts.entries if counts.entries else float(not counts.batches_init)
-
-    @property
     def rate(self) -> float:
         """Return entries per second since the start."""
         return self.counts.worked_off / max(self.elapsed.total_seconds(), 0.001)
 
     @property
     def time_left(self) -> timedelta | None:
-        """Return the estimated time for what is left; None before the first entry is worked off.
+        """Return the estimated time for what is left; None before enough is worked off to tell.
+
+        Enough are FEW entries, a tenth of all, or what was worked off in SOON.
 
         The death of a worker does not raise it: what the worker had reached is found again at once.
         """
         counts, moving = self.counts, self.elapsed if self.moving is None else self.moving
         reached = counts.finished + counts.reached
-        return (counts.waiting - counts.reached) / reached * moving if reached else None
+        is_early = reached < min(FEW, counts.entries / 10) and moving < SOON
+        return (counts.waiting - counts.reached) / reached * moving if reached and not is_early else None
 
     def __str__(self) -> str:
         """Return the progress as one line."""
         counts, left = self.counts, self.time_left
         line = (
-            f"Progress {self.share:4.0%}, batches processed {counts.batches - counts.batches_init}/{counts.batches}, "
+            f"Progress {counts.percent:3}%, batches processed {counts.batches - counts.batches_init}/{counts.batches}, "
             f"{self.summary}, elapsed time {self.elapsed.total_seconds():.2f} s"
         )
         line = f"{line}, {format_rate(self.rate)} entries/s" if self.rate or not counts.waiting else line

@@ -6,7 +6,7 @@
 --   oldest due batch has been due (null: none is); `next_at`: when the first of its batches is due, if none is yet.
 --   `waiting` are its own entries; `pending` are these and the waiting entries of all queues that lead to it, as
 --   `pending_batches` are the batches in INIT. `in_hand` and `pending_in_hand` are those of them that workers have
---   settled inside their batches (rowferry.in_hand).
+--   settled inside their batches (rowferry.in_hand); `reached`: those of its own, with what dead workers had settled.
 --   `rate` is that of the last minute, `pace` that of the last ten. `time_left` is how long it takes until nothing is
 --   pending, at this pace: the longest of its own and those of the queues before it; null while that is unknown, nothing
 --   is pending, one of them with waiting batches is paused or served by no live worker, or no batch of the migration is
@@ -240,5 +240,6 @@ select
         else 'idle'
     end as state,
     r.in_hand,
-    r.pending_in_hand
+    r.pending_in_hand,
+    r.waiting - r.unreached as reached
 from ranked as r;

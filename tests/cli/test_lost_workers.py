@@ -144,4 +144,4 @@ def test_a_moving_migration_has_a_pace_before_its_first_batch_ends() -> None:
 
 def test_a_run_is_not_at_its_end_while_a_batch_is_open() -> None:
     counts = Counts(batches=1, batches_init=1, entries=500, waiting=500, in_hand=500, reached=500)
-    assert Throughput(counts, timedelta(seconds=1), MIGRATE.words, "migrate").share < 1
+    assert Throughput(counts, timedelta(seconds=1), MIGRATE.words, "migrate").counts.percent == 99

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
 
@@ -64,6 +65,32 @@ def test_a_narrow_terminal_cuts_only_the_end_of_the_line_beside_the_bar() -> Non
     last = plain(shown.getvalue()).strip().splitlines()[-1]
     assert last.startswith(" 40% ━━━")
     assert "800/2,000 · 1/4 batches · 100/s" in last
+
+
+def test_a_dead_worker_lowers_no_percentage_and_100_is_not_said_before_the_rows_are_written() -> None:
+    alive = Counts(batches=10, batches_init=2, entries=5000, waiting=1000, migrated=4000, in_hand=1000, reached=1000)
+    dead = replace(alive, in_hand=500)
+    for counts in (alive, dead):
+        assert str(Throughput(counts, timedelta(seconds=8), MIGRATE.words, "migrate")).startswith("Progress  99%,")
+        reporter, shown = Reporter(yes=True), StringIO()
+        reporter.console = Console(file=shown, force_terminal=True, width=60)
+        with reporter.live_progress():
+            reporter.report([Throughput(counts, timedelta(seconds=8), MIGRATE.words, "migrate")])
+        assert plain(shown.getvalue()).strip("\n").splitlines()[-1].startswith(" 99% ")
+    done = replace(alive, batches_init=0, waiting=0, migrated=5000, in_hand=0, reached=0)
+    assert done.percent == 100
+
+
+@pytest.mark.parametrize(
+    ("reached", "entries", "seconds", "is_told"),
+    [(13, 3000, 2, False), (100, 3000, 2, True), (13, 100, 2, True), (13, 3000, 20, True), (0, 3000, 60, False)],
+)
+def test_no_time_left_is_told_from_a_few_entries_of_the_first_seconds(
+    reached: int, entries: int, seconds: int, is_told: bool
+) -> None:
+    counts = Counts(batches=6, batches_init=6, entries=entries, waiting=entries, in_hand=reached, reached=reached)
+    throughput = Throughput(counts, timedelta(seconds=seconds), MIGRATE.words, "migrate")
+    assert (throughput.time_left is not None, "time left" in str(throughput)) == (is_told, is_told)
 
 
 def test_no_time_left_is_told_beside_a_wait_that_is_longer() -> None:

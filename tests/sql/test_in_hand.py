@@ -92,18 +92,20 @@ def test_what_a_batch_had_that_was_put_back_is_no_longer_counted(lines: Lines) -
     assert counts(lines) == (500, 0, 0)
 
 
-def test_the_number_falls_when_a_dead_workers_batch_is_taken_over_and_the_time_left_does_not_rise(lines: Lines) -> None:
+def test_a_dead_worker_lowers_what_is_in_hand_but_no_percentage_and_raises_no_time_left(lines: Lines) -> None:
     add(lines, "copy", 2000, "DONE")
     change(lines, "batch_queue", "started_at = now() - interval '100 s' where status = 'DONE'")
     tell(lines, "a", {begin(lines, "a"): 300})
-    alive = read(lines, "migration_state")["seconds_left"]
+    alive = read(lines, "migration_state")
     change(lines, "worker", "last_seen_at = now() - interval '9 s', reported_at = now() - interval '9 s'")
     add_worker(lines, "copy", name="b")
     begin(lines, "b", ago="1 s", verdict="RELEASED")  # unclear whether the first worker is dead: put back
     assert counts(lines) == (500, 300, 300)
     begin(lines, "b", ago="0 s")
     assert counts(lines) == (500, 0, 300)
-    assert read(lines, "migration_state")["seconds_left"] <= alive
+    after = read(lines, "migration_state")
+    assert after["seconds_left"] <= alive["seconds_left"]
+    assert after["done_share"] == alive["done_share"] == 2300 / 2500
 
 
 def test_a_wait_for_a_dead_worker_is_no_slower_pace_and_a_stall_is(lines: Lines) -> None:
