@@ -7,6 +7,7 @@ select
     last_failed_at as "last",
     left(example_key, 200) as "for example",
     case
+        when repair is not null then 'look at both objects: this copies the legacy object again'
         when takes_on_conflict then 'choose: keep the production object, or write overwrite to replace it'
         when outcome = 'missing' then 'restore the object, or correct the row'
         when outcome = 'conflict' then 'look at both objects'
@@ -14,6 +15,7 @@ select
         else 'mend what the reason says'
     end as "first",
     case
+        when repair is not null then repair
         when error_reasons.pattern is null
             then format('rowferry requeue --all --queue %s --migration %s', quoted.queue, quoted.migration)
         else format(

@@ -43,6 +43,7 @@ select
     e.last_failed_at,
     e.pattern,
     e.takes_on_conflict,
+    e.repair,
     count(*) over () as total
 from rowferry.error_reasons as e
 where

@@ -3,7 +3,8 @@
 --   frequent first. A batch that stopped before its entries were read counts under its own error. A batch that was set
 --   to ERROR by hand, and not by an attempt, is `parked`. `pattern` is what rowferry.requeue and `rowferry requeue
 --   --error-like` take to match this reason alone; null where no reason was recorded. `takes_on_conflict`: another try
---   would end alike, unless `rowferry requeue --on-conflict` says what to do with the production object.
+--   would end alike, unless `rowferry requeue --on-conflict` says what to do with the production object. `repair`: what
+--   to type to repair what `rowferry verify` found; null where only the cause can be fixed.
 create or replace view rowferry.error_reasons as
 with reasons as (
     select
@@ -67,7 +68,13 @@ select
     max(r.failed_at) as last_failed_at,
     regexp_replace(r.reason, '([\\%_])', '\\\1', 'g') as pattern,
     bool_and(r.knows_choice)
-    and (r.outcome = 'conflict' or r.reason is not distinct from 'NotEncrypted') as takes_on_conflict
+    and (r.outcome = 'conflict' or r.reason is not distinct from 'NotEncrypted') as takes_on_conflict,
+    case
+        when r.queue_name <> 'verify' then null
+        when r.reason in ('LegacyIsNewer', 'NoProductionObject') then 'rowferry verify --repair'
+        when r.reason in ('ProductionIsNewer', 'PropertiesDiffer', 'WrittenTogether')
+            then 'rowferry verify --repair --overwrite'
+    end as repair
 from reasons as r
 inner join rowferry.migration as m on r.migration_id = m.id
 group by m.name, r.queue_name, r.outcome, r.reason;

@@ -90,3 +90,28 @@ def test_a_reason_that_the_page_may_not_show_whole_is_requeued_as_errors_says(
         one.text for one in page.find("code", class_="command")
     ]
     assert "hunter22" not in page.text
+
+
+@pytest.mark.parametrize("source", ["errors", "page", "board"])
+@pytest.mark.parametrize(
+    ("reason", "repair"),
+    [
+        ("LegacyIsNewer", "rowferry verify --repair"),
+        ("NoProductionObject", "rowferry verify --repair"),
+        ("ProductionIsNewer", "rowferry verify --repair --overwrite"),
+        ("WrittenTogether", "rowferry verify --repair --overwrite"),
+    ],
+)
+def test_what_a_verification_found_is_ended_by_a_repair(
+    migration: Migration, tmp_path: Path, source: str, reason: str, repair: str
+) -> None:
+    fail(migration, {"image/1": reason})
+    migration.execute("update rowferry.batch_queue set queue_name = 'verify'")
+    migration.write_plan()
+    if source == "errors":
+        lines = migration.run("errors").stdout.splitlines()
+        typed = [line.partition("to repair")[2].split() for line in lines if "to repair" in line]
+    else:
+        board = partial(read_board_commands, queue="verify")
+        typed = {"page": read_page, "board": board}[source](migration, tmp_path)
+    assert repair.split() in typed

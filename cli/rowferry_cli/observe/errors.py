@@ -104,6 +104,8 @@ def _print_groups(rows: list[DictRow], which: str, *, has_several: bool, has_que
             click.echo(f"    for example  {show_text(shorten(row['example_key']))}: {show_text(row['example_error'])}")
         migration = row["migration"] if has_several else None
         queue = row["queue_name"] if has_queues else None
+        if row["repair"] is not None:
+            click.echo(f"    {'to repair':<12} {row['repair']}")
         for what, on_conflict in (CHOOSE if row["takes_on_conflict"] else RETRY).items():
             command = write_requeue(row["pattern"], migration=migration, queue=queue, on_conflict=on_conflict)
             click.echo(f"    {what:<12} {command}")

@@ -50,6 +50,8 @@ def find_command(facts: Facts, reason: Reason, clean: Clean) -> tuple[str, str]:
     """
     migration, queue = facts.report.migration, reason.queue_name
     one = queue if len(facts.report.queues) > 1 else None
+    if reason.repair is not None:
+        return reason.repair, "Look at both objects. This copies the legacy object again:"
     choice = "keep" if reason.takes_on_conflict else None
     command = write_requeue(reason.pattern, migration=migration, queue=one, on_conflict=choice)
     if len(command) > MOST_OF_A_COMMAND or clean(command) != command:

@@ -32,6 +32,9 @@ class VerifyOptions:
     """Copy again: nothing; what is missing or older than its legacy object; whatever differs."""
 
 
+REPLACE = "`rowferry verify --repair --overwrite`"
+
+
 async def verify_object(
     s3: ObjectRequests, copy_options: CopyOptions, subject: StandingObject | ObjectKeys, options: VerifyOptions
 ) -> CopyResult:
@@ -50,7 +53,7 @@ async def verify_object(
         return await _verify_alone(s3, key, existing, options)
     if existing is None:
         if options.repair == "nothing":
-            words = "there is no production object; --repair copies the legacy object"
+            words = "there is no production object; `rowferry verify --repair` copies the legacy one"
             raise ObjectNotFound("NoProductionObject", words)
         return await _note(copy_options, legacy_key, key, await copy_object(s3, copy_options, legacy_key, key))
     pair = Pair(legacy_key, source, key, existing)
@@ -101,14 +104,16 @@ async def _verify_alone(s3: ObjectRequests, key: str, existing: Response | None,
 def _describe_difference(precedence: Precedence) -> ObjectsDiffer:
     """Return the error of a production object that differs."""
     if precedence == "legacy":
-        return ObjectsDiffer("LegacyIsNewer", "the legacy object was written after its copy; --repair copies it again")
+        return ObjectsDiffer(
+            "LegacyIsNewer", "the legacy object was written after its copy; `rowferry verify --repair` copies it again"
+        )
     if precedence == "unclear":
         words = "both objects were written at nearly the same time, so nobody can tell which of them is the last"
-        return ObjectsDiffer("WrittenTogether", f"{words}; if it is the legacy one, --repair --overwrite copies it")
+        return ObjectsDiffer("WrittenTogether", f"{words}; if it is the legacy one, {REPLACE} copies it")
     words = "the production object differs and was written last, by your application or by a damaged copy"
-    return ObjectsDiffer("ProductionIsNewer", f"{words}; --repair --overwrite replaces it")
+    return ObjectsDiffer("ProductionIsNewer", f"{words}; {REPLACE} replaces it")
 
 
 def _describe_properties(differences: Sequence[str]) -> ObjectsDiffer:
     words = f"the production object has the right bytes, but {', '.join(differences)}"
-    return ObjectsDiffer("PropertiesDiffer", f"{words}; --repair --overwrite copies it again")
+    return ObjectsDiffer("PropertiesDiffer", f"{words}; {REPLACE} copies it again")
