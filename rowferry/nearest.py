@@ -5,8 +5,9 @@ from difflib import get_close_matches
 
 
 def find_nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most like a mistyped one; None where none is like it."""
-    return next(iter(get_close_matches(name, [*known], n=1)), None)
+    """Return the known name that is most like a mistyped one, in any case; None where none is like it."""
+    by_letters = {one.casefold(): one for one in known}
+    return next((by_letters[near] for near in get_close_matches(name.casefold(), by_letters, n=1)), None)
 
 
 def suggest(name: str, known: Iterable[str]) -> str:

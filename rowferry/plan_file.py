@@ -43,7 +43,7 @@ def read_plan(path: Path) -> Plan:
     except UnicodeDecodeError as error:
         raise PlanError(f"The plan {path} cannot be read ({error}): save it as UTF-8.") from error
     except tomllib.TOMLDecodeError as error:
-        raise PlanError(f"The plan {path} is not valid TOML: {error}.") from error
+        raise PlanError(f"The plan {path} is not valid TOML: {error}; correct that place, texts in quotes.") from error
     return parse_plan(document, str(path))
 
 

@@ -191,14 +191,15 @@ def _print_lines(console: Console, words: str) -> Generator[Callable[[str], None
 
 @contextmanager
 def show_spinner(console: Console | None = None) -> Generator[Callable[[str], None]]:
-    """Show a spinner during a long step, and yield what sets its text; does nothing without a terminal.
+    """Show a spinner during a long step, and yield what sets its text; lines without a terminal.
 
     `console`: what prints during the step, so that it prints above the spinner; by default nothing does, and the
     spinner is on stderr.
     """
     console = console or Console(stderr=True, highlight=False)
     if not console.is_terminal:
-        yield lambda _text: None
+        with _print_lines(console, "reading") as on_progress:
+            yield on_progress
         return
     with console.status("reading ...") as status:
         yield lambda text: status.update(f"{text} ...")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -26,6 +27,9 @@ OLDEST_POSTGRES = 14
 EXAMPLE_URL = "postgresql://user:password@host:5432/database"
 
 CONNECT_TIMEOUT = timedelta(seconds=10)
+
+NO_SCHEMA = re.compile(r'schema "rowferry"|relation "rowferry\.(schema_)?migration"')
+"""What PostgreSQL finds missing where nothing was ever initialised."""
 
 LOGIN_REFUSED = ("password authentication failed", "no pg_hba.conf entry")
 """How PostgreSQL words it in English: libpq gives no SQLSTATE of a connection that could not be made."""
@@ -164,7 +168,8 @@ def translate(error: psycopg.Error) -> RowferryError:
                 f"PostgreSQL does not allow this role to do that: {message}; see `rowferry init --grants`."
             )
         case errors.InvalidSchemaName() | errors.UndefinedFunction() | errors.UndefinedTable() if "rowferry" in message:
-            return UsageError(f"This database is not ready ({message}): run `rowferry init` first.")
+            lack = "has no schema rowferry yet" if NO_SCHEMA.search(message) else f"is not ready ({message})"
+            return UsageError(f"This database {lack}: run `rowferry init` first.")
         case errors.InvalidTextRepresentation() if "json" in message:  # below PostgreSQL 16, no query can ask first
             return UsageError(
                 f"PostgreSQL refused: {message}; correct rows whose text is no JSON, or leave them out by `where` in "

@@ -94,6 +94,7 @@ _REMEDY_OF_STATUS = {
 
 def classify(status: int, code: str, message: str) -> ObjectError:
     """Return the error that a status and S3's error code stand for; the code may be empty."""
+    message = "" if message == code else message  # some servers repeat it
     if remedy := REMEDY_OF_CODE.get(code) or _REMEDY_OF_STATUS.get(status):
         return SideFault(code or f"HTTP {status}", f"{message.rstrip('. ')}; {remedy}" if message else remedy)
     if code and (known := _CLASS_OF_CODE.get(code)):

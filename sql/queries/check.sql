@@ -297,6 +297,13 @@ where {is_legacy} and {where}
 order by hashtext({id_text})
 limit %(most)s;
 
+-- name: find_unexpected
+-- One text of a table that has neither form.
+select {text} as text
+from {table} as e
+where ({is_legacy} or {is_production}) is not true and {text} is not null and {where}
+limit 1;
+
 -- name: legacy_keys
 -- The legacy keys of one table's objects and their production keys, as rowferry/keys.py computes them, with the texts
 -- of the column that name them. Keys are null where the text is badly encoded, or the computed key has another prefix.

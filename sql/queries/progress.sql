@@ -85,9 +85,10 @@ from put_back
 having count(*) >= 3 and max(finished_at) > now() - interval '3 minutes';
 
 -- name: count_live_workers
--- The live workers, of all migrations.
+-- The workers of all migrations but for those that count as dead, as in begin_attempt.sql.
 select count(*) as workers
-from rowferry.live_workers;
+from rowferry.live_workers
+where last_seen_at > now() - interval '10 seconds';
 
 -- name: count_open_batches
 -- The open batches of one migration, or of one of its queues, how many of them are claimed, and the live workers.
@@ -106,7 +107,7 @@ select
         from rowferry.claimed_batches as h
         where h.migration = %(migration)s and (%(queue)s::text is null or h.queue_name = %(queue)s)
     ) as claimed,
-    (select count(*) from rowferry.live_workers) as workers;
+    (select count(*) from rowferry.live_workers where last_seen_at > now() - interval '10 seconds') as workers;
 
 -- name: read_migration_state
 -- How one migration stands, in one word, and the time left; null unless it is running and all its queues move.

@@ -239,3 +239,9 @@ def test_a_wrong_secret_key_gets_one_sentence(versitygw_migration: Migration, re
     migration.write_plan()
     words = f"The legacy bucket {migration.legacy.bucket} cannot be used"
     check_refusal(migration, "worker --until-empty", words, ROWFERRY_LEGACY_SECRET_ACCESS_KEY=SECRETS[0])
+
+
+@pytest.mark.parametrize("command", ["errors", "report", "queues", "watch --once"])
+def test_before_init_every_command_says_what_is_missing_and_names_the_next(command: str, planned: Migration) -> None:
+    planned.execute("drop schema rowferry cascade")
+    check_refusal(planned, command, "This database has no schema rowferry yet: run `rowferry init` first.")

@@ -104,9 +104,9 @@ def test_all_migrations_can_be_paused_and_resumed_at_once(migration: Migration) 
     resumed = migration.run("resume", "--all-migrations")
     assert resumed.stdout == (
         "avatars is resumed: 1 batch open, 0 workers alive.\n"
-        "  no worker is running: start `rowferry worker` on any host\n"
+        "  no worker is running: start `rowferry worker` on any host, or run `rowferry migrate`\n"
         "covers is resumed: 1 batch open, 0 workers alive.\n"
-        "  no worker is running: start `rowferry worker` on any host\n"
+        "  no worker is running: start `rowferry worker` on any host, or run `rowferry migrate`\n"
     )
     migration.work()
     assert migration.statuses() == {"DONE"}

@@ -83,7 +83,7 @@ def test_an_operators_grants_are_enough(migration: Migration) -> None:
         )
         assert migration.run("resume", "--queue", "migrate", **operator).stdout == (
             "Queue migrate of avatars is resumed: 2 batches open, 0 workers alive.\n"
-            "  no worker is running: start `rowferry worker` on any host\n"
+            "  no worker is running: start `rowferry worker` on any host, or run `rowferry migrate`\n"
         )
         wrong = migration.run("pause", "--queue", "tag", **operator)
         assert (wrong.returncode, wrong.stderr) == (

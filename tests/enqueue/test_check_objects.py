@@ -129,11 +129,21 @@ def test_objects_that_may_not_be_read_are_a_problem_beside_a_missing_one(logged_
     assert "s3:GetObject" in words or "AccessDenied" in words
 
 
+def test_a_missing_object_at_the_end_of_a_migration_is_not_blamed_on_the_plan(migration: Migration) -> None:
+    migration.fill(3)
+    migration.enqueue()
+    migration.work()
+    migration.add_row(9, "image/lost.png")
+    (words,) = found(migration, "1 is missing")
+    assert words.endswith(" its entry ends as missing: see `rowferry errors` then")
+
+
 def test_no_legacy_entry_is_a_problem_unless_it_is_allowed(migration: Migration) -> None:
     migration.insert({"1": "avatar/1.png", "2": "elsewhere/2.png"})
     (words,) = problems(migration, allow_empty=False)
     assert words == (
-        "there are 0 legacy entries to migrate: public.avatars.path has 1 in production form and 1 in neither"
+        "there are 0 legacy entries to migrate: public.avatars.path has 1 in production form and 1 in neither "
+        "(for example 'elsewhere/2.png')"
     )
     assert problems(migration, allow_empty=True) == []
 

@@ -17,6 +17,7 @@ from support.s3.request_log import RequestLog
         ({"table": "avatrs"}, "avatars"),
         ({"key": "pth"}, "path"),
         ({"id": "idd"}, "id"),
+        ({"id": "ID"}, "id"),
         ({"moved": {"stroage": ["a", "b"]}}, "storage"),
         ({"to": "image/", "from": "image/", "rows": "stay", "changed": "updated"}, "updated_at"),
     ],

@@ -251,6 +251,7 @@ def test_a_backslash_before_u0000_is_no_nul(path: Path) -> None:
 
 def test_bad_toml_is_pointed_at(path: Path) -> None:
     assert mistake_in(path, "[migration\nname = 3").startswith("The plan FILE is not valid TOML: ")
+    assert mistake_in(path, "key = path").endswith("; correct that place, texts in quotes.")
     assert "line 1" in mistake_in(path, "[migration\nname = 3")
 
 

@@ -152,3 +152,7 @@ def test_no_body_can_break_the_reader(body: bytes) -> None:
 def test_metadata_of_several_lines_is_one_value() -> None:
     lines = [(b"x-amz-meta-a", b"1"), (b"ETag", b"e"), (b"X-Amz-Meta-A", b"2"), (b"x-amz-meta-b", b"3")]
     assert read_headers(lines) == {"x-amz-meta-a": "1, 2", "etag": "e", "x-amz-meta-b": "3"}
+
+
+def test_a_message_that_is_only_the_code_is_not_repeated() -> None:
+    assert str(classify(404, "NoSuchKey", "NoSuchKey")) == "NoSuchKey"

@@ -218,7 +218,7 @@ def test_the_command_says_what_it_did_and_what_comes_next(empty_database: str, r
     assert (first.returncode, first.stderr) == (0, "")
     assert f"new → {__version__}" in first.stdout
     assert ", ".join(NAMES) in first.stdout
-    assert "rowferry check" in first.stdout
+    assert "rowferry migrate --dry-run" in first.stdout
     assert "none, all were applied before" in second.stdout
 
 

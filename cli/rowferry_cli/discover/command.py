@@ -78,7 +78,7 @@ def discover_plan(wanted: Wanted) -> None:
         click.echo(
             f"The legacy bucket cannot be listed ({refusal}), so prefixes outside of the columns were not tried."
         )
-    click.echo("Next: read the plan, then run `rowferry check`.")
+    click.echo("Next: read the plan, then run `rowferry migrate --dry-run`.")
 
 
 def _choose_rows(discovered: Discovered, wanted: Wanted) -> list[str]:

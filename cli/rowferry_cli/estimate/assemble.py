@@ -89,7 +89,7 @@ def estimate_nothing(plan: Plan, tables: Sequence[TableSample], prices: Prices, 
         projection=None,
         outcomes={},
         assumptions=(found,),
-        next_command="rowferry check",
+        next_command="rowferry migrate --dry-run",
     )
 
 
@@ -171,8 +171,8 @@ def _list_assumptions(work: Totals, measured: Measured, queue: QueueState, proce
     if measurement is not None and not measurement.copied and not queue.rate:
         what = "looks at both sides" if mode.server_side else "reads and looks"
         found.append(
-            f"writes keep up with the {what} that were measured; the range reckons with {UNMEASURED_WRITES:g} times "
-            "the time. `rowferry estimate --copy` measures writes"
+            f"writes keep up with the {what} that were measured; the range allows for {UNMEASURED_WRITES:g} times "
+            "as long. `rowferry estimate --copy` measures writes"
         )
     if processes > 1:
         found.append(f"{processes:,} processes do {processes:,} times the work of the one that was measured")
@@ -201,5 +201,5 @@ def _choose_next(work: Totals, queue: QueueState) -> str:
     if queue.rate:
         return "rowferry watch"
     if work.shares["missing"].estimate > MANY_MISSING or not queue.is_enqueued:
-        return "rowferry check"
+        return "rowferry migrate --dry-run"
     return "rowferry migrate"

@@ -134,7 +134,7 @@ def _describe_saturation(measured: Measurement) -> Bound:
         took = f"takes {_milliseconds(last)}"
     words = (
         f"the {side} server or the link to it, where {operation} {took}, "
-        f"and more than {measured.in_flight:,} objects in flight did not pay"
+        f"and more than {measured.in_flight:,} objects in flight made it no faster"
     )
     return Bound("saturation", words, more_workers_help=False, side=side)
 

@@ -46,7 +46,8 @@ def _tabulate(estimate: Estimate, console: Console) -> Table:
     table.add_column("range", justify="right", no_wrap=True)
 
     def add(name: str, value: Interval, show: Callable[[float], str] = _show_number, *, end: bool = False) -> None:
-        between = "exact" if value.is_exact else f"{show(value.low)} – {show(value.high)}"
+        low, high = show(value.low), show(value.high)
+        between = "exact" if value.is_exact else low if low == high else f"{low} – {high}"
         table.add_row(name, show(value.estimate), between, end_section=end)
 
     if len(work.tables) > 1:

@@ -160,6 +160,7 @@ def _migrate(connection: Connection, plan: Plan, options: MigrateOptions, report
     chain = run.all_passes()
     reporter.report_end(chain)
     _show_status(connection, plan, reporter, count_objects=False)
+    reporter.print("This run")
     reporter.report_outcomes(chain)
     reporter.print(f"Log: {log.path}")
     after = run.chain.read()

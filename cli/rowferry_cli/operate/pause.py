@@ -73,6 +73,6 @@ def resume(queue: str | None, migration: str | None, plan_path: Path, all_migrat
             if status.paused_by_worker:
                 click.echo("  workers pause it again if that is still so")
         if status.open_batches and not status.workers:
-            click.echo("  no worker is running: start `rowferry worker` on any host")
+            click.echo("  no worker is running: start `rowferry worker` on any host, or run `rowferry migrate`")
     if not statuses:
         click.echo("This database has no migration." if queue is None else f"Queue {queue} was not paused.")

@@ -83,9 +83,8 @@ def _initialise(plan_path: Path) -> None:
         done = initialise(connection)
     for line in _describe(done, name_database()):
         click.echo(line)
-    click.echo(
-        f"Next: `rowferry check`{'' if plan_path.exists() else ', with a plan: `rowferry plan --discover` writes one'}."
-    )
+    plan = "" if plan_path.exists() else ", with a plan: `rowferry plan --discover` writes one"
+    click.echo(f"Next: `rowferry migrate --dry-run`{plan}.")
 
 
 def _describe(done: Initialised, database: str) -> list[str]:

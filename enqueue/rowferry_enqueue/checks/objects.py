@@ -26,6 +26,8 @@ from rowferry_enqueue.checks.finding import Finding, fine, note, problem
 from rowferry_enqueue.checks.keys import quote_key
 
 AT_ONCE = 16
+FEW_LEFT = 10
+"""Sampled entries of a begun migration: where fewer are left, those that are missing say nothing of the plan."""
 TIME_LIMIT = timedelta(seconds=20)
 """After it, the rest of the sample is left out."""
 MAX_COPIED_BYTES = 64 * 1024 * 1024
@@ -128,8 +130,10 @@ def _judge(
             yield fine(sampled)
         return
     what = f"{sampled}, {count(len(missing), 'is', 'are')} missing, for example {quote_key(missing[0])}"
-    if 2 * len(missing) <= len(results):
-        yield note(what, "their entries will end as missing: see `rowferry errors` then")
+    is_nearly_done = not is_new and len(results) < FEW_LEFT
+    if 2 * len(missing) <= len(results) or is_nearly_done:
+        ends = count(len(missing), "entry ends", "entries end").partition(" ")[2]
+        yield note(what, f"{'its' if len(missing) == 1 else 'their'} {ends} as missing: see `rowferry errors` then")
         return
     cause = guess_cause(missing, list_first(client, side), entries)
     yield problem(what, cause) if is_new and not found else note(what, cause)

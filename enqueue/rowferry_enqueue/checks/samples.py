@@ -11,7 +11,7 @@ from rowferry.db.connection import Connection, fetch_one, identifiers, translate
 from rowferry.db.entries import EntryQueries, to_entries
 from rowferry.db.statements import statement
 from rowferry.errors import DatabaseUnavailable, RowferryError
-from rowferry.formatting import count
+from rowferry.formatting import count, shorten
 from rowferry.keys import ObjectKeys, has_form, map_entry
 from rowferry.plan import Entries, Plan
 from rowferry.s3.listing import OnProgress
@@ -161,4 +161,7 @@ def _count_forms(connection: Connection, entries: Entries) -> str:
     with translated_errors():
         queries = EntryQueries.of(connection, entries)
         row = fetch_one(connection, queries.compose("count_entries"), queries.parameters())
-    return f"{entries.label} has {row['production']:,} in production form and {row['unexpected']:,} in neither"
+        found = connection.execute(queries.compose("find_unexpected"), queries.parameters()).fetchone()
+    example = "" if found is None else f" (for example {quote_key(shorten(found['text']))})"
+    counts = f"{row['production']:,} in production form and {row['unexpected']:,} in neither"
+    return f"{entries.label} has {counts}{example}"

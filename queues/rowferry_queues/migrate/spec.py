@@ -32,7 +32,7 @@ MIGRATE = QueueSpec(
         outcomes=ROW_CHANGED
         | {
             Outcome.MIGRATED: "object copied, row updated",
-            Outcome.KEPT: "an identical object was there, row updated",
+            Outcome.KEPT: "an identical object was there, or was to be kept; row updated",
             Outcome.MISSING: "no legacy object",
             Outcome.CONFLICT: "a different production object exists",
             Outcome.FAILED: "any other error",
