@@ -7,7 +7,7 @@ of one database do not hide that another has none.
 from dataclasses import dataclass
 from typing import Literal
 
-IS_MOVING = 'rowferry_migration_state{state=~"running|waiting|no_workers"} == 1'
+IS_MOVING = 'rowferry_migration_state{state=~"running|stalled|waiting|no_workers"} == 1'
 """Migrations with work left that are not paused."""
 IS_DEFERRED = 'min_over_time(rowferry_migration_state{state="waiting"}[9m]) == 1'
 """No batch has been due for longer than any retry waits: somebody has moved `run_after`. Workers that give batches back
@@ -44,6 +44,7 @@ ALERTS = (
         '(changes(rowferry_queue_batches{status="DONE"}[2m])) > 0) '
         "unless on (instance, migration) (rowferry_migration_paused == 1) "
         'unless on (instance, migration) (rowferry_migration_state{state=~"done|need_somebody|no_workers"} == 1) '
+        "unless on (instance, migration) (rowferry_migration_still_seconds < 120) "
         f"unless on (instance, migration) ({IS_DEFERRED})",
         "{{ $labels.migration }}: {{ VALUE }} batches are waiting and none has finished for ten minutes",
         "migration: What bounds it: a batch's time by step",
@@ -128,7 +129,7 @@ ALERTS = (
         "warning",
         "5m",
         "rowferry_database_oldest_transaction_seconds > 3600 "
-        'and on (instance) (sum by (instance) (rowferry_migration_state{state="running"}) > 0)',
+        'and on (instance) (sum by (instance) (rowferry_migration_state{state=~"running|stalled"}) > 0)',
         "A transaction of {{ $labels.of }} has been open for {{ VALUE | humanizeDuration }} and holds VACUUM back",
         "migration: Oldest transaction",
         "old_transaction",

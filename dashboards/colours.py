@@ -17,6 +17,7 @@ ATTENTION = ("missing", "conflict", "failed")
 STATES = {
     "done": ("done", "green"),
     "need_somebody": ("needs an operator", "red"),
+    "stalled": ("stalled", "red"),
     "running": ("running", "green"),
     "paused": ("paused", "yellow"),
     "waiting": ("waiting for retries", "orange"),

@@ -5,7 +5,7 @@ from colours import ATTENTION, OUTCOMES, STEPS
 FAILED = f'outcome=~"{"|".join(ATTENTION)}"'
 HERE = 'host=~"$host",instance=~"$instance"'
 """The workers that the variables of the dashboard Workers select."""
-IS_MOVING = 'on () (sum(rowferry_migration_state{state=~"running|waiting|no_workers"}) > 0)'
+IS_MOVING = 'on () (sum(rowferry_migration_state{state=~"running|stalled|waiting|no_workers"}) > 0)'
 """Only while a migration that is not paused has entries left: `... and` this."""
 QUEUE = f'{HERE},queue=~"$queue"'
 WORK = f'{QUEUE},migration=~"$migration"'

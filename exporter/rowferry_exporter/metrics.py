@@ -8,7 +8,7 @@ from psycopg.rows import DictRow
 from rowferry.batch import Outcome
 from rowferry_exporter.reader import MOST, Reading
 
-STATES = ("done", "need_somebody", "paused", "no_workers", "waiting", "running")
+STATES = ("done", "need_somebody", "paused", "no_workers", "waiting", "stalled", "running")
 """The words of rowferry.migration_state."""
 STATUSES = {"INIT": "batches_init", "DONE": "batches_done", "ERROR": "batches_error"}
 
@@ -119,13 +119,20 @@ def _describe_states(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
         "Entries that need an operator: missing, conflict, failed; at least 1 for each batch in ERROR.",
         labels=labels,
     )
+    still = GaugeMetricFamily(
+        "rowferry_migration_still_seconds",
+        "Seconds since anything moved that could; absent unless a batch is due, served by a worker and not paused.",
+        labels=labels,
+    )
     for row in rows:
         for word in STATES:
             state.add_metric([row["migration"], word], float(row["state"] == word))
         if row["seconds_left"] is not None:
             left.add_metric([row["migration"]], row["seconds_left"])
         need.add_metric([row["migration"]], row["need_somebody"])
-    yield from (state, left, need)
+        if row["still_seconds"] is not None:
+            still.add_metric([row["migration"]], row["still_seconds"])
+    yield from (state, left, need, still)
 
 
 def _describe_database(transactions: Sequence[DictRow], tables: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:

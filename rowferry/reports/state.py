@@ -7,7 +7,7 @@ from typing import Literal
 from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.statements import statement
 
-StateWord = Literal["done", "need_somebody", "running", "paused", "waiting", "no_workers"]
+StateWord = Literal["done", "need_somebody", "running", "stalled", "paused", "waiting", "no_workers"]
 """A word of rowferry.migration_state."""
 SHOWN: dict[str, str] = {"need_somebody": "needs an operator", "no_workers": "no workers"}
 """What people read, where it is another word; the same on the dashboards."""

@@ -48,7 +48,8 @@ select
     s.state = 'done' as is_done,
     s.need_somebody,
     s.seconds_left,
-    extract(epoch from s.ends_at)::double precision as ends_at
+    extract(epoch from s.ends_at)::double precision as ends_at,
+    extract(epoch from now() - s.still_since)::double precision as still_seconds
 from rowferry.migration_state as s
 order by s.state = 'done', s.migration_id desc
 limit %(limit)s;

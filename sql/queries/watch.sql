@@ -7,7 +7,7 @@ set local transaction_isolation = 'repeatable read';
 -- name: watch_migration
 -- The migration, its state and the time left, its bounds in the plan, and the server's time. `replica_lag` is null
 -- where there is no replica, or where the role may not see it (it needs pg_monitor); `lost`: silent workers of the last
--- hour; `is_paused_whole`: not only its queues with waiting batches are paused; `buckets`: those of its plan.
+-- hour; `still_for`: for how long nothing has moved that could; `is_paused_whole`: not only its queues with waiting batches are paused; `buckets`: those of its plan.
 select
     m.id,
     m.name,
@@ -16,6 +16,7 @@ select
     m.pause_reason,
     s.state,
     make_interval(secs => s.seconds_left) as time_left,
+    now() - s.still_since as still_for,
     (m.plan -> 'database' ->> 'max_rows_per_second')::double precision as max_rows_per_second,
     make_interval(secs => (m.plan -> 'database' ->> 'max_replica_lag')::double precision) as max_replica_lag,
     r.replica_lag,
@@ -56,12 +57,13 @@ where migration_id = %(id)s
 order by queue_name, label;
 
 -- name: watch_workers
--- One row a live worker and claimed batch; a worker without a batch has one row.
+-- One row a live worker and claimed batch; a worker without a batch has one row. `silent_for` is of the moment of the
+-- snapshot, which is older than the clock where a query before this one took long.
 select
     w.id,
     w.host,
     w.pid,
-    clock_timestamp() - w.last_seen_at as silent_for,
+    now() - w.last_seen_at as silent_for,
     w.request_rates,
     h.batch_id,
     h.migration,

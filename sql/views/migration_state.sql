@@ -6,6 +6,7 @@
 --     paused         all queues with waiting batches are paused, or the migration is
 --     no_workers     no live worker serves a queue with waiting batches that is not paused
 --     waiting        no batch is due: they wait for their next attempt; or there is none yet
+--     stalled        batches are due, and in none of its queues has anything moved for five minutes (`still_since`)
 --     running        anything else
 --   `paused_at`: since when it is paused, or all its queues with waiting batches are. `pause_reason`: why; null:
 --   by a person who gave no reason. `paused_by_worker`: whether a worker paused it.
@@ -18,6 +19,7 @@
 --   `rate`: entries a second in the last minute, of the slowest queue that has waiting batches.
 --   `seconds_left`: until the last queue has finished, at the pace of the last ten minutes (rowferry.pace); null unless
 --   it is running and all queues with waiting batches move. `ends_at`: that as a time.
+--   `still_since`: since when nothing has moved that could (rowferry.queue_status); null where nothing could.
 --   `passes`: the enqueues so far. `due_since`: since when its oldest due batch has been due (null: none is due; a claimed
 --   batch counts); `oldest_due_batch_id` is that batch.
 create or replace view rowferry.migration_state as
@@ -35,6 +37,7 @@ with queues as (
         ) as is_served,
         coalesce(bool_or(s.due_since is not null) filter (where s.paused_at is null), false) as is_due,
         min(s.next_at) filter (where s.paused_at is null) as next_at,
+        max(s.still_since) as still_since,
         min(s.due_since) as due_since,
         (array_agg(s.oldest_due_batch_id order by s.due_since, s.oldest_due_batch_id))[1] as oldest_due_batch_id,
         min(
@@ -70,6 +73,7 @@ stated as (
         coalesce(greatest(q.unsettled + q.parked, q.batches_error), 0) as need_somebody,
         case when not q.is_due then q.next_at end as next_at,
         m.passes,
+        q.still_since,
         q.due_since,
         q.oldest_due_batch_id,
         coalesce(q.rate, 0) as rate,
@@ -81,6 +85,7 @@ stated as (
             when coalesce(q.batches_init, 0) = 0 then 'waiting'
             when not q.is_served then 'no_workers'
             when not q.is_due then 'waiting'
+            when q.still_since < now() - interval '5 minutes' then 'stalled'
             else 'running'
         end as state
     from rowferry.migration as m
@@ -105,5 +110,6 @@ select
     s.paused_by_worker,
     s.passes,
     s.due_since,
-    s.oldest_due_batch_id
+    s.oldest_due_batch_id,
+    s.still_since
 from stated as s;

@@ -13,6 +13,9 @@
 --   due. `unsettled`: its entries that are missing, conflict or failed. `is_done`: it had batches, none waits here or
 --   before, and none of its own is in ERROR. `is_slowest`: the first queue of the migration that takes nearly as long as
 --   all of them.
+--   `still_since`: the last time at which anything moved that could: a batch ended, entries were settled inside one, a
+--   part of an upload was written; or a batch became due, a worker came to serve it, or it was resumed. A batch in its
+--   first attempt that has told of nothing moves for 30 minutes. Null unless a batch is due, served and not paused.
 --   `state`: `paused`, `done`, `slowest`, `running`, `idle` (it waits for the queues before it) or `in ERROR`.
 create or replace view rowferry.queue_status as
 with recursive links as (
@@ -61,17 +64,44 @@ claimed as (
     select
         c.migration,
         c.queue_name,
-        count(*) as batches
+        count(*) as batches,
+        max(least(now(), c.started_at + interval '30 minutes')) filter (where c.attempt = 1 and c.in_hand = 0)
+            as moved_at
     from rowferry.claimed_batches as c
     group by c.migration, c.queue_name
 ),
 
+-- When something last moved that is not the end of a batch.
+moved as (
+    select
+        e.migration_id,
+        e.queue_name,
+        max(e.at) as at
+    from (
+        select
+            h.migration_id,
+            h.queue_name,
+            h.reported_at as at
+        from rowferry.in_hand as h
+        union all
+        select
+            q.migration_id,
+            q.queue_name,
+            u.touched_at as at
+        from rowferry.upload as u
+        inner join rowferry.batch_queue as q on u.batch_id = q.id
+    ) as e
+    group by e.migration_id, e.queue_name
+),
+
 served as (
-    select distinct
+    select
         q.queue_name,
-        w.unusable
+        w.unusable,
+        min(w.started_at) as started_at
     from rowferry.live_workers as w
     cross join unnest(w.queues) as q (queue_name)
+    group by q.queue_name, w.unusable
 ),
 
 known as (
@@ -88,12 +118,8 @@ known as (
         coalesce(k.priority, 0) as priority,
         coalesce(k.weight, 1) as weight,
         coalesce(m.paused_at, k.paused_at) as paused_at,
-        exists (
-            select from served as v
-            where
-                v.queue_name = u.queue_name
-                and not v.unusable ?| array[u.migration_id::text, u.migration_id || ' ' || u.queue_name]
-        ) as is_served,
+        v.served_since is not null as is_served,
+        greatest(p.finished_at, d.at, v.served_since, c.moved_at, r.resumed_at) as moved_at,
         coalesce(k.next, '{}') as next,
         coalesce(p.entries, 0) as entries,
         coalesce(p.waiting, 0) as waiting,
@@ -108,6 +134,23 @@ known as (
     left join rowferry.progress as p on u.migration_id = p.migration_id and u.queue_name = p.queue_name
     left join rowferry.queue as k on u.migration_id = k.migration_id and u.queue_name = k.name
     left join claimed as c on m.name = c.migration and u.queue_name = c.queue_name
+    left join moved as d on u.migration_id = d.migration_id and u.queue_name = d.queue_name
+    cross join lateral (
+        select min(s.started_at) as served_since
+        from served as s
+        where
+            s.queue_name = u.queue_name
+            and not s.unusable ?| array[u.migration_id::text, u.migration_id || ' ' || u.queue_name]
+    ) as v
+    cross join lateral (
+        select max(e.at) as resumed_at
+        from rowferry.event as e
+        where
+            e.at > now() - interval '10 minutes'
+            and e.kind = 'resumed'
+            and e.migration_id = u.migration_id
+            and coalesce(e.queue_name, u.queue_name) = u.queue_name
+    ) as r
 ),
 
 -- What comes from the queues that lead to each. Joined and grouped at once: a lateral reads all queues for each.
@@ -241,5 +284,7 @@ select
     end as state,
     r.in_hand,
     r.pending_in_hand,
-    r.waiting - r.unreached as reached
+    r.waiting - r.unreached as reached,
+    case when r.run_after <= now() and r.is_served and r.paused_at is null then greatest(r.run_after, r.moved_at) end
+        as still_since
 from ranked as r;

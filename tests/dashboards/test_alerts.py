@@ -112,6 +112,9 @@ def test_no_workers_and_no_progress_are_told_apart(lines: Lines) -> None:
     add(lines, "copy", 100)
     assert ask(lines) == {"no_workers": 1}
     add_worker(lines, "copy")
+    assert ask(lines) == {}, "it has just come"
+    change(lines, "worker", "started_at = now() - interval '1 h'")
+    change(lines, "batch_queue", "run_after = now() - interval '1 h'")
     assert ask(lines) == {"no_progress": 1}
     add(lines, "copy", 100, "DONE")
     assert ask(lines) == {}
@@ -121,6 +124,8 @@ def test_listings_alert_though_they_have_no_entries_yet(lines: Lines) -> None:
     add(lines, "copy", 0)
     assert ask(lines) == {"no_workers": 1}
     add_worker(lines, "copy")
+    change(lines, "worker", "started_at = now() - interval '1 h'")
+    change(lines, "batch_queue", "run_after = now() - interval '1 h'")
     assert ask(lines) == {"no_progress": 1}
     change(lines, "migration", "paused_at = now(), pause_reason = 'The bucket is gone.', paused_by_worker = true")
     assert ask(lines) == {"paused_by_worker": 1}

@@ -283,3 +283,58 @@ def test_dead_rows_are_told_of_the_queue_and_of_the_tables_of_plans(lines: Lines
     assert {name for name in found if name.startswith("public.")} == {"public.avatars", "public.parts"}
     assert "rowferry.batch_queue" in found
     assert None not in found.values()
+
+
+def test_a_migration_is_stalled_when_nothing_has_moved_for_five_minutes(lines: Lines) -> None:
+    add(lines, "copy", 100, "DONE")
+    add(lines, "copy", 100)
+    change(lines, "batch_queue", "run_after = now() - interval '2 h'")
+    add_worker(lines, "copy")
+    change(lines, "worker", "started_at = now() - interval '1 h'")
+    assert read(lines)["state"] == "running"
+    change(lines, "batch_tally", "finished_at = now() - interval '6 min'")
+    row = read(lines)
+    assert (row["state"], row["seconds_left"]) == ("stalled", None)
+    change(lines, "migration", "paused_at = now()")
+    assert read(lines)["state"] == "paused"
+    change(lines, "migration", "paused_at = null")
+    assert read(lines)["state"] == "running", "it was resumed just now"
+
+
+@pytest.mark.parametrize(
+    "moves",
+    [
+        "update rowferry.worker set started_at = now()",
+        "update rowferry.batch_queue set run_after = now()",
+        "update rowferry.worker set in_hand = jsonb_build_object((select max(id) from rowferry.batch_attempt), 7), "
+        "reported_at = now()",
+        "insert into rowferry.upload (production, key, migration_id, batch_id, attempt_id) "
+        "select 'p', 'k', q.migration_id, q.id, 1 from rowferry.batch_queue as q",
+        "update rowferry.batch_attempt set number = 1, started_at = now() - interval '29 min'",
+    ],
+    ids=["a worker came", "a batch became due", "entries were settled", "a part was written", "a first attempt"],
+)
+def test_what_moves_or_could_not_move_earlier_is_not_stalled(lines: Lines, moves: str) -> None:
+    add(lines, "copy", 100)
+    change(lines, "batch_queue", "run_after = now() - interval '2 h'")
+    add_worker(lines, "copy")
+    change(lines, "worker", "started_at = now() - interval '1 h'")
+    lines.session.execute(
+        "insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id, started_at) "
+        "select q.id, 0, 2, 'host-a', now() - interval '50 min' from rowferry.batch_queue as q"
+    )
+    assert read(lines)["state"] == "stalled"
+    lines.session.execute(moves.encode())
+    assert read(lines)["state"] == "running"
+
+
+def test_a_queue_that_moves_keeps_the_migration_from_being_stalled(lines: Lines) -> None:
+    lines.session.execute("select rowferry.register_migration('m', '{}', '{\"copy\": {}, \"tag\": {}}')")
+    for queue in ("copy", "tag"):
+        add(lines, queue, 100)
+    change(lines, "batch_queue", "run_after = now() - interval '2 h'")
+    add_worker(lines, "copy", "tag")
+    change(lines, "worker", "started_at = now() - interval '1 h'")
+    assert read(lines)["state"] == "stalled"
+    add(lines, "tag", 100, "DONE")
+    assert read(lines)["state"] == "running"

@@ -49,6 +49,8 @@ def _judge_pending(migration: MigrationFacts, left: str) -> Verdict:
         return Verdict("Paused", f"{since}{why}. {left}", "warn")
     if migration.state == "no_workers":
         return Verdict("No workers", f"No live worker serves the waiting batches. {left}", "bad")
+    if migration.state == "stalled":
+        return Verdict("Stalled", f"Work is due, and nothing has moved for five minutes. {left}", "bad")
     if migration.state == "waiting":
         return Verdict("Waiting", f"No batch is due. {left}", "warn")
     seconds = migration.seconds_left

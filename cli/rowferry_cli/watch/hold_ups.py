@@ -17,9 +17,12 @@ def list_hold_ups(snapshot: Snapshot, queue: WatchedQueue | None) -> Iterator[st
 
     Where nobody works or the migration is paused, the state says so.
     """
-    if queue is None or snapshot.state != "running":
+    if queue is None or snapshot.state not in {"running", "stalled"}:
         return
     bounds = snapshot.bounds
+    if snapshot.state == "stalled" and snapshot.still_for:
+        still = format_duration(snapshot.still_for)
+        yield f"Nothing has moved for {still}, though batches are due: run `rowferry errors`."
     if bounds.released:
         yield f"No batch is claimed: {bounds.released}"
     lag, most = bounds.replica_lag, bounds.max_replica_lag

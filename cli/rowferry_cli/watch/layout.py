@@ -44,6 +44,7 @@ STATE_STYLES = {
     "done": GOOD,
     "running": GOOD,
     "need_somebody": f"{BAD} {STRONG}",
+    "stalled": f"{BAD} {STRONG}",
     "no_workers": f"{BAD} {STRONG}",
     "paused": WARNING,
     "waiting": WARNING,

@@ -53,6 +53,7 @@ def read_snapshot(
             paused_at=row["paused_at"],
             queue_state=row["state"],
             queue_time_left=row["time_left"],
+            still_for=row["still_for"],
             pause_reason=row["pause_reason"] if row["is_paused_whole"] else PAUSED_BY_QUEUE,
             queues=queues,
             workers=workers,

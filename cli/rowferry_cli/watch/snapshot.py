@@ -156,6 +156,8 @@ class Snapshot:
     """As the database has it."""
     queue_time_left: timedelta | None = None
     """Until the last queue is done, as the database has it; None while that is unknown."""
+    still_for: timedelta | None = None
+    """For how long nothing has moved that could."""
     pause_reason: str | None = None
     """Why workers paused it; None if a person did."""
     migrations: tuple[str, ...] = ()
@@ -184,7 +186,7 @@ class Snapshot:
     @property
     def state(self) -> StateWord:
         """Return the state; `no_workers` already where all workers are silent: the database says so 20 s later."""
-        is_deserted = self.queue_state in {"running", "waiting"} and self.workers and not self.is_worked_on
+        is_deserted = self.queue_state in {"running", "stalled", "waiting"} and self.workers and not self.is_worked_on
         return "no_workers" if is_deserted else self.queue_state
 
     @property
