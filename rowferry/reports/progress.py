@@ -59,7 +59,7 @@ class Counts:
 
         The death of a worker does not lower it: what the worker had reached is found again.
         """
-        return self.finished + min(self.reached, max(self.waiting - 1, 0))
+        return self.finished + min(max(self.in_hand, self.reached), max(self.waiting - 1, 0))
 
     @property
     def percent(self) -> int:

@@ -50,6 +50,7 @@ select
     failed,
     bytes,
     in_hand,
+    reached,
     started_at,
     finished_at
 from rowferry.table_progress
