@@ -168,8 +168,10 @@ def translate(error: psycopg.Error) -> RowferryError:
                 f"PostgreSQL does not allow this role to do that: {message}; see `rowferry init --grants`."
             )
         case errors.InvalidSchemaName() | errors.UndefinedFunction() | errors.UndefinedTable() if "rowferry" in message:
-            lack = "has no schema rowferry yet" if NO_SCHEMA.search(message) else f"is not ready ({message})"
-            return UsageError(f"This database {lack}: run `rowferry init` first.")
+            lack = f"This database is not ready ({message})"
+            if NO_SCHEMA.search(message):
+                lack = "This database has no schema rowferry yet"
+            return UsageError(f"{lack}: run `rowferry init` first.")
         case errors.InvalidTextRepresentation() if "json" in message:  # below PostgreSQL 16, no query can ask first
             return UsageError(
                 f"PostgreSQL refused: {message}; correct rows whose text is no JSON, or leave them out by `where` in "
