@@ -70,7 +70,6 @@ select
     bool_and(r.knows_choice)
     and (r.outcome = 'conflict' or r.reason is not distinct from 'NotEncrypted') as takes_on_conflict,
     case
-        when r.queue_name <> 'verify' then null
         when r.reason in ('LegacyIsNewer', 'NoProductionObject') then 'rowferry verify --repair'
         when r.reason in ('ProductionIsNewer', 'PropertiesDiffer', 'WrittenTogether')
             then 'rowferry verify --repair --overwrite'

@@ -119,7 +119,7 @@ def test_a_person_reads_a_table_and_sentences(fake: FakeMigration) -> None:
         "Bound by",
     ):
         assert any(line.startswith(beginning) for line in lines), beginning
-    assert lines[-1] == "Next: rowferry check"
+    assert lines[-1] == "Next: rowferry migrate --dry-run"
 
 
 def test_a_server_that_refuses_is_named_as_the_bound(fake: FakeMigration) -> None:
