@@ -7,8 +7,8 @@ of one database do not hide that another has none.
 from dataclasses import dataclass
 from typing import Literal
 
-IS_MOVING = 'rowferry_migration_state{state=~"running|stalled|waiting|no_workers"} == 1'
-"""Migrations with work left that are not paused."""
+from promql import HAS_WORK
+
 IS_DEFERRED = 'min_over_time(rowferry_migration_state{state="waiting"}[9m]) == 1'
 """No batch has been due for longer than any retry waits: somebody has moved `run_after`. Workers that give batches back
 again and again, since a server is away, leave moments in which one is due."""
@@ -110,7 +110,7 @@ ALERTS = (
         "2m",
         "((rowferry_lost_workers > 0 and on (instance) (sum by (instance) (rowferry_live_workers) "
         "< max_over_time(sum by (instance) (rowferry_live_workers)[1h:1m]))) or rowferry_lost_workers > 2) "
-        f"and on (instance) (sum by (instance) ({IS_MOVING}) > 0)",
+        f"and on (instance) (sum by (instance) ({HAS_WORK} == 1) > 0)",
         "{{ $labels.host }}: {{ VALUE }} worker processes were lost within the last hour",
         "workers: Hosts",
         "worker_lost",

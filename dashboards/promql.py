@@ -5,7 +5,9 @@ from colours import ATTENTION, OUTCOMES, STEPS
 FAILED = f'outcome=~"{"|".join(ATTENTION)}"'
 HERE = 'host=~"$host",instance=~"$instance"'
 """The workers that the variables of the dashboard Workers select."""
-IS_MOVING = 'on () (sum(rowferry_migration_state{state=~"running|stalled|waiting|no_workers"}) > 0)'
+HAS_WORK = 'rowferry_migration_state{state=~"running|stalled|waiting|no_workers"}'
+"""1 for a migration with work left that is not paused."""
+IS_MOVING = f"on () (sum({HAS_WORK}) > 0)"
 """Only while a migration that is not paused has entries left: `... and` this."""
 QUEUE = f'{HERE},queue=~"$queue"'
 WORK = f'{QUEUE},migration=~"$migration"'

@@ -76,7 +76,17 @@ def _read_queue(row: dict[str, Any]) -> QueueStatus:
     return QueueStatus(counts=Counts(**counts), **row)
 
 
-_COUNTS = ("batches", "batches_init", "batches_done", "batches_error", "entries", "waiting", "bytes", "in_hand")
+_COUNTS = (
+    "batches",
+    "batches_init",
+    "batches_done",
+    "batches_error",
+    "entries",
+    "waiting",
+    "bytes",
+    "in_hand",
+    "reached",
+)
 
 
 def choose_queues(queues: Sequence[QueueStatus], name: str | None, migration: str) -> tuple[QueueStatus, ...]:

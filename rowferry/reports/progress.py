@@ -59,12 +59,14 @@ class Counts:
 
         The death of a worker does not lower it: what the worker had reached is found again.
         """
-        return self.finished + min(max(self.in_hand, self.reached), max(self.waiting - 1, 0))
+        return self.finished + min(self.reached, max(self.waiting - 1, 0))
 
     @property
     def percent(self) -> int:
         """Return `worked_off` in per cent, rounded down: 100 only when nothing waits, and no listing may find more."""
-        return 100 * self.worked_off // self.entries if self.entries else 0 if self.batches_init else 100
+        if not self.entries:
+            return 0 if self.batches_init else 100
+        return 100 * self.worked_off // self.entries
 
     @property
     def settled_so_far(self) -> int:

@@ -88,7 +88,7 @@ having count(*) >= 3 and max(finished_at) > now() - interval '3 minutes';
 -- The workers of all migrations but for those that count as dead, as in begin_attempt.sql.
 select count(*) as workers
 from rowferry.live_workers
-where last_seen_at > now() - interval '10 seconds';
+where not is_silent;
 
 -- name: count_open_batches
 -- The open batches of one migration, or of one of its queues, how many of them are claimed, and the live workers.
@@ -107,7 +107,7 @@ select
         from rowferry.claimed_batches as h
         where h.migration = %(migration)s and (%(queue)s::text is null or h.queue_name = %(queue)s)
     ) as claimed,
-    (select count(*) from rowferry.live_workers where last_seen_at > now() - interval '10 seconds') as workers;
+    (select count(*) from rowferry.live_workers where not is_silent) as workers;
 
 -- name: read_migration_state
 -- How one migration stands, in one word, and the time left; null unless it is running and all its queues move.
@@ -137,6 +137,7 @@ select
     coalesce(p.failed, 0) as failed,
     coalesce(p.bytes, 0) as bytes,
     s.in_hand,
+    s.reached,
     s.claimed,
     s.max_in_hand,
     s.rate,

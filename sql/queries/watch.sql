@@ -7,7 +7,8 @@ set local transaction_isolation = 'repeatable read';
 -- name: watch_migration
 -- The migration, its state and the time left, its bounds in the plan, and the server's time. `replica_lag` is null
 -- where there is no replica, or where the role may not see it (it needs pg_monitor); `lost`: silent workers of the last
--- hour; `still_for`: for how long nothing has moved that could; `is_paused_whole`: not only its queues with waiting batches are paused; `buckets`: those of its plan.
+-- hour; `still_for`: for how long nothing has moved that could; `is_paused_whole`: not only its queues with waiting
+-- batches are paused; `buckets`: those of its plan.
 select
     m.id,
     m.name,

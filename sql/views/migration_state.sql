@@ -11,8 +11,9 @@
 --   `paused_at`: since when it is paused, or all its queues with waiting batches are. `pause_reason`: why; null:
 --   by a person who gave no reason. `paused_by_worker`: whether a worker paused it.
 --   `done_share`: the settled entries, 0 to 1, of the queue that is behind the others, those included that workers have
---   settled inside their batches, dead workers included (`reached` of rowferry.in_hand); null without entries. Entries that need somebody are not settled:
---   only `done` is 1. `waiting`: entries that have not left all queues of the chain, less those settled ones;
+--   settled inside their batches, dead workers included (`reached` of rowferry.in_hand); null without entries. Entries
+--   that need somebody are not settled: only `done` is 1.
+--   `waiting`: entries that have not left all queues of the chain, less those that live workers have settled;
 --   `batches_init`: the batches of these queues that wait or run, of which those that list a bucket have no entries yet.
 --   `need_somebody`: entries of all queues that are missing, conflict or failed, or were set to ERROR by hand; at least
 --   one for each batch in ERROR. `next_at`: when the first batch is due, if none of a queue that is not paused is yet.

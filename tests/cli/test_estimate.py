@@ -21,6 +21,7 @@ from support.entries.estimates import estimate
 from support.entries.estimating import FakeMigration, fake_migration
 from support.entries.migration import Migration
 from support.postgres.roles import grant, log_in, new_role
+from support.processes.cli import assert_went_well
 from support.processes.processes import wait_for
 
 WRITES = {"PutObject", "CopyObject", "DeleteObject", "CreateMultipartUpload", "CompleteMultipartUpload", "UploadPart"}
@@ -106,7 +107,7 @@ def test_a_person_reads_a_table_and_sentences(fake: FakeMigration) -> None:
     fake.migration.fill(30)
     fake.migration.write_plan()
     done = fake.migration.run("estimate", "--for", "1s", "--egress-price", "0.09")
-    assert done.returncode == 0, done.stderr
+    assert_went_well(done)
     lines = done.stdout.splitlines()
     assert lines[0] == "Migration avatars"
     for beginning in (

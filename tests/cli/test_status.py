@@ -21,6 +21,7 @@ from support.entries.entry_table import TO, EntryTable
 from support.entries.key_forms import form_of_key
 from support.entries.listed_objects import name_objects, put_objects
 from support.entries.migration import Migration
+from support.processes.cli import assert_went_well
 from support.queue.queue_runs import migrate, verify
 from support.s3.request_log import RequestLog
 
@@ -208,7 +209,7 @@ def test_the_command_prints_plain_columns_without_a_terminal(migration: Migratio
     migration.fill(2)
     migration.write_plan()
     done = migration.run("status")
-    assert done.returncode == 0, done.stderr
+    assert_went_well(done)
     assert "\x1b" not in done.stdout
     assert "│" not in done.stdout
     assert ["entries", "public.avatars.path", "2", "0", "0", "2"] in [line.split() for line in done.stdout.splitlines()]

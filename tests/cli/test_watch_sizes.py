@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 
-from rowferry.db.connection import connect
+from rowferry.db.connection import Connection, connect
 from rowferry.reports.progress import Counts
 from rowferry_cli.watch.keys import KEYS, KeyHandler, list_keys
 from rowferry_cli.watch.pace import HISTORY, SLICE, PaceHistory, draw_chart
@@ -127,6 +127,27 @@ def test_a_killed_worker_is_silent_and_its_batch_is_counted_once() -> None:
     assert len([line for line in lines if "batch 3 for" in line]) == 1
 
 
+@pytest.mark.usefixtures("killed")
+def test_a_worker_is_silent_until_the_moment_of_the_snapshot(table: EntryTable) -> None:
+    """Not until its query ran: a snapshot that takes seconds would call every worker silent."""
+
+    class SlowHistory(PaceHistory):
+        began_at: datetime
+
+        def read(self, connection: Connection, moment: datetime) -> None:
+            super().read(connection, moment)
+            (row,) = connection.execute("select now() as began_at").fetchall()
+            self.began_at = row["began_at"]
+            connection.execute("select pg_sleep(0.05)")
+
+    history = SlowHistory("avatars")
+    with connect("test", autocommit=True) as connection:
+        snapshot = read_snapshot(connection, "avatars", history)
+    seen = {row["pid"]: row["last_seen_at"] for row in table.execute("select pid, last_seen_at from rowferry.worker")}
+    silent = {pid: history.began_at - last_seen_at for pid, last_seen_at in seen.items()}
+    assert {worker.pid: worker.silent_for for worker in snapshot.workers} == silent
+
+
 def test_a_lost_worker_is_said(table: EntryTable) -> None:
     table.enqueue()
     with acting(table, "fra-1:4711:a", "fra-2:4712:b"):
@@ -146,6 +167,10 @@ def test_what_holds_it_up_is_said() -> None:
     assert "The server throttles CopyObject to 900 requests/s: https://s3.example/prod" in lines
     assert "The plan's max_rows_per_second holds it at 10 rows/s." in lines
     assert not any("Head" in line for line in lines)
+    stalled = replace(held_up, queue_state="stalled", still_for=timedelta(minutes=7))
+    lines = shown(State(stalled))
+    assert "Nothing has moved for 7 min 00 s, though batches are due: run `rowferry errors`." in lines
+    assert "No batch is claimed: The server https://s3.example is away." in lines
     faster = replace(running, bounds=Bounds(100.0, timedelta(seconds=5), timedelta(seconds=1)))
     assert not any("plan's" in line for line in shown(State(faster)))
 

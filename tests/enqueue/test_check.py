@@ -6,6 +6,7 @@ import pytest
 
 from support.entries.checks import add_second_table, check, entries_of, problems
 from support.entries.migration import Migration
+from support.processes.cli import assert_went_well
 from support.s3.objects import Listing
 
 
@@ -55,7 +56,7 @@ def test_the_command_prints_a_list_and_ends_with_0(migration: Migration) -> None
     migration.fill(2)
     migration.write_plan()
     done = migration.run("check")
-    assert done.returncode == 0, done.stderr
+    assert_went_well(done)
     assert "✓ public.avatars.path: 2 legacy entries" in done.stdout
 
 

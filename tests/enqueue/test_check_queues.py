@@ -7,7 +7,7 @@ import pytest
 
 from support.entries.entry_table import EntryTable
 from support.postgres.roles import grant, log_in, new_roles
-from support.processes.cli import Run
+from support.processes.cli import Run, assert_went_well
 from support.queue.plug_in import FAULTY, PlugIn, write_plan
 
 
@@ -22,8 +22,7 @@ def check(run_rowferry: Run) -> dict[str, list[str]]:
 
 
 def test_queues_that_can_work_are_fine(noted: EntryTable, run_rowferry: Run) -> None:
-    done = run_rowferry("check")
-    assert done.returncode == 0, done.stderr
+    assert_went_well(run_rowferry("check"))
     found = check(run_rowferry)
     assert found["problem"] == []
     assert "queue note: public.avatars.path; then echo" in found["fine"]

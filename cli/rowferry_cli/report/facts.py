@@ -119,9 +119,9 @@ class Reason:
     pattern: str | None
     """Of LIKE: it matches this reason alone. None as the reason."""
     takes_on_conflict: bool
+    """Whether another try ends alike, unless --on-conflict says what to do with the production object."""
     repair: str | None
     """What to type to repair what a verification found; None: only the cause can be fixed."""
-    """Whether another try ends alike, unless --on-conflict says what to do with the production object."""
     total: int
     """Of reasons, without a limit."""
 

@@ -13,9 +13,9 @@ NEARLY = 0.9
 
 
 def list_hold_ups(snapshot: Snapshot, queue: WatchedQueue | None) -> Iterator[str]:
-    """Yield what holds the queue that is looked at up, a line each, what stops it first; nothing unless it runs.
+    """Yield what holds up the queue that is looked at, a line each, what stops it first.
 
-    Where nobody works or the migration is paused, the state says so.
+    Nothing unless it runs or has stalled: where nobody works or the migration is paused, the state says so.
     """
     if queue is None or snapshot.state not in {"running", "stalled"}:
         return

@@ -132,8 +132,8 @@ def _judge(
     what = f"{sampled}, {count(len(missing), 'is', 'are')} missing, for example {quote_key(missing[0])}"
     is_nearly_done = not is_new and len(results) < FEW_LEFT
     if 2 * len(missing) <= len(results) or is_nearly_done:
-        ends = count(len(missing), "entry ends", "entries end").partition(" ")[2]
-        yield note(what, f"{'its' if len(missing) == 1 else 'their'} {ends} as missing: see `rowferry errors` then")
+        ends = "its entry ends" if len(missing) == 1 else "their entries end"
+        yield note(what, f"{ends} as missing: see `rowferry errors` then")
         return
     cause = guess_cause(missing, list_first(client, side), entries)
     yield problem(what, cause) if is_new and not found else note(what, cause)

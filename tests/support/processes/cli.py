@@ -27,6 +27,12 @@ OWN_PROCESS = frozenset(
 """Commands that start processes, listen for signals or run for long: they get a process of their own."""
 
 
+def assert_went_well(done: Done) -> None:
+    """Assert status 0, and that a pipe was told nothing on the error stream but what the command is at."""
+    said = [line for line in done.stderr.splitlines() if not line.startswith("… ")]
+    assert (done.returncode, said) == (0, [])
+
+
 class Run(Protocol):
     """Runs `rowferry <arguments>` to its end, with these variables in its environment as well."""
 
