@@ -167,6 +167,8 @@ def test_queues_come_in_the_order_of_their_chain_each_in_its_own_words(migration
     assert "  migrated              3\n" in told
     assert "  kept                  3  equal, or readable without a legacy object\n" in told
     assert max(map(len, told.splitlines())) <= 80
+    assert "0 bytes" not in told, "nobody told how many the server copied"
+    assert "\n\n\n" not in told
     document = json.loads(migration.run("report", "--json").stdout)
     assert document["queues"] == ["zip", "verify"]
     assert [table["queue"] for table in document["tables"]] == ["zip", "verify"]

@@ -158,7 +158,7 @@ def test_a_share_is_100_percent_only_where_nothing_is_left() -> None:
 
 def test_numbers_are_written_with_as_many_digits_as_mean_something() -> None:
     assert [write_rate(rate) for rate in (0, 0.044, 2.25, 12.34, 1234.5)] == ["0", "0.044", "2.2", "12.3", "1,234"]
-    assert [write_bytes(size) for size in (0, 1023, 1536, 5 * 1024**3)] == ["0 B", "1023 B", "1.5 KiB", "5.0 GiB"]
+    assert [write_bytes(size) for size in (0, 1023, 1536, 5 * 1024**3)] == ["–", "1023 B", "1.5 KiB", "5.0 GiB"]
     assert [write_step(timedelta(seconds=s)) for s in (30, 300, 7200, 86_400)] == ["30 s", "5 min", "2 h", "1 d"]
 
 

@@ -150,6 +150,7 @@ def _print_report(report: Report) -> None:
         meanings = find_meanings(queue, alone=report.copies_alone)
         for table in tables:
             _print_table(table, meanings)
+    click.echo()
     if not report.balances:
         click.echo("MISMATCH: the outcomes do not add up to the entries. This is a bug in rowferry.")
     elif report.settled:
@@ -201,8 +202,9 @@ def _print_table(table: TableReport, meanings: Mapping[str, str]) -> None:
         f"{count_batches(counts.batches)}: {counts.batches_done:,} DONE, {counts.batches_init:,} INIT, "
         f"{counts.batches_error:,} ERROR",
         count(table.attempts, "attempt", "attempts"),
-        f"{counts.bytes:,} bytes",
     ]
+    if counts.bytes:  # servers that copy by themselves do not tell them
+        facts.append(f"{counts.bytes:,} bytes")
     if table.duration is not None:
         facts.append(format_duration(table.duration))
-    click.echo(f"  {' · '.join(facts)}\n")
+    click.echo(f"  {' · '.join(facts)}")

@@ -129,7 +129,7 @@ def list_tiles(facts: Facts) -> list[Tile]:
         Tile("Settled", write_share(settled, entries), f"{settled:,} of {entries:,}{before}", settled_tone),
         _build_undecided(report),
         Tile("Took", write_duration(facts.worked or whole), f"of work, within {write_duration(whole)}"),
-        Tile("Copied", write_bytes(moved) if moved else "–", "as far as servers tell"),
+        Tile("Copied", write_bytes(moved), "as far as servers tell"),
         Tile("Verified", verified.word, "see Verification", verified.tone),
     ]
 

@@ -50,7 +50,12 @@ def write_rate(rate: float) -> str:
 
 
 def write_bytes(number: int) -> str:
-    """Return a size in the largest binary unit that it fills: 512 B, 1.5 GiB."""
+    """Return what was copied in the largest binary unit that it fills: 512 B, 1.5 GiB.
+
+    An en dash for 0: servers that copy by themselves do not tell.
+    """
+    if not number:
+        return "–"
     if number < 1024:
         return f"{number} B"
     power = min((number.bit_length() - 1) // 10, 6)
