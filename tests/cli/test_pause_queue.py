@@ -66,6 +66,7 @@ def test_a_queue_of_all_migrations_is_paused_where_there_is_one(table: EntryTabl
     with connect("operator", autocommit=True) as operator:
         assert [status.migration for status in pause(operator, None, "migrate")] == ["avatars", "banners"]
         assert [status.migration for status in pause(operator, None, "verify")] == ["avatars"]
+        assert [status.migration for status in pause(operator, None, "verify")] == ["avatars"], "again as well"
         assert [status.migration for status in resume(operator, None, "verify")] == ["avatars"]
 
 

@@ -235,6 +235,20 @@ def test_migrations_that_are_finished_cost_a_claim_nothing(
     assert is_work_left(worker, QUEUES)
 
 
+def test_the_first_claim_in_vain_looks_from_the_beginning_once(
+    worker: Connection, other: psycopg.Connection[tuple[int]]
+) -> None:
+    """It has just done so: what it would find is what it has."""
+    other.execute(FILL, (1,))
+    with closing(connect("holder")) as holder:
+        holder.execute("select from rowferry.batch_queue for update")
+        with explained(worker) as plans:
+            assert claim_batch(worker, QUEUES) is None
+            texts = [plan.text for plan in plans.take_inner()]
+    looks = [text for text in texts if "walked" in text]
+    assert len(looks) == 1, texts
+
+
 def test_a_migration_that_comes_later_is_asked_at_once(
     worker: Connection, other: psycopg.Connection[tuple[int]]
 ) -> None:
