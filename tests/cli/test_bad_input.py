@@ -225,13 +225,6 @@ def test_no_command_at_all_shows_the_help(planned: Migration) -> None:
     assert "rowferry: " not in done.stderr
 
 
-def test_workers_that_cannot_go_on_are_told_of_in_one_sentence(planned: Migration) -> None:
-    done = planned.run("migrate", "--yes", "--no-objects", ROWFERRY_ALLOWED_ENDPOINTS="https://s3.example.com")
-    assert done.returncode == 2
-    assert "rowferry: The workers cannot go on: The legacy bucket" in done.stderr
-    assert done.stderr.count("rowferry: ") == 1
-
-
 def test_a_wrong_secret_key_gets_one_sentence(versitygw_migration: Migration, request: pytest.FixtureRequest) -> None:
     migration = versitygw_migration
     migration.fill(1)

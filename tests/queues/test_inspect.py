@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from rowferry.db.timeouts import LOCK_TIMEOUT
 from rowferry.errors import PlanError
@@ -24,6 +25,7 @@ from support.postgres.privileges import list_privileges
 from support.postgres.roles import grant, log_in, new_roles
 from support.processes.processes import wait_for
 from support.queue.inspected import add, cut, run
+from support.queue.paused_migration import check_nothing_burnt, state_of, work_until_paused
 from support.queue.zstd_module import zstd
 from support.s3.buckets import Buckets, fresh_buckets
 from support.s3.fake_s3 import running_fakes
@@ -363,3 +365,19 @@ def test_a_role_with_the_plans_grants_can_write_facts_and_nothing_else(
         )
         assert done.returncode == 0, done.stderr
     assert migration.counts() == {"migrated": 1}
+
+
+def test_a_column_that_the_role_may_not_write_pauses_the_migration_and_says_so(
+    site: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(site, 1, b"one\n")
+    site.enqueue(queue="inspect")
+    with new_roles(site.dsn) as roles:
+        grant(site, roles)
+        revoke = sql.SQL("revoke update (digest) on public.avatars from {}")
+        site.execute(revoke.format(sql.Identifier(roles["worker"])))
+        with monkeypatch.context() as patch:
+            patch.setenv("DATABASE_URL", log_in(site, roles["worker"]))
+            work_until_paused(site, queue="inspect")
+    assert state_of(site)[1].startswith("The role of the workers may not write public.avatars.digest; grant it select")
+    check_nothing_burnt(site)

@@ -10,9 +10,9 @@ def state_of(migration: Migration) -> tuple[bool, str]:
     return row["paused_at"] is not None, row["pause_reason"] or ""
 
 
-def work_until_paused(migration: Migration, parallel: int = 16) -> None:
+def work_until_paused(migration: Migration, parallel: int = 16, queue: str = "migrate") -> None:
     """Work on what is due; the worker rests after each fault, so that there are moments without any batch."""
-    with migration.at_work(parallel) as take_turn:
+    with migration.at_work(parallel, [queue]) as take_turn:
         wait_for(lambda: take_turn() is None or state_of(migration)[0])
 
 

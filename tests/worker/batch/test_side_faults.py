@@ -1,12 +1,19 @@
 """The fault of a whole side is not held against entries: batches are released, and the migration is paused."""
 
 from collections.abc import Callable
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
 
+from rowferry.db.connection import connect
+from rowferry.errors import AccessDenied
+from rowferry.plan import SideName
 from rowferry.s3 import retry
 from rowferry_worker.batch import side_faults
+from rowferry_worker.batch.claim import claim_batch
+from rowferry_worker.batch.side_questions import ask_without_object
+from rowferry_worker.migration import MigrationContextCache
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.queue.paused_migration import check_nothing_burnt, state_of, work_until_paused
@@ -100,7 +107,10 @@ def test_no_more_of_a_batch_is_sent_once_its_side_is_at_fault(logged_migration: 
     assert len(log.seen) < 60
 
 
-def test_a_revoked_right_to_read_pauses_the_migration(many: Migration, log: RequestLog) -> None:
+@pytest.mark.parametrize("transfer", ["copy", "stream"])
+def test_a_revoked_right_to_read_pauses_the_migration(transfer: str, many: Migration, log: RequestLog) -> None:
+    many.plan["migration"]["transfer"] = transfer
+
     def reads(seen: LoggedRequest) -> bool:
         return (bool(seen.key) and seen.bucket == many.legacy.bucket) or seen.writes_object
 
@@ -108,6 +118,38 @@ def test_a_revoked_right_to_read_pauses_the_migration(many: Migration, log: Requ
         work_until_paused(many)
     assert state_of(many)[0]
     check_nothing_burnt(many)
+    assert [seen for seen in log.seen if seen.writes and seen.bucket == many.legacy.bucket] == []
+
+
+ASKED = {
+    ("HeadObject", "legacy"): ["HEAD"],
+    ("GetObject", "legacy"): ["HEAD"],
+    ("GetObjectTagging", "legacy"): ["GET tagging"],
+    ("GetObjectAcl", "legacy"): ["GET acl"],
+    ("HeadObject", "production"): ["HEAD"],
+    ("CopyObject", "production"): ["PUT"],
+    ("PutObject", "production"): ["POST uploads", "DELETE uploadId"],
+}
+
+
+@pytest.mark.parametrize(("operation", "side"), ASKED)
+def test_a_right_is_asked_for_on_its_side_and_by_a_read_where_it_is_one(
+    operation: str, side: SideName, many: Migration, log: RequestLog
+) -> None:
+    """Nothing else is ever sent to the legacy bucket, and no object is written."""
+    refused = AccessDenied("AccessDenied", "")
+    refused.side, refused.operation = side, operation
+    contexts = MigrationContextCache(1)
+    with closing(contexts), connect("test") as connection:
+        batch = claim_batch(connection, ["migrate"])
+        assert batch is not None
+        context = contexts.find(connection, batch)
+        before = len(log.seen)
+        ask_without_object(context, refused)
+    sent = log.seen[before:]
+    assert {seen.bucket for seen in sent} == {getattr(many, side).bucket}
+    assert [f"{seen.method} {seen.query.partition('=')[0]}".strip() for seen in sent] == ASKED[operation, side]
+    assert many.production.listing() == {}
 
 
 @pytest.mark.parametrize("begins", [1, 3], ids=["at once", "in the middle"])

@@ -108,7 +108,8 @@ def ask_without_object(migration: MigrationContext, refused: ObjectError) -> Obj
 
     The request writes no object.
     """
-    return _ask(migration, refused.side or "production", _choose_request(migration.plan, refused))
+    side = refused.side or "production"
+    return _ask(migration, side, _choose_request(migration.plan, side, refused.operation))
 
 
 def _ask(migration: MigrationContext, side: SideName, request: Request) -> ObjectError | None:
@@ -124,18 +125,18 @@ def _ask(migration: MigrationContext, side: SideName, request: Request) -> Objec
     return ServerFault("NoS3Server", "the server has an object for every key, so it is not an S3 server")
 
 
-def _choose_request(plan: Plan, refused: ObjectError) -> Request:
-    """Return a request that needs the same right as the one that was refused, about a key without an object."""
-    match refused.operation:
+def _choose_request(plan: Plan, side: SideName, refused: str) -> Request:
+    """Return a request that needs the same right as a refused operation, about a key without an object."""
+    match refused:
         case "HeadObject" | "GetObject" | "ListObjectsV2":
-            return head_object(refused.side or "legacy", NO_OBJECT)
+            return head_object(side, NO_OBJECT)
         case "GetObjectTagging":
-            return get_object_tagging(refused.side or "legacy", NO_OBJECT)
+            return get_object_tagging(side, NO_OBJECT)
         case "GetObjectAcl":
-            return get_object_acl(refused.side or "legacy", NO_OBJECT)
+            return get_object_acl(side, NO_OBJECT)
         case "PutObjectTagging" | "PutObjectVersionTagging":
             # Sent only where tags were read before, so no server takes it for an object.
-            return put_object_tagging(NO_OBJECT, (), version=_VERSIONS[refused.operation])
+            return put_object_tagging(NO_OBJECT, (), version=_VERSIONS[refused])
         case "CopyObject" | "UploadPartCopy":
             source = plan.legacy.bucket
             payer = [REQUESTER_PAYS] if plan.legacy.requester_pays else []
