@@ -62,6 +62,20 @@ def test_a_queue_that_was_paused_is_not_waited_for(noted: EntryTable, run_rowfer
     assert "1 batch left waiting in the queue echo, which is paused" in done.stdout
 
 
+def test_a_run_ends_when_workers_pause_its_migration(noted: EntryTable, run_rowferry: Run) -> None:
+    noted.execute(
+        "create function public.pause() returns trigger language plpgsql security definer as $$ begin "
+        "update rowferry.migration set paused_at = now(), pause_reason = 'No rights.', paused_by_worker = true; "
+        "return new; end $$"
+    )
+    noted.execute("create trigger pause after insert on public.notes for each statement execute function pause()")
+    done = run_rowferry("run", "note", "-b", "10", "--processes", "1", "--yes")
+    assert (done.returncode, done.stderr) == (1, "")
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("Migration avatars is paused since 2")
+    assert last.endswith(": No rights. Next: fix that, run `rowferry resume`, then this command again.")
+
+
 def test_without_workers_here_a_run_only_enqueues(noted: EntryTable, run_rowferry: Run) -> None:
     done = run_rowferry("run", "note", "-b", "10", "--processes", "0", "--yes")
     assert done.returncode == 0
