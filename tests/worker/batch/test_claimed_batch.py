@@ -32,6 +32,7 @@ def test_a_batch_is_done_with_its_rows_and_its_attempt(slot: Slot, caplog: pytes
     (line,) = [record for record in caplog.records if record.message == "batch finished"]
     assert (line.levelno, vars(line)["verdict"], vars(line)["migrated"]) == (logging.INFO, "DONE", 30)
     assert "error" not in vars(line)
+    assert vars(line)["seconds"] == round(vars(line)["seconds"], 3)
 
 
 def test_a_migration_whose_servers_are_away_is_left_alone(slot: Slot, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,11 @@ from rowferry.batch import Entry, Outcome
 from rowferry.errors import AccessDenied, NotStarted, ObjectConflict, ObjectNotFound, ObjectRejected
 from rowferry.formatting import shorten
 from rowferry.keys import ObjectKeys, StandingObject
+from rowferry.plan import ObjectPrefix
 from rowferry_queues.migrate.perform import choose_moves
 from rowferry_queues.verify.object import ObjectNowhere
 from rowferry_worker.batch.objects import Judge, MappedRow
+from rowferry_worker.batch.ranges import map_row
 from rowferry_worker.copying.copy import CopyResult
 from support.entries.migration import Migration
 from support.queue.queue_runs import outcomes, verify
@@ -110,6 +112,11 @@ def test_a_row_without_objects_for_its_fault_is_judged_by_that() -> None:
     unmapped = MappedRow(Entry("1", "x"), fault=ObjectRejected("KeyCannotBeMapped", "why"))
     assert Judge({}).judge(unmapped).outcome is Outcome.FAILED
     assert Judge({}).judge(MappedRow(Entry("1", "x"), fault=REFUSED)).outcome is Outcome.CONFLICT
+
+
+def test_a_listed_key_without_the_prefix_says_why_it_has_no_production_key() -> None:
+    fault = map_row(Entry("1", "elsewhere/a"), ObjectPrefix("docs/", to="files/")).fault
+    assert str(fault) == "KeyCannotBeMapped: its object 'elsewhere/a' does not begin with 'docs/'"
 
 
 def test_a_row_is_started_when_all_its_objects_are() -> None:
