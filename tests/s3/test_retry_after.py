@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from rowferry.errors import Throttled
-from rowferry.s3.retry import LONGEST_RETRY_AFTER, pause_before_retry
+from rowferry.s3.retry import LONGEST_RETRY_AFTER, REQUEST_LONGEST, pause_before_retry
 from support.s3.clients import read
 from support.s3.stand_in import error_body
 
@@ -30,6 +30,12 @@ def test_the_next_try_waits_for_as_long_within_bounds(asked: int, expected: time
     error = read(503, {"retry-after": str(asked)}, error_body("SlowDown")).error
     assert error is not None
     assert pause_before_retry(error, tried) == expected
+
+
+def test_the_waits_of_a_request_stop_growing() -> None:
+    error = read(503, {}, error_body("SlowDown")).error
+    assert error is not None
+    assert max(pause_before_retry(error, 40) for _ in range(200)) <= REQUEST_LONGEST
 
 
 def test_an_error_names_the_request_where_the_server_did() -> None:

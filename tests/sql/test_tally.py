@@ -184,6 +184,7 @@ def test_a_change_behind_the_triggers_back_would_be_seen(database: str) -> None:
     with psycopg.connect(as_superuser(database), autocommit=True) as connection:
         connection.execute(MIGRATIONS)
         connection.execute(INSERT, {"many": 50})
+        connection.execute("update rowferry.batch_queue set started_at = now() - id * interval '1 minute'")
         compare(database)
         with connection.transaction():
             connection.execute("set local session_replication_role = replica")
@@ -192,6 +193,14 @@ def test_a_change_behind_the_triggers_back_would_be_seen(database: str) -> None:
             compare(database)
         assert connection.execute("select rowferry.recount_batches()").fetchall() == [(34,)]
         compare(database)
+        assert (
+            connection.execute(
+                "select label, min(started_at) from rowferry.batch_tally group by 1 order by 1"
+            ).fetchall()
+            == connection.execute(
+                "select payload ->> 'entries', min(started_at) from rowferry.batch_queue group by 1 order by 1"
+            ).fetchall()
+        )
 
 
 def test_the_tally_stays_small(any_database: str) -> None:

@@ -55,6 +55,12 @@ def test_nothing_is_done_in_the_name_of_a_worker_that_lives(
     assert ten.execute(EVERYTHING) == before
 
 
+def test_a_worker_loses_its_own_attempts_only(session: psycopg.Connection[tuple[object, ...]], ten: EntryTable) -> None:
+    before = ten.execute(EVERYTHING)
+    call(session, "lose_attempts", [1], OWN)
+    assert ten.execute(EVERYTHING) == before
+
+
 EVERYTHING = """
 select
     (select jsonb_agg(a) from rowferry.batch_attempt as a) as attempts,
