@@ -16,6 +16,9 @@ _NAME_PART = re.compile(r'"((?:[^"]|"")+)"|([^".]+)')
 KeyKind = Literal["text", "json", "jsonb", "array", "other"]
 """What the key column is: text of any kind, a document, an array of texts, or something else."""
 
+Rows = Literal["all", "some", "none"]
+"""The rows that policies give a role; a condition other than `true` gives some."""
+
 TimeKind = Literal["timestamptz", "timestamp", "date", "epoch", "other"]
 """What the column of `changed` is: a time of PostgreSQL, a number that counts since 1970, or something else."""
 
@@ -62,6 +65,10 @@ class Description:
     """The names and definitions of CHECK constraints and foreign keys that a rewritten column or its domain has."""
     may_select: bool
     may_update: bool
+    rows_to_read: Rows
+    """The rows that row-level security shows this role."""
+    rows_to_update: Rows
+    """Of these, the rows that it lets this role update."""
 
     @property
     def missing(self) -> bool:

@@ -11,6 +11,7 @@ from rowferry.db import forms
 from rowferry.db.connection import Connection, identifiers, literal
 from rowferry.db.description import Description, describe, split_table
 from rowferry.db.ids import IdQueries
+from rowferry.db.row_security import REMEDY, find_withheld
 from rowferry.db.statements import own_queries
 from rowferry.errors import MigrationFault
 from rowferry.keys import Form, legacy_is_finer, prefix_of, production_is_finer
@@ -98,6 +99,10 @@ class EntryQueries:
             right = "update" if found.may_select else "read"
             remedy = "grant it that, as `rowferry init --grants` does"
             raise MigrationFault(f"The role of the workers may not {right} {entries.label}; {remedy}.")
+        for updates in (False, True) if update else (False,):
+            withheld = find_withheld(entries, found, update=updates)
+            if withheld is not None and not withheld.is_meant:
+                raise MigrationFault(f"{withheld.words[0].upper()}{withheld.words[1:]}; {REMEDY}.")
 
     def compose(self, name: str, **more: sql.Composable) -> sql.Composed:
         """Return the named query over this table."""

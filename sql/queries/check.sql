@@ -70,6 +70,40 @@ id as (
         coalesce(bool_or(a.is_generated), false) as is_generated
     from unnest(%(ids)s::text []) with ordinality as u (name, number)
     left join attributes as a on u.name = a.name
+),
+
+-- What the policies of row-level security that apply to this role give it. One permissive policy must give a row, and
+-- no restrictive one may withhold it. An update needs a condition for the old row and one for the new.
+rows_given as (
+    select
+        u.purpose,
+        case
+            when row_security_active(f.oid) is not true then 'all'
+            when coalesce(bool_or(p.is_permissive and p.condition is not null), false) is false then 'none'
+            when
+                bool_or(p.is_permissive and p.condition = 'true')
+                and bool_and(p.is_permissive or coalesce(p.condition, 'true') = 'true')
+                then 'all'
+            else 'some'
+        end as rows_given
+    from found as f
+    cross join (values ('read', 'r'), ('update', 'w'), ('rewrite', 'w')) as u (purpose, command)
+    left join lateral (
+        select
+            y.polpermissive as is_permissive,
+            pg_get_expr(
+                case u.purpose when 'rewrite' then coalesce(y.polwithcheck, y.polqual) else y.polqual end, y.polrelid
+            ) as condition
+        from pg_policy as y
+        where
+            y.polrelid = f.oid
+            and y.polcmd::text in ('*', u.command)
+            and exists (
+                select from unnest(y.polroles) as r (oid)
+                where r.oid = 0 or pg_has_role(r.oid, 'usage')
+            )
+    ) as p on true
+    group by u.purpose, f.oid
 )
 
 select
@@ -151,17 +185,24 @@ select
     not exists (
         select from attributes as a
         where not a.may_update and a.name = any(%(written)s::text [])
-    ) as may_update
+    ) as may_update,
+    (select g.rows_given from rows_given as g where g.purpose = 'read') as rows_to_read,
+    (
+        select case when 'none' = any(w.given) then 'none' when 'some' = any(w.given) then 'some' else 'all' end
+        from (
+            select array_agg(g.rows_given) as given
+            from rows_given as g
+            where g.purpose <> 'read'
+        ) as w
+    ) as rows_to_update
 from found as f
 cross join id as i
 left join attributes as k on k.name = %(key)s;
 
 -- name: probe_entries
 -- Reads no row, and finds out whether it could: the condition is valid, this role may read all columns that it names,
--- and ids can be ordered. Tells whether row-level security hides rows from this role.
-select
-    count(f.id) as read,
-    row_security_active(%(quoted_table)s::text) as row_security
+-- and ids can be ordered.
+select count(f.id) as read
 from (
     select {id_text} as id
     from {table} as e

@@ -92,12 +92,6 @@ def test_a_condition_needs_the_right_to_read_what_it_names(table: EntryTable) ->
     assert "--grants" in problem.remedy
 
 
-def test_row_level_security_is_noted(table: EntryTable) -> None:
-    table.execute("alter table public.avatars enable row level security")
-    findings = check_as_role(table, "select, update on public.avatars")
-    assert any("row-level security" in finding.what for finding in findings)
-
-
 @pytest.mark.parametrize(("columns", "noted"), [(["tenant", "id"], False), (["id", "tenant"], True)])
 def test_ids_in_another_order_than_any_index_are_noted(table: EntryTable, columns: list[str], noted: bool) -> None:
     table.execute("create table public.odd (id bigint, tenant text, path text, primary key (tenant, id))")

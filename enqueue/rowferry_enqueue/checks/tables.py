@@ -4,17 +4,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import psycopg
-from psycopg import errors, sql
+from psycopg import errors
 
-from rowferry.db.connection import Connection, fetch_one, summarise
+from rowferry.db.connection import Connection, summarise
 from rowferry.db.description import Description, describe, split_table
 from rowferry.db.entries import EntryQueries, fits
+from rowferry.db.row_security import find_withheld
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.nearest import suggest
 from rowferry.plan import Entries, Plan
 from rowferry_enqueue.checks.expressions import check_expressions, refuse
-from rowferry_enqueue.checks.finding import Finding, fine, note, problem
+from rowferry_enqueue.checks.finding import Finding, fine, problem
 from rowferry_enqueue.checks.table_shape import (
     GRANTS,
     Known,
@@ -23,6 +24,7 @@ from rowferry_enqueue.checks.table_shape import (
     know_nothing,
     name_id,
     note_peculiarities,
+    refuse_withheld,
 )
 
 
@@ -90,8 +92,11 @@ def check_rights_and_rows(connection: Connection, table: CheckedTable, *, moves:
     entries, described = table.entries, table.described
     if described is None or described.missing:
         return
-    may_do = described.may_update or not moves
-    if not may_do:
+    forbidden = find_withheld(entries, described, update=True) if moves else None
+    may_do = (described.may_update or not moves) and (forbidden is None or forbidden.is_meant)
+    if forbidden is not None and not forbidden.is_meant:
+        yield refuse_withheld(forbidden)
+    if moves and not described.may_update:
         *others, last = entries.written_columns
         columns = f"{', '.join([*others, last])} of {entries.table}" if others else f"{entries.table}.{last}"
         yield problem(f"this role may not update {columns}", GRANTS)
@@ -126,17 +131,12 @@ def _find_repeated_ids(connection: Connection, queries: EntryQueries) -> Iterato
 def _probe(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:
     """Yield the problems that only a query shows: of the condition, the rights for it, and the order of ids."""
     entries = queries.entries
-    quoted_table = sql.Identifier(*split_table(entries.table)).as_string(connection)
     try:
         with connection.transaction():
-            query = queries.compose("probe_entries")
-            row = fetch_one(connection, query, queries.parameters(quoted_table=quoted_table))
+            connection.execute(queries.compose("probe_entries"), queries.parameters())
     except psycopg.Error as error:
         if isinstance(error, errors.UndefinedFunction) and "ordering operator" in summarise(error):
             what = f"{name_id(entries)} is {queries.id_type}, which has no order"
             yield problem(what, "name another column, of a type that PostgreSQL can sort")
         else:
             yield refuse(entries, error)
-        return
-    if row["row_security"]:
-        yield note(f"row-level security of {entries.table} applies to this role: rows that it hides are not migrated")

@@ -49,5 +49,7 @@ PLAIN = Description(
     key_constraints=(),
     may_select=True,
     may_update=True,
+    rows_to_read="all",
+    rows_to_update="all",
 )
 """What the catalogue says about a bigint and a text."""
