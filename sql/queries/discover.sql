@@ -69,6 +69,21 @@ from {table} as e
 where {wanted}
 limit %(most)s;
 
+-- name: count_rows
+-- How many rows of a small table meet a condition.
+select count(*) as rows
+from {table} as e
+where {wanted};
+
+-- name: sample_rows_at_random
+-- Some rows of a small table, from all over it.
+select
+    {id} as id,
+    {value} as value
+from {table} as e tablesample bernoulli (%(percent)s) repeatable (%(seed)s)
+where {wanted}
+limit %(most)s;
+
 -- name: sample_rows_in_blocks
 -- Some rows of a large table, from blocks that are chosen at random by a seed.
 select

@@ -1,6 +1,6 @@
 """Reads the tables of the database and samples of their columns, in short read-only transactions."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -22,6 +22,8 @@ SAMPLED_BLOCKS = (200, 4000)
 MAX_STORED_BYTES = 20_000
 """Longer values, as stored, are not read: they are no keys, and cost a live server memory."""
 SEED = 12
+MAX_LIKELY = 100
+"""Rows whose texts name the bucket that are read beside a sample, however rare they are."""
 OWN_TABLES = (
     *("batch_attempt", "batch_queue", "batch_tally", "claim_key", "copied_object", "entry_failure", "event"),
     *("finished_minute", "installation", "migration", "pass", "queue", "schema_migration", "upload", "upload_part"),
@@ -114,16 +116,31 @@ class Catalogue:
         return None
 
     def sample_column(
-        self, table: UserTable, column: Column, most: int, condition: sql.Composable = EVERY_ROW
+        self,
+        table: UserTable,
+        column: Column,
+        most: int,
+        condition: sql.Composable = EVERY_ROW,
+        likely: Sequence[str] = (),
     ) -> list[Row]:
-        """Return rows in which the column has a text; where the table is large, spread over it."""
+        """Return rows in which the column has a text, spread over the table.
+
+        `likely`: patterns, as of LIKE, of texts that are wanted however rare they are.
+        """
         name = sql.SQL("e.") + identifiers(column.name)
         value = sql.SQL("array_to_json({})::text").format(name) if column.kind == "array" else name + sql.SQL("::text")
         empty = sql.SQL(" and {} <> ''").format(name) if column.kind == "text" else sql.SQL("")
         where = sql.SQL("{name} is not null and pg_column_size({name}) < {most} and {condition}").format(
             name=name, most=MAX_STORED_BYTES, condition=condition
         )
-        return self.sample(table, value, where + empty, most, named=f"{table.plan_name}.{column.name}")
+        named, where = f"{table.plan_name}.{column.name}", where + empty
+        found = self.sample(table, value, where, most, named=named)
+        if len(found) < most or not likely:
+            return found
+        patterns = literal(sql.Literal(list(likely)).as_string(None))
+        is_likely = sql.SQL(" and {}::text like any({}::text [])").format(name, patterns)
+        rare = self.sample(table, value, where + is_likely, MAX_LIKELY, named=named)
+        return list({(row.id, row.value): row for row in [*found, *rare]}.values())
 
     def sample(
         self, table: UserTable, value: sql.Composable, where: sql.Composable, most: int, *, named: str
@@ -144,19 +161,24 @@ class Catalogue:
     def _sample(self, table: UserTable, value: sql.Composable, where: sql.Composable, most: int) -> list[Row]:
         parts = {"id": self._id_texts(table), "value": value, "table": _name(table), "wanted": where}
         size = fetch_one(self._connection, statement("table_blocks"), {"table": _name(table).as_string()})["blocks"]
-        if size <= SCANNED_BLOCKS:
-            rows = self._connection.execute(statement("sample_rows", **parts), {"most": most}).fetchall()
-            return [Row(tuple(row["id"]), row["value"]) for row in rows if row["value"]]
         found: list[Row] = []
+        if size <= SCANNED_BLOCKS:
+            found = self._read("sample_rows", parts, most=most)
+            if len(found) < most:
+                return found
+            total = fetch_one(self._connection, statement("count_rows", **parts))["rows"]
+            return self._read("sample_rows_at_random", parts, most=most, percent=min(100.0, 120 * most / total))
         for blocks in SAMPLED_BLOCKS:
             # Ten times as many rows as are wanted, so that they come from all of the blocks.
-            parameters = {"percent": min(100.0, 100 * blocks / size), "seed": SEED, "most": 10 * most}
-            rows = self._connection.execute(statement("sample_rows_in_blocks", **parts), parameters).fetchall()
-            found = [Row(tuple(row["id"]), row["value"]) for row in rows if row["value"]]
+            found = self._read("sample_rows_in_blocks", parts, most=10 * most, percent=min(100.0, 100 * blocks / size))
             if 10 * len(found) >= most:
                 break
         step = max(1, len(found) // most)
         return found[::step][:most]
+
+    def _read(self, name: str, parts: Mapping[str, sql.Composable], **parameters: float) -> list[Row]:
+        rows = self._connection.execute(statement(name, **parts), {"seed": SEED, **parameters}).fetchall()
+        return [Row(tuple(row["id"]), row["value"]) for row in rows if row["value"]]
 
     def find_rows(self, table: UserTable, column: Column, ids: Sequence[str]) -> list[Row]:
         """Return the rows with these ids, of a table whose id is one column; none where the texts are no such ids."""

@@ -9,6 +9,7 @@ from typing import Any, Literal, cast
 
 from rowferry_cli.discover.catalogue import Catalogue, Row
 from rowferry_cli.discover.search import ColumnTexts
+from rowferry_cli.discover.written_sql import quote_name, quote_text
 
 MOST_IDS = 40
 """Of one folder that rows are looked up by."""
@@ -169,13 +170,3 @@ def write_partition(row_id: str) -> str:
     digits = f"case when {row_id} < 1000000000 then 9 else greatest(12, length({row_id}::text)) end"
     padded = f"lpad({row_id}::text, {digits}, '0')"
     return f"rtrim(regexp_replace(regexp_replace({padded}, '^((...)*).*$', '\\1'), '(...)', '\\1/', 'g'), '/')"
-
-
-def quote_text(text: str) -> str:
-    """Return a text as SQL writes it."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def quote_name(name: str) -> str:
-    """Return a column's name as SQL writes it."""
-    return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else '"' + name.replace('"', '""') + '"'

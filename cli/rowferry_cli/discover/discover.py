@@ -15,19 +15,16 @@ from rowferry_cli.discover.measure import measure_objects
 from rowferry_cli.discover.proposals import (
     Proposal,
     explain_stay,
-    find_change_column,
-    find_state_columns,
     name_apart,
     name_rows,
     propose,
 )
 from rowferry_cli.discover.search import Named, Search
+from rowferry_cli.discover.telling_columns import find_change_column, find_state_columns
+from rowferry_cli.discover.weigh import LEAST_SHARE, find_hindrance, tell_by_bucket
 
 OnStep = Callable[[str, int, int], None]
 """Told what is looked at, and how many of how many steps are done."""
-
-LEAST_SHARE = 10
-"""One in so many texts of a column must name an object, or it is a coincidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +77,9 @@ class Discovery:
             self._find_known(schema)
         if self._request.known is None or self._request.known.any_column or self._request.fields:
             self._find_others()
-        self._done.proposals = name_apart(self._done.proposals)
+        legacy, production = self._request.legacy, self._request.production
+        found = tell_by_bucket(self._done.proposals, self._find_buckets(), legacy, production)
+        self._done.proposals = name_apart(found)
         self._done.heads = self._bucket.heads
         if self._done.proposals and "acl" not in self._done.production and self._bucket.grants_to_all():
             self._done.production["acl"] = "copy"
@@ -122,27 +121,40 @@ class Discovery:
     def _find_others(self) -> None:
         columns = list(self._list_columns())
         self._search.unfound.clear()
+        found: dict[str, list[Named]] = {}
         for number, (table, column) in enumerate(columns):
             self._on_step(f"{table.plan_name}.{column.name}", number, len(columns))
             self._done.columns += 1
-            for named in self._search.look_at(table, column):
-                if seen := self._find_hindrance(named, column):
-                    self._done.left_out.append(f"{named.label}: {seen}")
-                    continue
-                states = self._read_states(table)
-                self._done.proposals += propose(named, self._request.legacy, self._request.production, states)
+            found.setdefault(table.plan_name, []).extend(self._search.look_at(table, column))
+        for of_table in found.values():
+            self._propose(of_table)
         self._on_step("comparing the bucket's keys with file names", len(columns), len(columns))
         if self._search.unfound:
             for computed in find_computed(self._catalogue, self._search.unfound, self._bucket.list_samples()):
                 self._add_computed(computed)
 
-    def _find_hindrance(self, named: Named, column: Column) -> str:
-        """Return why a column whose texts name objects is not proposed; empty where nothing is in the way."""
-        if named.existing * LEAST_SHARE < named.sampled:
-            return f"only {named.existing:,} of {named.sampled:,} sampled rows name existing objects"
-        if column.is_generated and not self._request.fields:
-            return "it is generated from others, so no row can be given another text: name it to copy its objects"
-        return ""
+    def _propose(self, of_table: Sequence[Named]) -> None:
+        states = self._read_states(of_table[0].table) if of_table else {}
+        for named in of_table:
+            if seen := find_hindrance(named, of_table, is_asked_for=bool(self._request.fields)):
+                self._done.left_out.append(f"{named.label}: {seen}")
+            else:
+                self._done.proposals += propose(named, self._request.legacy, self._request.production, states)
+
+    def _find_buckets(self) -> dict[str, list[str]]:
+        """Return the columns that hold the legacy bucket's name, by the names of the tables to migrate."""
+        names = {proposal.entries["table"] for proposal in self._done.proposals if proposal.keys is not None}
+        return {
+            table.plan_name: [
+                column.name
+                for column in table.columns.values()
+                if column.kind == "text"
+                and self._request.legacy.bucket
+                in self._catalogue.count_values(table, column.name, self._request.sample)
+            ]
+            for table in self._catalogue.tables
+            if table.plan_name in names
+        }
 
     def _list_columns(self) -> Iterator[tuple[UserTable, Column]]:
         for table in self._catalogue.tables:

@@ -6,7 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
-Texts = Mapping[str | None, list[str]]
+Placed = tuple[int, str]
+"""A text, after the number of the row that holds it."""
+Texts = Mapping[str | None, list[Placed]]
 """The texts of one column by their path in the notation of a plan's `path`; None: the whole value."""
 
 MAX_TEXTS = 400
@@ -20,18 +22,18 @@ Step = tuple[str, ...]
 
 def split_places(values: Iterable[str], kind: str) -> Texts:
     """Return the texts of some values by their places; the values of an array or a document are JSON."""
-    found: dict[Step | None, list[str]] = defaultdict(list)
-    for value in values:
+    found: dict[Step | None, list[Placed]] = defaultdict(list)
+    for row, value in enumerate(values):
         document = _parse(value, kind)
         if document is None:
             if kind == "text":
-                found[None].append(value)
+                found[None].append((row, value))
             continue
         for number, (steps, text) in enumerate(_walk(document, ())):
             if number >= MAX_TEXTS:
                 break
-            found[steps].append(text)
-    merged: dict[Step | None, list[str]] = defaultdict(list)
+            found[steps].append((row, text))
+    merged: dict[Step | None, list[Placed]] = defaultdict(list)
     names = _wide_places([steps for steps in found if steps is not None])
     for steps, texts in found.items():
         merged[steps if steps is None else _widen(steps, names)] += texts

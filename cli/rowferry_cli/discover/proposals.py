@@ -1,5 +1,6 @@
 """Turns what was found into [[entries]] with reasons: what is rewritten, and what else could be. Pure."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,13 +12,15 @@ from urllib.parse import urlsplit
 from rowferry.formatting import show_text
 from rowferry.plan import Side
 from rowferry_cli.discover.catalogue import UserTable
-from rowferry_cli.discover.readings import Reading
+from rowferry_cli.discover.readings import Reading, names_bucket
 from rowferry_cli.discover.search import Named
+from rowferry_cli.discover.telling_columns import find_change_column
+from rowferry_cli.discover.written_sql import quote_name
 
-CHANGE_COLUMNS = ("updated_at", "modified_at", "updated", "modified", "last_modified", "changed_at", "updated_on")
-"""Names of columns that are set at each change of a row."""
-STATE_COLUMNS = re.compile(r"(service_name|(\w+_)?(storage|store|service|disk|bucket|backend))", re.IGNORECASE)
-"""Names of columns that may say where a row's object is."""
+ABOUT_SIGNED = (
+    "These URLs are presigned: they are valid for one bucket and for a time, so no row can be given one of the "
+    "production bucket."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +79,9 @@ def propose(
         entries, comments = _describe_texts(named, legacy, production, folder, rewrites_urls=rewrites_urls)
         stays = entries.get("rows") == "stay"
         if_stays = list(explain_stay(named.table, states)) if stays else list[str]()
-        existing = sum(named.prefixes.values()) if folder == named.reading.text_prefix else named.prefixes[folder]
-        missing = named.missing_prefixes[folder]
-        sampled = named.sampled if folder == named.reading.text_prefix else existing + missing
+        is_all = folder == named.reading.text_prefix
+        there, missing = named.prefixes.get(folder, frozenset()), named.missing_prefixes.get(folder, frozenset())
+        existing, sampled = (named.existing, named.sampled) if is_all else (len(there), len(there | missing))
         if not named.table.id:
             comments = ["No unique index names the rows: make a primary key, and then uncomment this.", *comments]
         is_loose = not named.table.id
@@ -113,7 +116,8 @@ def follow(proposal: Proposal, to: str) -> Proposal:
 def _describe_seen(named: Named) -> Iterator[str]:
     """Yield how the texts that name objects begin, with counts, and an example."""
     if any(named.prefixes):
-        most = [f"{folder or 'no folder'} ({number:,})" for folder, number in named.prefixes.most_common(4)]
+        ranked = sorted(named.prefixes.items(), key=lambda one: -len(one[1]))
+        most = [f"{folder or 'no folder'} ({len(rows):,})" for folder, rows in ranked[:4]]
         others = len(named.prefixes) - len(most)
         yield f"They begin with {', '.join(most)}{f' and {others:,} others' if others else ''}."
     if named.example != named.example_key:
@@ -130,7 +134,7 @@ def choose_folders(named: Named) -> list[str]:
     whole = named.reading.text_prefix
     wrong = [folder for folder in named.missing_prefixes if folder not in named.prefixes]
     right = [folder for folder in named.prefixes if folder.startswith(whole) and folder != whole]
-    if not wrong or not right or len(right) > 4 or sum(named.missing_prefixes[one] for one in wrong) < 3:
+    if not wrong or not right or len(right) > 4 or sum(len(named.missing_prefixes[one]) for one in wrong) < 3:
         return [whole]
     return sorted(right)
 
@@ -144,9 +148,17 @@ def _describe_texts(
         entries["path"] = named.path
     entries["from"] = folder
     below = folder[len(reading.text_prefix) :]
-    if reading.is_url and (rewrites_urls or names_bucket(reading.text_prefix, legacy)):
+    is_ours = reading.is_url and (rewrites_urls or names_bucket(reading.text_prefix, legacy))
+    if is_ours and named.signed_rows >= named.rows:
+        entries["to"] = folder
+        comments = [ABOUT_SIGNED]
+    elif is_ours:
         entries["to"] = make_url_base(reading.text_prefix, legacy, production) + below
         comments = ["The rows hold URLs. Correct `to` if URLs of the production bucket shall begin otherwise."]
+        if named.signed_rows:
+            comments.append(f"{len(named.signed_rows):,} more sampled rows hold others. {ABOUT_SIGNED}")
+            if named.path is None:
+                entries["where"] = f"{quote_name(named.column.name)} not like '%Signature=%'"
     else:
         entries["to"] = folder
         comments = list(_explain_texts(reading))
@@ -162,12 +174,18 @@ def _describe_texts(
 
 
 def _explain_texts(reading: Reading) -> Iterator[str]:
+    if reading.is_scheme:
+        yield (
+            f"The texts begin with {reading.text_prefix}, which may be the application's name for a storage. Where it "
+            "has another name for the production bucket, write that in `to` and leave out `rows` and `changed`: then "
+            "each row tells where its object is."
+        )
     if reading.is_url:
         yield (
             f"The URLs name neither bucket nor endpoint: {reading.text_prefix} may be a CDN, which keeps its name when "
             "you point it to the production bucket. So the rows stay as they are."
         )
-    elif reading.object_prefix and reading.text_prefix != reading.object_prefix:
+    elif reading.object_prefix and not reading.is_scheme and reading.text_prefix != reading.object_prefix:
         yield f"The objects' keys begin with {reading.object_prefix!r}, which the column does not hold."
 
 
@@ -177,19 +195,6 @@ def name_rows(table: UserTable) -> dict[str, Any]:
     return {"table": table.plan_name, "id": [first, *more] if more else first}
 
 
-def find_change_column(table: UserTable) -> str | None:
-    """Return a column of times that is set at each change of a row, by its name."""
-    for name in CHANGE_COLUMNS:
-        if name in table.columns and table.columns[name].type.startswith(("timestamp", "date")):
-            return name
-    return None
-
-
-def find_state_columns(table: UserTable) -> list[str]:
-    """Return the columns that may say where a row's object is, by their names."""
-    return [name for name in table.columns if STATE_COLUMNS.fullmatch(name)]
-
-
 def explain_stay(table: UserTable, states: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Yield what matters of rows that stay: how later passes find changes, and what could tell where objects are."""
     if find_change_column(table) is None:
@@ -197,27 +202,22 @@ def explain_stay(table: UserTable, states: Mapping[str, Sequence[str]]) -> Itera
     for column, values in states.items():
         seen = ", ".join(values)
         yield f"{column} may say where an object is (seen: {seen}). If so, leave `rows` and `changed` out, and write:"
-        yield f'moved = {{ {column} = [{_show(values[0])}, "…"] }}'
+        yield f'moved = {{ {_show_name(column)} = [{_show(values[0])}, "…"] }}'
 
 
 def _show(value: str) -> str:
     return value if re.fullmatch(r"\d+", value) else f'"{value}"'
 
 
-def names_bucket(base: str, side: Side) -> bool:
-    """Return whether the beginning of a URL names the bucket or its server."""
-    parts = urlsplit(base if "://" in base else f"s3:{base}")
-    server = urlsplit(side.endpoint_url or "https://amazonaws.com").hostname or ""
-    host = parts.hostname or ""
-    in_path = side.bucket in parts.path.split("/")
-    return host == side.bucket or host.startswith(f"{side.bucket}.") or in_path or host.endswith(server)
+def _show_name(column: str) -> str:
+    return column if re.fullmatch(r"[A-Za-z0-9_-]+", column) else json.dumps(column)
 
 
 def make_url_base(base: str, legacy: Side, production: Side) -> str:
     """Return how URLs of the production bucket begin, in the form of those of the legacy bucket."""
     scheme, slashes, rest = base.partition("//")
     _, _, path = rest.partition("/")
-    if scheme == "s3:":
+    if scheme in {"s3:", "s3a:", "s3n:"}:
         return f"{scheme}{slashes}{production.bucket}/{path}"
     # On AWS, Discourse writes URLs without a scheme, of this form (its lib/file_store/s3_store.rb, site_setting.rb).
     dualstack = "dualstack." if ".dualstack." in rest or not scheme else ""

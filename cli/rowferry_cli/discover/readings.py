@@ -4,14 +4,18 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from rowferry.keys import MAX_KEY_BYTES
 from rowferry.plan import Side
 
 MAX_BASES = 6
-"""URL bases of one column that are looked at, the commonest first."""
+"""URL bases of one column that are looked at: those that name the legacy bucket or its server, then the commonest."""
 
+_SCHEME = re.compile(r"(?!https?:|ftp:)[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+"""Of no web server: what follows may be a bucket, or the key itself behind the name of a storage."""
+_SIGNED = re.compile(r"[?&](X-Amz-Signature|X-Goog-Signature|Signature)=", re.IGNORECASE)
+_OF_LIKE = re.compile(r"[%_\\]")
 _BASE = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//[^/\s?#]+/", re.IGNORECASE)
 _UNFIT = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -47,6 +51,11 @@ class Reading:
         """Return whether the text is a URL."""
         return _BASE.match(self.text_prefix) is not None
 
+    @property
+    def is_scheme(self) -> bool:
+        """Return whether what stands before the key is a scheme alone, which may be the name of a storage."""
+        return _SCHEME.fullmatch(self.text_prefix) is not None
+
 
 def may_be_key(text: str) -> bool:
     """Return whether a text could name an object: some keys are short or have blanks, none breaks lines."""
@@ -60,12 +69,13 @@ def may_be_key(text: str) -> bool:
 def suggest_readings(texts: Iterable[str], side: Side, prefixes: Sequence[str]) -> list[Reading]:
     """Return the readings that fit the form of some texts, the likelier first; `prefixes`: folders of the bucket."""
     listed = list(texts)
-    bases = Counter(match[0] for text in listed if (match := _BASE.match(text)))
+    bases = Counter(base for text in listed if (base := _split_base(text)))
+    ours = {base for text in listed if (base := _split_base(text)) and mentions_bucket(text, side)}
     found: list[Reading] = []
-    for base, _ in bases.most_common(MAX_BASES):
+    for base in sorted(bases, key=lambda one: (one not in ours, -bases[one]))[:MAX_BASES]:
         of_base = [text for text in listed if text.startswith(base)]
         found += _suggest(base, of_base, side.bucket, prefixes)
-    plain = [text for text in listed if not _BASE.match(text)]
+    plain = [text for text in listed if not _split_base(text)]
     if plain:
         found += _suggest("", [text for text in plain if not text.startswith("/")], side.bucket, prefixes)
         found += _suggest("/", [text for text in plain if text.startswith("/")], side.bucket, prefixes)
@@ -103,12 +113,44 @@ def _common_folder(texts: Sequence[str], base: str) -> str | None:
     return f"{base}{only}/" if only else None
 
 
-def count_prefixes(keys: Iterable[str]) -> Counter[str]:
-    """Return how many of the texts begin with each folder; those in none are counted as the empty one."""
-    return Counter(_first_folder(key) for key in keys)
+def _split_base(text: str) -> str:
+    """Return the scheme and host of a URL, or the scheme alone where that is of no web server; empty: it is no URL."""
+    found = _SCHEME.match(text) or _BASE.match(text)
+    return found[0] if found else ""
 
 
-def _first_folder(text: str) -> str:
-    base = found[0] if (found := _BASE.match(text)) else "/" if text.startswith("/") else ""
+def mentions_bucket(text: str, side: Side) -> bool:
+    """Return whether a URL names the bucket or its server."""
+    base = _split_base(text)
+    return f"/{side.bucket}/" in text or names_bucket(base, side)
+
+
+def write_patterns(side: Side) -> list[str]:
+    """Return patterns, as of LIKE, of texts that may name the bucket or its server, in documents as well."""
+    names = [side.bucket + end for end in ("/", "\\/", ".")]
+    names += [host] if (host := urlsplit(side.endpoint_url or "").hostname) else []
+    return ["%/" + _OF_LIKE.sub(r"\\\g<0>", name) + "%" for name in names]
+
+
+def names_bucket(base: str, side: Side) -> bool:
+    """Return whether the beginning of a URL names the bucket or its server."""
+    try:
+        parts = urlsplit(base if "://" in base else f"s3:{base}")
+    except ValueError:  # no URL, though it begins like one
+        return False
+    server = urlsplit(side.endpoint_url or "https://amazonaws.com").hostname or ""
+    host = parts.hostname or ""
+    in_path = side.bucket in parts.path.split("/")
+    return host == side.bucket or host.startswith(f"{side.bucket}.") or in_path or host.endswith(server)
+
+
+def is_signed(text: str) -> bool:
+    """Return whether a URL is presigned: valid for one bucket, and for a time."""
+    return _SIGNED.search(text) is not None
+
+
+def first_folder(text: str) -> str:
+    """Return how a text begins, up to its first folder; of a text in none, its scheme and host or nothing."""
+    base = _split_base(text) or ("/" if text.startswith("/") else "")
     folder, slash, _ = text[len(base) :].partition("/")
     return f"{base}{folder}/" if slash else base

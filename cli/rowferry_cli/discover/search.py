@@ -1,16 +1,26 @@
 """Finds out whether a column names existing objects: samples it, tries readings, and counts."""
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from psycopg import sql
 
 from rowferry_cli.discover.bucket import LegacyBucket
 from rowferry_cli.discover.catalogue import EVERY_ROW, Catalogue, Column, UserTable
-from rowferry_cli.discover.places import is_below, merge_paths, split_places
-from rowferry_cli.discover.readings import Reading, count_prefixes, may_be_key, suggest_readings
+from rowferry_cli.discover.places import Placed, is_below, merge_paths, split_places
+from rowferry_cli.discover.readings import (
+    Reading,
+    first_folder,
+    is_signed,
+    may_be_key,
+    mentions_bucket,
+    suggest_readings,
+    write_patterns,
+)
 
+Rows = frozenset[int]
+"""Numbers of sampled rows."""
 FIRST_KEYS = 8
 """Of a column that are tried under each reading; more, if one of them exists."""
 
@@ -23,16 +33,32 @@ class Named:
     column: Column
     path: str | None
     reading: Reading
-    sampled: int
-    """Sampled texts of this form."""
-    existing: int
-    prefixes: Counter[str]
-    """How many texts that name objects begin with each folder."""
-    missing_prefixes: Counter[str]
+    rows: Rows
+    """Those with a text of this form."""
+    existing_rows: Rows
+    """Those of which one names an existing object."""
+    prefixes: Mapping[str, Rows]
+    """The rows by the folders that texts which name objects begin with."""
+    missing_prefixes: Mapping[str, Rows]
+    """The same of texts that name none."""
+    keys: frozenset[str]
+    """Keys of existing objects."""
     example: str
     example_key: str
     missing: str | None
     """A text that names no object."""
+    signed_rows: Rows = frozenset()
+    """Those with presigned URLs, if others are not; all, if every URL is."""
+
+    @property
+    def sampled(self) -> int:
+        """How many sampled rows have a text of this form."""
+        return len(self.rows)
+
+    @property
+    def existing(self) -> int:
+        """How many of them name an existing object."""
+        return len(self.existing_rows)
 
     @property
     def label(self) -> str:
@@ -47,7 +73,12 @@ class ColumnTexts:
     table: UserTable
     column: Column
     path: str | None
-    texts: tuple[str, ...]
+    placed: tuple[Placed, ...]
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts alone."""
+        return [text for _, text in self.placed]
 
 
 class Search:
@@ -56,33 +87,33 @@ class Search:
     def __init__(self, catalogue: Catalogue, bucket: LegacyBucket, *, sample: int) -> None:
         """Sample up to so many rows of each column."""
         self._catalogue, self._bucket, self._sample = catalogue, bucket, sample
-        self._prefixes = bucket.list_prefixes()
+        self._prefixes, self._patterns = bucket.list_prefixes(), write_patterns(bucket.side)
         self.unfound: list[ColumnTexts] = []
         """Places whose texts could be keys and name no object: parts of keys, perhaps."""
 
     def look_at(self, table: UserTable, column: Column, condition: sql.Composable = EVERY_ROW) -> list[Named]:
         """Return the forms in which a column's texts name objects, in rows that meet a condition."""
-        rows = self._catalogue.sample_column(table, column, self._sample, condition)
+        rows = self._catalogue.sample_column(table, column, self._sample, condition, self._patterns)
         places = split_places([row.value for row in rows], column.kind or "text")
         found: list[Named] = []
-        for path, texts in places.items():
-            of_place = ColumnTexts(table, column, path, tuple(texts))
+        for path, placed in places.items():
+            of_place = ColumnTexts(table, column, path, tuple(placed))
             named = self._try(of_place)
             found += named
-            if not named and any(map(may_be_key, texts)):
+            if not named and any(map(may_be_key, of_place.texts)):
                 self.unfound.append(of_place)
         return _merge_places(found, [path for path in places if path is not None])
 
     def _try(self, texts: ColumnTexts) -> list[Named]:
-        left = [text for text in texts.texts if may_be_key(text)]
+        left = [(row, text) for row, text in texts.placed if may_be_key(text)]
         found: list[Named] = []
-        if 10 * len(left) < len(texts.texts):
-            return found
-        for reading in self._choose_readings(left) if left else ():
-            of_form = [text for text in left if reading.read(text) is not None]
+        if 10 * len(left) < len(texts.placed):
+            left = [(row, text) for row, text in left if mentions_bucket(text, self._bucket.side)]
+        for reading in self._choose_readings([text for _, text in left]) if left else ():
+            of_form = [(row, text) for row, text in left if reading.read(text) is not None]
             if of_form:
                 found.append(self._count(texts, reading, of_form))
-                left = [text for text in left if reading.read(text) is None]
+                left = [(row, text) for row, text in left if reading.read(text) is None]
         return found
 
     def _choose_readings(self, texts: Sequence[str]) -> list[Reading]:
@@ -100,25 +131,36 @@ class Search:
         # The longer prefix first: a text that has two is read by the longer one.
         return sorted(best.values(), key=lambda one: -len(one.text_prefix))
 
-    def _count(self, texts: ColumnTexts, reading: Reading, of_form: Sequence[str]) -> Named:
-        keys = {text: key for text in of_form if (key := reading.read(text)) is not None}
+    def _count(self, texts: ColumnTexts, reading: Reading, of_form: Sequence[Placed]) -> Named:
+        signed = frozenset(row for row, text in of_form if is_signed(text))
+        of_form = [(row, text) for row, text in of_form if row not in signed] or of_form
+        keys = {text: key for _, text in of_form if (key := reading.read(text)) is not None}
         existing = self._bucket.find(keys.values())
-        there = [text for text in of_form if keys[text] in existing]
-        missing = [text for text in of_form if keys[text] not in existing]
-        example = there[0] if there else of_form[0]
+        there = [(row, text) for row, text in of_form if keys[text] in existing]
+        missing = [(row, text) for row, text in of_form if keys[text] not in existing]
+        _, example = there[0] if there else of_form[0]
         return Named(
             texts.table,
             texts.column,
             texts.path,
             reading,
-            sampled=len(of_form),
-            existing=len(there),
-            prefixes=count_prefixes(there),
-            missing_prefixes=count_prefixes(missing),
+            rows=frozenset(row for row, _ in of_form),
+            existing_rows=frozenset(row for row, _ in there),
+            prefixes=_group_by_folder(there),
+            missing_prefixes=_group_by_folder(missing),
+            keys=frozenset(keys[text] for _, text in there),
             example=example,
             example_key=keys[example],
-            missing=missing[0] if missing else None,
+            missing=missing[0][1] if missing else None,
+            signed_rows=signed,
         )
+
+
+def _group_by_folder(placed: Iterable[Placed]) -> Mapping[str, Rows]:
+    found: dict[str, Rows] = defaultdict(frozenset)
+    for row, text in placed:
+        found[first_folder(text)] |= {row}
+    return found
 
 
 def _pick_keys(reading: Reading, texts: Sequence[str], most: int) -> list[str]:
@@ -139,10 +181,17 @@ def _merge_places(found: Sequence[Named], paths: Sequence[str]) -> list[Named]:
                 replace(
                     below[0],
                     path=path,
-                    sampled=sum(named.sampled for named in below),
-                    existing=sum(named.existing for named in below),
-                    prefixes=sum((named.prefixes for named in below), Counter[str]()),
-                    missing_prefixes=sum((named.missing_prefixes for named in below), Counter[str]()),
+                    rows=frozenset[int]().union(*(named.rows for named in below)),
+                    existing_rows=frozenset[int]().union(*(named.existing_rows for named in below)),
+                    prefixes=_merge_folders([named.prefixes for named in below]),
+                    missing_prefixes=_merge_folders([named.missing_prefixes for named in below]),
+                    keys=frozenset[str]().union(*(named.keys for named in below)),
+                    signed_rows=frozenset[int]().union(*(named.signed_rows for named in below)),
                 )
             )
     return merged
+
+
+def _merge_folders(found: Sequence[Mapping[str, Rows]]) -> Mapping[str, Rows]:
+    folders = dict.fromkeys(folder for one in found for folder in one)
+    return {folder: frozenset[int]().union(*(one.get(folder, ()) for one in found)) for folder in folders}
