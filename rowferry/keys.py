@@ -85,15 +85,22 @@ def map_text(text: str, entries: Entries, to: Form = "production") -> MappedText
     Raises ValueError, which says why, when the text does not have the other form, or what it becomes is unusable.
     """
     origin: Form = "legacy" if to == "production" else "production"
+    new_text = rewrite_text(text, entries, to)
+    rest = text[len(prefix_of(entries, origin)) :]
+    return MappedText(name_object(entries, entries.decode(rest), to), new_text)
+
+
+def rewrite_text(text: str, entries: Entries, to: Form = "production") -> str:
+    """Return the text that takes the place of one, whatever objects they name. Raises ValueError as `map_text`."""
+    origin: Form = "legacy" if to == "production" else "production"
     if not has_form(text, entries, origin):
         raise ValueError(f"the key does not have the {origin} form")
-    rest = text[len(prefix_of(entries, origin)) :]
-    new_text = prefix_of(entries, to) + rest
+    new_text = prefix_of(entries, to) + text[len(prefix_of(entries, origin)) :]
     if not new_text:
         raise ValueError(f"the {to} key would be empty")
     if not has_form(new_text, entries, to):
         raise ValueError(f"the {to} key would still have the {origin} form")
-    return MappedText(name_object(entries, entries.decode(rest), to), new_text)
+    return new_text
 
 
 def name_object(entries: Entries | ObjectPrefix, rest: str, to: Form = "production") -> ObjectKeys:
@@ -127,12 +134,15 @@ def map_entry(entry: Entry, entries: Entries, to: Form = "production") -> Mapped
         return MappedEntry(tuple(_map_computed(entry, entries)), entry.key)
     texts = _list_texts(entry.key, entries)
     origin: Form = "legacy" if to == "production" else "production"
-    mapped = {place: map_text(text, entries, to) for place, text in texts.items() if has_form(text, entries, origin)}
-    new_texts = {place: mapped[place].text if place in mapped else text for place, text in texts.items()}
-    objects = [each.keys for each in mapped.values()] if entries.objects is None else _map_computed(entry, entries)
-    if not mapped:
+    mapping = {place: text for place, text in texts.items() if has_form(text, entries, origin)}
+    if not mapping:
         raise ValueError(f"the key does not have the {origin} form")
-    return MappedEntry(tuple(objects), _write_texts(new_texts, entries))
+    if entries.objects is not None:
+        rewritten = {place: rewrite_text(text, entries, to) for place, text in mapping.items()}
+        return MappedEntry(tuple(_map_computed(entry, entries)), _write_texts(texts | rewritten, entries))
+    mapped = {place: map_text(text, entries, to) for place, text in mapping.items()}
+    new_texts = texts | {place: each.text for place, each in mapped.items()}
+    return MappedEntry(tuple(each.keys for each in mapped.values()), _write_texts(new_texts, entries))
 
 
 def find_objects(entry: Entry, entries: Entries) -> Iterator[StandingObject]:

@@ -96,11 +96,22 @@ def describe_pause(migration: str, paused: str) -> str:
 
 def describe_application(plan: Plan) -> str:
     """Return what the application must be able to do before a migration begins."""
-    if all(entries.rows == "stay" for entries in plan.entries):
+    if not plan.rows_move:
         return f"Rows stay as they are: your application uses the legacy bucket until you switch it ({APPLICATION})."
-    return (
+    words = (
         "Rows change one by one, as their objects arrive: your application must find objects in both buckets before "
         f"you go on ({APPLICATION})."
+    )
+    return f"{words} {describe_switch(plan)}" if plan.copies_alone else words
+
+
+def describe_switch(plan: Plan) -> str:
+    """Return which parts of a plan with both kinds of rows follow by themselves, and which need a switch."""
+    moving = [entries.label for entries in plan.entries if entries.rows == "move"]
+    others = [part.label for part in plan.parts if part.label not in moving]
+    return (
+        f"The rows of {', '.join(moving)} say where each object is, and need no switch. "
+        f"The switch is for {', '.join(others)}."
     )
 
 

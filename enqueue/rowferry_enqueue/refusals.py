@@ -42,8 +42,8 @@ def refuse_missing_columns(connection: Connection, plan: Plan, queue: QueueSpec)
 def refuse_undoing(connection: Connection, plan: Plan, request: Request) -> None:
     """Raise UsageError where rows are meant that were never moved, or batches wait that would move them again."""
     spec = request.queue
-    staying = [entries.label for entries in request.choose(plan) if entries.rows == "stay"]
-    if staying:
+    staying = [entries.label for entries in request.choose_all(plan) if entries.rows == "stay"]
+    if staying and not request.choose(plan):
         raise UsageError(
             f"The rows of {', '.join(staying)} stay as they are, so the queue {spec.name} has nothing to do "
             "there: name another table with --table."

@@ -73,7 +73,15 @@ class Request:
         return self.limit is None and self.within == Within()
 
     def choose(self, plan: Plan) -> list[Entries]:
-        """Return the [[entries]] that are meant. Raises UsageError where nothing is."""
+        """Return the [[entries]] that are meant. Raises UsageError where nothing is.
+
+        Where rows go back to their legacy form, that of rows which stay is no work.
+        """
+        chosen = self.choose_all(plan)
+        return [each for each in chosen if each.rows == "move"] if self.queue.gives_form == "legacy" else chosen
+
+    def choose_all(self, plan: Plan) -> list[Entries]:
+        """Return the same, with rows that the queue has nothing to do with."""
         if "table" not in self.queue.sources:
             return []
         settings = self.queue.read_settings(plan)

@@ -44,7 +44,9 @@ class EntryQueries:
             "changed": identifiers(entries.changed or entries.key),
             "is_legacy_row": forms.row_has_form(entries, found, "legacy"),
             "is_production_row": forms.row_has_form(entries, found, "production"),
+            "legacy_texts": forms.list_objects_of_text(entries, "legacy"),
             "required_keys": forms.compute_keys(entries.objects),
+            "optional_keys": forms.compute_keys(entries.optional),
         } | self._ids.compose()
         self._values = {
             "legacy_prefix": prefix_of(entries, "legacy"),

@@ -62,6 +62,11 @@ def list_objects(entries: Entries, form: Form) -> sql.Composable:
     """Return the query for the objects of an entry of this form, whose `text` or `objects` were read as `e`."""
     if entries.objects is not None:
         return statement("computed_objects_of_entry")
+    return list_objects_of_text(entries, form)
+
+
+def list_objects_of_text(entries: Entries, form: Form) -> sql.Composable:
+    """Return the same for the objects that the text itself names."""
     decoded = sql.SQL("t.rest") if entries.encoding == "none" else statement("percent_decoded")
     parts: dict[str, sql.Composable] = {"form": sql.SQL(form), "decoded": decoded}
     if entries.path is None:

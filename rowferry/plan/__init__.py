@@ -154,6 +154,11 @@ class Plan(Table, frozen=True):
         return any(entries.rows == "stay" for entries in self.entries)
 
     @property
+    def rows_move(self) -> bool:
+        """Whether the rows of some entries are rewritten."""
+        return any(entries.rows == "move" for entries in self.entries)
+
+    @property
     def copies_alone(self) -> bool:
         """Whether some objects are copied without a row that moves: rows that stay, or none."""
         return self.rows_stay or bool(self.objects)

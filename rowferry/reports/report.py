@@ -1,11 +1,11 @@
 """The report of a migration: the outcome of every entry, by queue and table, and the unfinished ones."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import groupby
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
 from psycopg import IsolationLevel
 
@@ -22,6 +22,8 @@ from rowferry.reports.progress import Counts
 _OWN = ("attempts", "is_repeated", "started_at", "finished_at", "parked_batches", "parked_entries")
 LEGACY_AGAIN = "reverted, none migrated since: legacy again."
 """What is said of the rows of `Report.reverted`."""
+RowKind = Literal["move", "stay", "none"]
+"""What becomes of the rows of a part of a plan; an [[objects]] has none."""
 FETCHED_AT_ONCE = 2_000
 """Lines of the manifest in memory at once."""
 
@@ -86,8 +88,17 @@ class Report:
     migration: str
     tables: tuple[TableReport, ...] = field(default_factory=tuple[TableReport, ...])
     """By queue, in the order of their chain."""
-    copies_alone: bool = False
-    """Whether no row moves, so that queues speak of objects alone."""
+    kinds: Mapping[str, RowKind] = field(default_factory=dict[str, RowKind])
+    """What becomes of the rows of each part of the plan, by label."""
+
+    @property
+    def copies_alone(self) -> bool:
+        """Whether no row of some part moves, so that queues speak of objects alone where they speak of all."""
+        return any(kind != "move" for kind in self.kinds.values())
+
+    def kind_of(self, table: "TableReport") -> RowKind:
+        """Return what becomes of the rows of a table; of one that the plan no longer has, they move."""
+        return self.kinds.get(table.label, "move")
 
     @property
     def queues(self) -> dict[str, list[TableReport]]:
@@ -124,7 +135,7 @@ class Report:
             "reverted": self.reverted,
             "balances": self.balances,
             "queues": list(self.queues),
-            "tables": [table.as_document() for table in self.tables],
+            "tables": [table.as_document() | {"rows": self.kind_of(table)} for table in self.tables],
         }
 
 
@@ -161,7 +172,7 @@ def read_tables(connection: Connection, migration: str) -> Report:
     connection.execute(statement("report_settings"), {"value": "on"})
     order = [status.queue for status in read_chain(connection, migration)]
     tables = sorted((_read_table(row) for row in rows), key=lambda table: order.index(table.queue))
-    return Report(migration, tuple(tables), _copies_alone(connection, migration))
+    return Report(migration, tuple(tables), _read_kinds(connection, migration))
 
 
 def write_manifest(connection: Connection, migration: str, manifest: TextIO) -> int:
@@ -173,13 +184,19 @@ def write_manifest(connection: Connection, migration: str, manifest: TextIO) -> 
     return lines
 
 
-def _copies_alone(connection: Connection, migration: str) -> bool:
-    """Return whether no row of a migration moves; no, for a plan of an earlier version that cannot be read."""
+def _read_kinds(connection: Connection, migration: str) -> dict[str, RowKind]:
+    """Return what becomes of rows by label; nothing of a plan of an earlier version that cannot be read."""
     row = connection.execute(statement("load_plan"), {"migration": migration}).fetchone()
+    if row is None:
+        return {}
     try:
-        return row is not None and parse_plan(row["plan"], f"of migration {migration}").copies_alone
+        plan = parse_plan(row["plan"], f"of migration {migration}")
     except PlanError:
-        return False
+        return {}
+    kinds: dict[str, RowKind] = {entries.label: entries.rows for entries in plan.entries}
+    for objects in plan.objects:
+        kinds[objects.label] = "none"
+    return kinds
 
 
 def gives_form(queue: str) -> Form | None:

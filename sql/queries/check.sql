@@ -395,10 +395,36 @@ select
 from judged as j
 group by j.fault;
 
+-- name: text_faults
+-- How many legacy texts of one table become no production texts, and why, where `objects` names the objects.
+select
+    j.fault,
+    count(*) as texts,
+    min(j.legacy_text) as example
+from (
+    select
+        o.legacy_text,
+        case
+            when o.production_text = '' then 'empty text'
+            when not {becomes_production} then 'legacy text'
+            when char_length(o.production_text) > %(column_length)s then 'wide text'
+        end as fault
+    from (
+        select {object_columns}
+        from {table} as e
+        where {is_legacy} and {where}
+    ) as e
+    cross join lateral ({legacy_texts}) as o
+) as j
+where j.fault is not null
+group by j.fault;
+
 -- name: rows_without_objects
--- Rows that would be legacy entries, but for an expression of `objects` that names no object.
+-- Rows that would be legacy entries, but for an expression of `objects` that names no object; and how many of them have
+-- objects in `optional`.
 select
     count(*) as rows,
+    count(*) filter (where cardinality({optional_keys}) > 0) as rows_with_optional,
     min({id_text}) as example
 from {table} as e
 where {is_legacy_row} and {where} and cardinality({required_keys}) = 0;

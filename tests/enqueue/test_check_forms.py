@@ -298,3 +298,36 @@ def test_states_tell_the_rows_of_one_column_apart(table: EntryTable) -> None:
     assert [found for found in row_problems(table) if "same rows" in found] == []
     table.plan["entries"][1]["moved"] = {"store": ["older", "new"]}
     refused(table, "one and two name the same rows and the same column")
+
+
+@pytest.mark.parametrize(
+    ("prefixes", "text", "words"),
+    [
+        ({"from": "fs", "to": ""}, "fs", "1 text would become empty, for example 'fs'"),
+        ({"from": "fs/", "to": ""}, "fs/fs/1", "1 text would still have the legacy form, for example 'fs/fs/1'"),
+        ({"from": "fs", "to": "production"}, "fs:123456", "1 text would be too long for the column"),
+    ],
+)
+def test_texts_beside_computed_keys_are_tried_too(
+    table: EntryTable, prefixes: dict[str, str], text: str, words: str
+) -> None:
+    """As a worker would find them, entry by entry."""
+    table.execute("create table public.stored (id bigint primary key, backend varchar(12))")
+    table.execute("insert into public.stored values (1, 'fs:1'), (2, %s)", (text,))
+    entries_of(table).update(prefixes, table="public.stored", key="backend", objects="id::text", legacy_object="")
+    (found,) = row_problems(table)
+    assert found.startswith(f"public.stored.backend: {words}")
+
+
+def test_objects_that_are_all_optional_are_a_problem_with_what_to_write(table: EntryTable) -> None:
+    entries_of(table).update({**STATE, "objects": "null::text", "optional": "'image/' || id"})
+    (found,) = row_problems(table)
+    assert "`objects` yields nothing for any row, so no row is an entry and no object of `optional` is copied" in found
+
+
+def test_rows_whose_optional_objects_are_left_behind_are_counted(table: EntryTable) -> None:
+    objects = "case id when 1 then 'image/1' end"
+    entries_of(table).update({**STATE, "objects": objects, "optional": "'image/thumb/' || id"})
+    assert row_problems(table) == []
+    (found,) = whats(table, "no entry")
+    assert "objects of `optional` are not copied for 1 of them" in found

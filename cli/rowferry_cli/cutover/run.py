@@ -22,7 +22,7 @@ from rowferry.reports.pause import find_pause
 from rowferry.reports.progress import Counts, read_counts
 from rowferry_cli.cutover.moment import PassResult, find_moment
 from rowferry_cli.cutover.switch import confirm_abandoned, measure_clocks, note_switched_back, read_state
-from rowferry_cli.messages import INTERRUPTED, describe_direction, describe_pause
+from rowferry_cli.messages import INTERRUPTED, describe_direction, describe_pause, describe_switch
 from rowferry_cli.migrate.passes import Run, Workers, name_log
 from rowferry_cli.migrate.run import prepare_database
 from rowferry_cli.options import WorkerOptions
@@ -75,6 +75,8 @@ def run_cutover(plan: Plan, options: CutoverOptions) -> int:
     reporter.print(f"Cutover of migration {plan.name} in {name_database()}")
     for line in describe_direction(plan):
         reporter.print(line)
+    if plan.copies_alone and plan.rows_move:
+        reporter.print(describe_switch(plan))
     if not options.finish:
         reporter.confirm("Begin?")
     with connect("cutover", autocommit=True) as connection:

@@ -147,9 +147,8 @@ def _print_report(report: Report) -> None:
 
     click.secho(f"Migration {report.migration}", bold=True)
     for queue, tables in report.queues.items():
-        meanings = find_meanings(queue, alone=report.copies_alone)
         for table in tables:
-            _print_table(table, meanings)
+            _print_table(table, find_meanings(queue, alone=report.kind_of(table) != "move"))
     click.echo()
     if not report.balances:
         click.echo("MISMATCH: the outcomes do not add up to the entries. This is a bug in rowferry.")

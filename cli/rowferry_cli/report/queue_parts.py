@@ -8,7 +8,7 @@ from rowferry.errors import UsageError
 from rowferry.formatting import count, count_batches, format_duration
 from rowferry.queues import find_queue
 from rowferry.reports.chain import find_meanings
-from rowferry.reports.report import TableReport
+from rowferry.reports.report import Report, TableReport
 from rowferry_cli.report.chart import build_chart
 from rowferry_cli.report.events import find_pauses
 from rowferry_cli.report.facts import BatchFacts, Facts, QueueFacts
@@ -41,7 +41,7 @@ def _build_queue(facts: Facts, name: str, tables: Sequence[TableReport], queue: 
         tone=TONES.get(state, "calm"),
         bars=list_bars(sums),
         outcomes=tabulate_outcomes(name, sums, find_meanings(name, alone=facts.report.copies_alone)),
-        tables=tabulate_tables(name, tables) if len(tables) > 1 else None,
+        tables=tabulate_tables(name, tables, facts.report) if len(tables) > 1 else None,
         chart=build_chart(span, intervals, find_pauses(facts.events, name)) if span and intervals else None,
         notes=list_notes(tables, [batch for batch in facts.batches if batch.queue == name]),
     )
@@ -95,12 +95,13 @@ def tabulate_outcomes(queue: str, sums: Mapping[str, int], meanings: Mapping[str
     return Table(f"Outcomes of {queue}", columns, [*rows, ["all entries", total, "", ""]])
 
 
-def tabulate_tables(queue: str, tables: Sequence[TableReport]) -> Table:
+def tabulate_tables(queue: str, tables: Sequence[TableReport], report: Report) -> Table:
     """Return a row a table, those with most entries that need an operator first; the rest is summed up in a note."""
+    kinds = {"move": "", "stay": " (rows stay)", "none": " (no rows)"}
     ordered = sorted(tables, key=lambda table: (-table.counts.unsettled, -table.counts.entries, table.label))
     rows: list[list[Cell]] = [
         [
-            table.label,
+            f"{table.label}{kinds[report.kind_of(table)]}",
             table.counts.entries,
             sum(number for outcome, number in table.counts.outcomes.items() if outcome.settled),
             table.counts.unsettled + table.parked_entries,

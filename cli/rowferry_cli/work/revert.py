@@ -22,8 +22,9 @@ def command(options: PassOptions) -> int:
     """Put the rows of a migration back to their legacy keys: all rows, one table, or a range of ids.
 
     A row is reverted only if its legacy object exists, so every row keeps pointing at an object. Rows that were
-    production from the start stay. No object is written or deleted. Objects that your application has written under
-    production keys since are not copied back: their rows show the legacy object again.
+    production from the start stay, and so do those of `rows = "stay"`. No object is written or deleted. Objects that
+    your application has written under production keys since are not copied back: their rows show the legacy object
+    again.
 
     Exit status: 0 all reverted, 1 some failed (see `rowferry errors`).
     """
@@ -65,7 +66,7 @@ def _refuse_rows_that_stay(plan: Plan, request: Request) -> None:
         )
     staying = [entries.label for entries in chosen if entries.rows == "stay"]
     others = [entries.label for entries in plan.entries if entries.rows == "move"]
-    if staying:
+    if len(staying) == len(chosen):
         revert_others = f", or name {' or '.join(others)} with --table to revert that" if others else ""
         raise UsageError(
             f"The rows of {', '.join(staying)} stay as they are, so there is nothing to revert: point the application "
@@ -88,8 +89,14 @@ def _preview(connection: Connection, plan: Plan, request: Request, reporter: Rep
             f"{count_batches(counts.batches_init)} of migration {plan.name} still wait to migrate and would migrate "
             "reverted rows again: let the workers finish them, or delete them from rowferry.batch_queue."
         )
-    for objects in request.within.choose_objects(plan):
+    staying = [entries for entries in request.within.choose(plan) if entries.rows == "stay"]
+    without_rows = request.within.choose_objects(plan)
+    for entries in staying:
+        reporter.print(f"{entries.label}: its rows stay as they are, so they are not reverted.")
+    for objects in without_rows:
         reporter.print(f"{objects.label}: no row names these objects, so they are not reverted.")
+    if staying or without_rows:
+        reporter.print(f"To go back, point the application at the legacy bucket {plan.legacy.bucket} again for these.")
     for table in preview(connection, plan, request):
         reporter.print(f"{table.label} in {name_database()}: {count_entries(table.entries)} to revert")
     if counts.batches_error:

@@ -43,6 +43,12 @@ _FAULTS = {
     "too wide": ("would have a production key that is too long for the column", _PREFIXES),
 }
 """What is wrong with a key, and what to do about it."""
+_TEXT_FAULTS = {
+    "empty text": "would become empty",
+    "legacy text": "would still have the legacy form",
+    "wide text": "would be too long for the column",
+}
+"""What would become of a text beside computed keys."""
 
 
 def check_keys(connection: Connection, usable: list[EntryQueries], on_progress: OnProgress) -> Iterator[Finding]:
@@ -90,11 +96,26 @@ def _check_faults(connection: Connection, queries: EntryQueries) -> list[Finding
         if fault in counted:
             subject, example = _count_keys(entries, counted[fault]["keys"]), quote_key(counted[fault]["example"])
             findings.append(problem(f"{entries.label}: {subject} {description}, for example {example}", remedy))
-    return findings + _find_rows_without_objects(connection, queries)
+    findings += _find_text_faults(connection, queries, length)
+    return findings + _find_rows_without_objects(connection, queries, has_entries=bool(counted))
 
 
-def _find_rows_without_objects(connection: Connection, queries: EntryQueries) -> list[Finding]:
-    """Note the rows that an expression leaves out by yielding nothing, meant or not."""
+def _find_text_faults(connection: Connection, queries: EntryQueries, length: int | None) -> Iterator[Finding]:
+    """Yield what would stop a worker at texts that name no object."""
+    entries = queries.entries
+    if entries.objects is None or not entries.has_two_texts:
+        return
+    query = queries.compose(
+        "text_faults", becomes_production=statement("is_production", text=sql.SQL("o.production_text"))
+    )
+    for row in connection.execute(query, queries.parameters(column_length=length)):
+        texts, example = count(row["texts"], "text", "texts"), quote_key(row["example"])
+        what = f"{entries.label}: {texts} {_TEXT_FAULTS[row['fault']]}, for example {example}"
+        yield problem(what, "correct those texts, or `from` and `to` in the plan")
+
+
+def _find_rows_without_objects(connection: Connection, queries: EntryQueries, *, has_entries: bool) -> list[Finding]:
+    """Note the rows that an expression leaves out by yielding nothing, meant or not; a problem where it is all."""
     entries = queries.entries
     if entries.objects is None:
         return []
@@ -104,6 +125,14 @@ def _find_rows_without_objects(connection: Connection, queries: EntryQueries) ->
     rows = count(row["rows"], "row has a legacy text and is no entry", "rows have legacy texts and are no entries")
     example = f"for example {entries.id_words} {row['example']}"
     what = f"{entries.label}: {rows}, since `objects` yields null or nothing, {example}"
+    if row["rows_with_optional"] and not has_entries:
+        what = (
+            f"{entries.label}: `objects` yields nothing for any row, so no row is an entry and no object of `optional` "
+            "is copied"
+        )
+        return [problem(what, "name in `objects` what each row must have, or copy these objects by [[objects]]")]
+    if row["rows_with_optional"]:
+        what += f"; objects of `optional` are not copied for {row['rows_with_optional']:,} of them"
     return [note(what, "wrap columns that may be null in coalesce(), unless these rows have no object")]
 
 

@@ -224,3 +224,29 @@ def test_an_object_that_one_row_needs_and_another_may_lack_is_missing_for_the_on
 def test_a_long_text_is_shortened_in_its_middle() -> None:
     assert shorten("a" * 120) == "a" * 120
     assert shorten("a" * 60 + "b" * 61) == "a" * 60 + "…" + "b" * 59
+
+
+def test_a_text_that_is_the_prefix_alone_changes_where_objects_are_computed(migration: Migration) -> None:
+    """The column names the store, and the keys are made of the id."""
+    migration.execute("create table public.stored (id bigint primary key, backend text)")
+    migration.execute("insert into public.stored values (1, 'fs'), (2, 'fs'), (3, 'fs/fs')")
+    migration.plan["entries"] = [
+        {
+            "table": "public.stored",
+            "id": "id",
+            "key": "backend",
+            "from": "fs",
+            "to": "s3",
+            "legacy_object": "",
+            "production_object": "",
+            "objects": "'blobs/' || id",
+        }
+    ]
+    for number in (1, 2, 3):
+        migration.legacy.put(f"blobs/{number}", b"body")
+    migration.enqueue()
+    migration.work()
+    assert migration.counts() == {"migrated": 3}
+    texts = [row["backend"] for row in migration.execute("select backend from public.stored order by id")]
+    assert texts == ["s3", "s3", "s3/fs"]
+    assert outcomes(verify(migration)) == {"kept": 3}

@@ -1,0 +1,88 @@
+"""A plan with rows that move and rows that stay: each command treats each entry by its kind, and says so."""
+
+import json
+
+import pytest
+
+from support.entries.files import LONG_AGO, add_file
+from support.entries.listed_objects import name_objects
+from support.entries.migration import Migration
+from support.queue.queue_runs import migrate, outcomes, verify
+
+
+@pytest.fixture
+def mixed(migration: Migration) -> Migration:
+    """Four rows that move, three files whose rows stay, and two objects without rows; all migrated."""
+    migration.fill(4)
+    migration.execute("create table public.files (id bigint primary key, path text, updated_at timestamptz)")
+    files = {"table": "public.files", "id": "id", "key": "path", "from": "", "to": "", "rows": "stay"}
+    for number in range(1, 4):
+        add_file(migration, number, changed=LONG_AGO)
+    migration.legacy.put("variants/a", b"a")
+    entries = [*migration.plan["entries"], {**files, "changed": "updated_at"}]
+    name_objects(migration, "variants/", None)
+    migration.plan["entries"] = entries
+    migrate(migration)
+    migration.write_plan()
+    return migration
+
+
+def test_revert_takes_the_rows_that_move_and_names_the_others(mixed: Migration) -> None:
+    assert set(mixed.rows().values()) == {f"avatar/u{number}/me.png" for number in range(1, 5)}
+    done = mixed.run_here("revert", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "public.files.path: its rows stay as they are, so they are not reverted" in done.stdout
+    assert "variants/*: no row names these objects, so they are not reverted" in done.stdout
+    assert f"point the application at the legacy bucket {mixed.legacy.bucket} again for these" in done.stdout
+    assert set(mixed.rows().values()) == {f"image/u{number}/me.png" for number in range(1, 5)}
+    (batch,) = [batch for batch in mixed.batches() if batch["queue_name"] == "revert"]
+    assert outcomes([batch]) == {"migrated": 4}
+
+
+def test_the_queue_revert_leaves_rows_that_stay_out_too(mixed: Migration) -> None:
+    assert mixed.run_here("run", "revert", "--yes").returncode == 0
+    assert set(mixed.rows().values()) == {f"image/u{number}/me.png" for number in range(1, 5)}
+
+
+@pytest.mark.parametrize("command", [["revert"], ["run", "revert"]])
+def test_a_table_whose_rows_stay_cannot_be_reverted_by_itself(mixed: Migration, command: list[str]) -> None:
+    done = mixed.run_here(*command, "--yes", "--table", "public.files")
+    assert done.returncode == 2
+    assert "The rows of public.files.path stay as they are" in done.stderr
+    assert "--table" in done.stderr
+
+
+def test_verify_compares_every_kind(mixed: Migration) -> None:
+    verified = verify(mixed)
+    assert sum(batch["kept"] for batch in verified) == 4 + 3 + 1
+    mixed.check_balance()
+
+
+def test_a_report_speaks_of_each_table_in_its_own_words(mixed: Migration) -> None:
+    blocks = mixed.run_here("report").stdout.split("\nmigrate: ")
+    by_label = {block.split("\n")[0]: block for block in blocks[1:]}
+    assert "object copied, row updated" in by_label["public.avatars.path"]
+    for label in ("public.files.path", "variants/*"):
+        assert "object copied, row updated" not in by_label[label]
+        assert "object copied" in by_label[label]
+    tables = json.loads(mixed.run_here("report", "--json").stdout)["tables"]
+    assert {table["entries_of"]: table["rows"] for table in tables} == {
+        "public.avatars.path": "move",
+        "public.files.path": "stay",
+        "variants/*": "none",
+    }
+
+
+def test_the_page_of_a_report_says_which_rows_move(mixed: Migration) -> None:
+    assert mixed.run_here("report", "--html", "report.html").returncode == 0
+    page = (mixed.folder / "report.html").read_text(encoding="utf-8")
+    assert "public.files.path (rows stay)" in page
+    assert "variants/* (no rows)" in page
+    assert "public.avatars.path (" not in page
+
+
+def test_cutover_says_what_the_switch_is_for(mixed: Migration) -> None:
+    done = mixed.run_here("cutover", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "The rows of public.avatars.path say where each object is, and need no switch." in done.stdout
+    assert "The switch is for public.files.path, variants/*." in done.stdout
