@@ -28,6 +28,8 @@ class Connection(asyncio.Protocol):
         self._outbox = outbox
         self._on_lost = on_lost
         self._transport: asyncio.Transport | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        """Kept: before Python 3.12, asking for the running loop is a system call."""
         self._parser: ResponseParser | None = None
         self._response: asyncio.Future[None] | None = None
         """Done when the response is complete; its exception is why there is none."""
@@ -45,7 +47,7 @@ class Connection(asyncio.Protocol):
         self._is_clean = True
         """Whether the last request and its response were read to the end, so that the next may follow."""
         self.idle_since = 0.0
-        """When its pool got it back, by the loop's clock."""
+        """When its pool got it back, by time.monotonic()."""
 
     @property
     def is_open(self) -> bool:
@@ -67,10 +69,10 @@ class Connection(asyncio.Protocol):
         response, ServerFault and ObjectRejected for what the parser refuses, SourceFailed for what `body` raises. After
         any error the connection is of no use.
         """
-        if not self.is_usable or self._transport is None:
+        if not self.is_usable or self._transport is None or self._loop is None:
             raise self._explain_silence(None)
         self._parser, self._in_flight = parser, in_flight
-        self._response = asyncio.get_running_loop().create_future()
+        self._response = self._loop.create_future()
         self._is_clean = False
         self._outbox.busy += 1
         try:
@@ -153,6 +155,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the transport."""
         self._transport = cast("asyncio.Transport", transport)
+        self._loop = asyncio.get_running_loop()
 
     def pause_writing(self) -> None:
         """Write no more for now: the server reads more slowly than we write."""

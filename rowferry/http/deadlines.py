@@ -22,6 +22,7 @@ class Deadlines:
         self.seconds = seconds
         self._in_flight: dict[InFlight, None] = {}
         self._is_scanning = False
+        self._loop: asyncio.AbstractEventLoop | None = None
         self.last_response: float | None = None
         """When (`time.monotonic()`) the last byte of any response came; None: never yet."""
 
@@ -30,12 +31,19 @@ class Deadlines:
         """Return when (`time.monotonic()`) the oldest request in flight was sent; None where there is none."""
         return next((request.started for request in list(self._in_flight)), None)
 
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """Return the event loop, found once: before Python 3.12, asking for the running one is a system call."""
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        return self._loop
+
     def add(self, request: "InFlight") -> None:
         """Watch a request."""
         self._in_flight[request] = None
         if not self._is_scanning:
             self._is_scanning = True
-            asyncio.get_running_loop().call_later(SCAN_SECONDS, self._scan)
+            self.loop.call_later(SCAN_SECONDS, self._scan)
 
     def remove(self, request: "InFlight") -> None:
         """Watch it no more."""
@@ -50,7 +58,7 @@ class Deadlines:
                 request.expire()
         self._is_scanning = bool(self._in_flight)
         if self._is_scanning:
-            asyncio.get_running_loop().call_later(SCAN_SECONDS, self._scan)
+            self.loop.call_later(SCAN_SECONDS, self._scan)
 
 
 class InFlight:
@@ -73,7 +81,7 @@ class InFlight:
 
     def __enter__(self) -> Self:
         """Start to watch the current task."""
-        task: asyncio.Task[Any] | None = asyncio.current_task()
+        task: asyncio.Task[Any] | None = asyncio.current_task(self._deadlines.loop)
         assert task is not None
         self._task = task
         self._cancelling = task.cancelling()

@@ -1,6 +1,7 @@
 """The kept connections to one server: opened as they are needed, used again, never more than so many."""
 
 import asyncio
+import time
 from collections import deque
 
 from rowferry.errors import ObjectError, Unreachable
@@ -126,7 +127,7 @@ class Pool:
 
     def _take_idle(self) -> Connection | None:
         """Return the connection that was used last, unless it is too old or closed."""
-        kept_since = asyncio.get_running_loop().time() - IDLE_SECONDS
+        kept_since = time.monotonic() - IDLE_SECONDS
         while self._idle:
             connection, _ = self._idle.popitem()
             if connection.is_usable and connection.idle_since >= kept_since:
@@ -136,7 +137,7 @@ class Pool:
 
     def _keep(self, connection: Connection) -> None:
         self._idle[connection] = None
-        connection.idle_since = asyncio.get_running_loop().time()
+        connection.idle_since = time.monotonic()
 
     def _forget(self, connection: Connection) -> None:
         """Forget a connection that has ended."""

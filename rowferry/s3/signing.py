@@ -36,9 +36,8 @@ class _Moment(NamedTuple):
     second: int
     credentials: CredentialSnapshot
     stamp: str
-    key: bytes
-    to_sign: str
-    """The start of the string to sign."""
+    mac: hmac.HMAC
+    """Keyed, and fed the start of the string to sign: each request finishes a copy of it."""
     credential: str
     """The start of the Authorization header."""
 
@@ -74,8 +73,10 @@ class Signer:
         query = _sort_query(query) if query else ""
         request = "\n".join([method, path, query, *lines, "", names, payload])
         digest = hashlib.sha256(request.encode(errors="surrogateescape")).hexdigest()
-        signature = hmac.digest(moment.key, f"{moment.to_sign}{digest}".encode(), "sha256").hex()
-        headers.append(("Authorization", f"{moment.credential}, SignedHeaders={names}, Signature={signature}"))
+        mac = moment.mac.copy()
+        mac.update(digest.encode())
+        words = f"{moment.credential}, SignedHeaders={names}, Signature={mac.hexdigest()}"
+        headers.append(("Authorization", words))
         return headers
 
     def _now(self, credentials: CredentialSnapshot) -> _Moment:
@@ -89,8 +90,11 @@ class Signer:
                 second,
                 credentials,
                 stamp,
-                _derive_key(credentials.secret_key, day, self._region),
-                to_sign=f"{_ALGORITHM}\n{stamp}\n{scope}\n",
+                hmac.new(
+                    _derive_key(credentials.secret_key, day, self._region),
+                    f"{_ALGORITHM}\n{stamp}\n{scope}\n".encode(),
+                    "sha256",
+                ),
                 credential=f"{_ALGORITHM} Credential={credentials.access_key}/{scope}",
             )
         return moment

@@ -22,10 +22,10 @@ from rowferry_worker.objects.conditional_writes import WriteGuard, WriteOperatio
 from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.own_copies import DamagedWrite, OwnDamage
 from rowferry_worker.objects.requests import (
+    DemandingObject,
     GivenBy,
     ObjectRequests,
     demand,
-    demanding_object,
     object_changed,
     read_etag,
     size_of,
@@ -132,8 +132,7 @@ class ServerCopy:
 
     async def transfer(self, write: ObjectWrite) -> Written:
         """Ask the production server for a copy."""
-        with self.damage.noting(write.target_key):
-            return await self._transfer(write)
+        return await self.damage.note(write.target_key, self._transfer(write))
 
     async def _transfer(self, write: ObjectWrite) -> Written:
         seen = None
@@ -234,14 +233,16 @@ class StreamCopy:
 
     async def transfer(self, write: ObjectWrite) -> Written:
         """Write what is read, with its digest checked at both ends."""
+        return await self.damage.note(write.target_key, self._transfer_checked(write))
+
+    async def _transfer_checked(self, write: ObjectWrite) -> Written:
         s3, target_key, guard = write.s3, write.target_key, write.guard
-        with self.damage.noting(target_key):
-            try:
-                return await self._transfer(write, OnePut(s3, target_key, guard, checks=not guard.may_trust_digests))
-            except InDoubt as doubt:
-                if doubt.written_etag:  # lest our own object, if it is damaged, passes for another one
-                    guard.note_written(doubt.written_etag)
-            return await self._transfer(write, OnePut(s3, target_key, guard, checks=True))
+        try:
+            return await self._transfer(write, OnePut(s3, target_key, guard, checks=not guard.may_trust_digests))
+        except InDoubt as doubt:
+            if doubt.written_etag:  # lest our own object, if it is damaged, passes for another one
+                guard.note_written(doubt.written_etag)
+        return await self._transfer(write, OnePut(s3, target_key, guard, checks=True))
 
     async def _transfer(self, write: ObjectWrite, put: OnePut) -> Written:
         """Read the object and write it, in one PUT where that may be. Raises InDoubt where `put` does."""
@@ -302,7 +303,7 @@ async def look_at_completed(s3: ObjectRequests, large: Large, told: str | None) 
     A completion is answered early, and its ETag is made of what was asked for. Raises DamagedWrite where the object
     has another size, ServerFault where there is none.
     """
-    with demanding_object():
+    with DemandingObject():
         written = await s3.head("production", large.target_key)
     if size_of(written) != size_of(large.seen):
         sizes = f"{size_of(written)} bytes stand there, {size_of(large.seen)} were copied"

@@ -1,12 +1,11 @@
 """Production objects that are our own: what PostgreSQL remembers of copies, and what this process has left damaged."""
 
 import logging
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import psycopg
 
@@ -16,6 +15,8 @@ from rowferry.plan import Side
 from rowferry.s3.responses import Response
 
 _log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 MOST_KEYS = 1000
 """Of so many damaged objects a process remembers the ETags at most; the oldest is forgotten first."""
@@ -139,18 +140,19 @@ class OwnDamage:
         """Know of none."""
         self._etags: dict[str, str] = {}
 
-    @contextmanager
-    def noting(self, key: str) -> Generator[None]:
-        """Remember what a write to this key leaves damaged; a write that succeeds leaves nothing."""
+    async def note(self, key: str, write: Awaitable[T]) -> T:
+        """Return what a write to this key returns. What it leaves damaged is remembered; a success leaves nothing."""
         try:
-            yield
+            written = await write
         except DamagedWrite as error:
             if error.etag:
                 self._etags[key] = error.etag
                 if len(self._etags) > MOST_KEYS:
                     del self._etags[next(iter(self._etags))]
             raise
-        self._etags.pop(key, None)
+        if self._etags:
+            self._etags.pop(key, None)
+        return written
 
     def has_left(self, key: str, existing: Response) -> bool:
         """Return whether the object that stands at a production key is what a write of ours has left there."""

@@ -7,7 +7,7 @@ from rowferry.errors import ObjectRejected
 from rowferry.plan import CannedAcl, ProductionSide
 from rowferry.s3.properties import ENCRYPTION, REPLACE_METADATA, content_headers, find_differences, storage_headers
 from rowferry.s3.responses import Response
-from rowferry_worker.objects.requests import GivenBy, ObjectRequests, Tags, demanding_object
+from rowferry_worker.objects.requests import DemandingObject, GivenBy, ObjectRequests, Tags
 from rowferry_worker.properties.acls import Acls
 from rowferry_worker.properties.tags import Tagging
 
@@ -91,7 +91,7 @@ class Properties:
 
         Raises ObjectRejected where the server cannot make it that, ServerFault where it does not find it.
         """
-        with demanding_object():
+        with DemandingObject():
             if described.tags is None or operation == "CopyObject":
                 await self.tagging.follow_copy(s3, described.source_key, key)
             else:
@@ -112,7 +112,7 @@ class Properties:
                 "an identical production object is not encrypted as the plan says: see `rowferry requeue --on-conflict`"
             )
             raise ObjectRejected("NotEncrypted", words)
-        with demanding_object():
+        with DemandingObject():
             await self.tagging.mend(s3, source_key, seen, key, existing)
             if with_acl:
                 await self._acls.mend(s3, source_key, key)

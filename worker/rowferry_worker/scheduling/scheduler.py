@@ -249,8 +249,9 @@ class CopyRun:
                 self._results[key] = Cancelled("Fault", str(fault))
             if self._seconds is not None:
                 self._seconds.observe(time.monotonic() - started)
-            self._note_left()
             key = self.take_key() if self._scheduler.has_room() else None
+            if key is not None:
+                self._note_left()
 
     def _note_error(self, key: str, error: ObjectError) -> None:
         # Its frames would hold what was read, for as long as the batch is claimed.
