@@ -20,6 +20,7 @@ PYTEST_ARGS ?= -n 5 --dist loadgroup
 DEMO_ARGS ?=
 IMAGE_ARGS ?=
 BENCH_ARGS ?=
+REGRESSION_ARGS ?=
 TORTURE_ARGS ?=
 MATRIX_ARGS ?= -n 2 --dist loadgroup
 SERVERS_ARGS ?=
@@ -36,7 +37,7 @@ export PYTHON
 # Containers set this; then each process of the tests would compile every file of tests and product anew.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help release demo test test-fast test-all test-matrix test-versions test-compose image test-image test-hosts new-user test-dashboards test-pages test-servers races model mutants torture bench trace pictures docs man references check audit format lock lock-images clean
+.PHONY: help release demo test test-fast test-all test-matrix test-versions test-compose image test-image test-hosts new-user test-dashboards test-pages test-servers races model mutants torture bench regression trace pictures docs man references check audit format lock lock-images clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -127,6 +128,9 @@ torture: $(VENV)/.with-dev ## Kill, cut and starve workers and servers during re
 bench: $(VENV)/.with-bench ## Measure rowferry side by side with the baselines; BENCH_ARGS='--only copy --short' chooses, '--help' tells more.
 	@$(INSTALL_VERSITYGW)
 	@$(VENV)/bin/python -m bench $(BENCH_ARGS)
+
+regression: $(VENV)/.with-dev ## Hold this checkout against earlier commits, on servers that answer in different ways; REGRESSION_ARGS=v0.1.0. Minutes.
+	@$(VENV)/bin/python -m bench.regression $(REGRESSION_ARGS)
 
 trace: $(VENV)/.with-dev ## Count the calls, files and threads that one entry takes from its claim to COMMIT.
 	@$(VENV)/bin/python -m bench.trace_entry

@@ -1,0 +1,169 @@
+"""Hold this checkout against earlier commits: entries a second and a worker's CPU an entry, in minutes.
+
+    python -m bench.regression [COMMIT ...] [--entries 20000] [--rounds 3]
+
+Each commit (the last release's tag, or HEAD, where none is given) gets a worktree and an environment of its own below
+`build/regression`. The runs are interleaved, on servers that answer in different ways: the lab's fake, whose answers
+come many at once, and the stub, whose answers come one by one, plain and over TLS, with latencies that vary. Run it
+before a change of what every object passes through lands.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from bench.certificate import write_certificate
+from bench.environment import execute, fake_s3, run_measured, running_postgres
+from bench.stub_server import StubServer, build_stub
+
+ROOT = Path(__file__).parent.parent
+TREES = ROOT / "build" / "regression"
+LATENCY_MS, SIGMA = 70, 0.3
+IN_FLIGHT = 512
+PLAN = """\
+[migration]
+name = "bench"
+[legacy]
+bucket = "legacy"
+endpoint_url = "{url}"
+{legacy}
+[production]
+bucket = "production"
+endpoint_url = "{url}"
+[[entries]]
+table = "pictures"
+id = "id"
+key = "path"
+from = "image/"
+to = "avatar/"
+"""
+ROWS = """
+create table pictures (id bigint generated always as identity primary key, path text not null);
+insert into pictures (path) select 'image/' || lpad(i::text, 9, '0') || '.png' from generate_series(1, {rows}) as i;
+analyze pictures;
+"""
+SPAN = """
+select sum(migrated)::int, extract(epoch from max(finished_at) - min(started_at))::float
+from rowferry.batch_queue where status = 'DONE'
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """A checkout with its environment."""
+
+    name: str
+    folder: Path
+    legacy: str = ""
+    """A line of the plan's [legacy]."""
+
+    def run(self, url: str, rows: int, certificate: Path | None) -> tuple[float, float]:
+        """Migrate so many rows with one worker; return the entries a second and the CPU of an entry, in ms."""
+        with running_postgres() as postgres, tempfile.TemporaryDirectory() as folder:
+            execute("drop schema rowferry cascade")  # that of this checkout
+            for statement in filter(str.strip, ROWS.format(rows=rows).split(";")):
+                execute(statement)
+            plan = Path(folder, "rowferry.toml")
+            plan.write_text(PLAN.format(url=url, legacy=self.legacy), encoding="utf-8")
+            trusted = {} if certificate is None else {"AWS_CA_BUNDLE": str(certificate)}
+            environment = {"ROWFERRY_PLAN": str(plan), "DATABASE_URL": postgres.dsn(), **trusted}
+            self._call(environment, "init")
+            self._call(environment, "enqueue", "--yes", "--batch-size=250")
+            worker = [self._program, "worker", "--processes=1", "--until-empty", "--log-format=json"]
+            used = run_measured([*worker, *self._fix_pace()], environment)
+            ((migrated, seconds),) = execute(SPAN)
+        assert migrated == rows, f"{self.name} migrated {migrated} of {rows} entries"
+        return rows / seconds, 1000 * used.cpu_seconds / rows
+
+    @property
+    def _program(self) -> str:
+        return str(self.folder / ".venv" / "bin" / "rowferry")
+
+    def _call(self, environment: dict[str, str], *arguments: str) -> str:
+        return run_measured([self._program, *arguments], environment).said
+
+    def _fix_pace(self) -> list[str]:
+        """Return the options that keep so many objects in flight; their names have changed."""
+        known = self._call({}, "worker", "--help")
+        return [f"--parallel={IN_FLIGHT}", "--slots=4" if "--slots" in known else f"--min-parallel={IN_FLIGHT}"]
+
+
+def prepare(commit: str) -> Contestant:
+    """Return a commit with a worktree and an environment of its own; both are kept for the next time."""
+    revision = _git("rev-parse", "--short=8", f"{commit}^{{commit}}")
+    folder = TREES / revision
+    if not folder.is_dir():
+        _git("worktree", "add", "--detach", str(folder), revision)
+    subprocess.run(["make", "--no-print-directory", ".venv/.with-dev"], cwd=folder, check=True)
+    return Contestant(revision, folder)
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@contextmanager
+def start_server(name: str) -> Iterator[tuple[str, Path | None]]:
+    """Yield the URL of a fresh server, and the certificate to trust: a server remembers what was written."""
+    spread = (f"-latency={LATENCY_MS}", f"-sigma={SIGMA}")
+    with tempfile.TemporaryDirectory() as folder:
+        if name == "fake":
+            with fake_s3(LATENCY_MS) as server:
+                yield server.endpoint_url, None
+        elif name == "stub":
+            with StubServer(*spread) as server:
+                yield server.endpoint_url, None
+        else:
+            certificate, key = write_certificate(Path(folder))
+            with StubServer(*spread, f"-certificate={certificate}", f"-key={key}") as server:
+                yield server.endpoint_url.replace("http:", "https:"), certificate
+
+
+def measure(contestants: list[Contestant], rows: int, rounds: int) -> dict[str, dict[str, list[tuple[float, float]]]]:
+    """Return the figures of each run, by server and contestant; every second round goes the other way round."""
+    seen: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+    servers = ("fake", "stub", "stub, TLS") if build_stub() else ("fake",)
+    for number in range(rounds):
+        for name in servers:
+            for contestant in contestants[:: 1 if number % 2 == 0 else -1]:
+                with start_server(name) as (url, certificate):
+                    pace, cpu = contestant.run(url, rows, certificate)
+                seen[name][contestant.name].append((pace, cpu))
+                print(f"{name:<10} {contestant.name:<16} {pace:8,.0f} entries/s {cpu:7.3f} ms", file=sys.stderr)
+    return seen
+
+
+def tell(seen: dict[str, dict[str, list[tuple[float, float]]]], base: str) -> None:
+    """Print the medians, and the CPU against that of the base."""
+    print(f"{'server':<10} {'commit':<16} {'entries/s':>10} {'CPU, ms an entry':>17} {'against ' + base:>18}")
+    for server, by_name in seen.items():
+        reference = median(cpu for _, cpu in by_name[base])
+        for name, runs in by_name.items():
+            pace, cpu = median(run[0] for run in runs), median(run[1] for run in runs)
+            print(f"{server:<10} {name:<16} {pace:>10,.0f} {cpu:>17.3f} {cpu / reference:>18.2f}")
+    print(json.dumps({"load": os.getloadavg(), "cores": os.cpu_count(), "in_flight": IN_FLIGHT}))
+
+
+def main() -> None:
+    """Read the options, measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("commits", nargs="*", default=["HEAD"])
+    parser.add_argument("--entries", type=int, default=20_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    contestants = [*map(prepare, options.commits), Contestant("now", ROOT)]
+    contestants.append(Contestant("now, immutable", ROOT, legacy="immutable = true"))
+    tell(measure(contestants, options.entries, options.rounds), contestants[0].name)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,3 @@
+module rowferry.dev/bench/stub
+
+go 1.22
