@@ -213,6 +213,8 @@ def _report(path: Path, discovered: Discovered, legacy: Side) -> None:
         entries = proposal.entries
         place = f"{entries['table']}.{entries['key']}{' ' + entries['path'] if 'path' in entries else ''}"
         seen = f"{proposal.existing:,} of {proposal.sampled:,} sampled rows name existing objects"
+        if proposal.is_commented_out:
+            seen += " (a comment in the plan, which says what to mend first)"
         click.echo(show_text(f"  {place}: {seen}"))
     looked = f"Looked at {count(discovered.columns, 'column', 'columns')} and " if discovered.columns else "Looked at "
     click.echo(f"{looked}{count(discovered.heads, 'key', 'keys')} of {legacy.bucket}; nothing was changed there.")

@@ -9,6 +9,7 @@ from rowferry.plan import Side
 from rowferry_cli.discover.bucket import LegacyBucket
 from rowferry_cli.discover.catalogue import Catalogue, Column, UserTable
 from rowferry_cli.discover.computed import ComputedKeys, find_computed, write_expression
+from rowferry_cli.discover.fitness import Fitness
 from rowferry_cli.discover.known import KnownSchema, list_entries, recognise, refuse_unknown
 from rowferry_cli.discover.known_entries import KnownFinder
 from rowferry_cli.discover.measure import measure_objects
@@ -62,7 +63,8 @@ class Discovery:
 
     def __init__(self, connection: Connection, bucket: LegacyBucket, request: Request, on_step: OnStep) -> None:
         """`connection` is in autocommit."""
-        self._catalogue, self._bucket, self._request = Catalogue(connection), bucket, request
+        self._connection, self._catalogue = connection, Catalogue(connection)
+        self._bucket, self._request = bucket, request
         self._on_step = on_step
         self._done = Discovered()
         self._covered: set[tuple[str, str]] = set()
@@ -77,9 +79,7 @@ class Discovery:
             self._find_known(schema)
         if self._request.known is None or self._request.known.any_column or self._request.fields:
             self._find_others()
-        legacy, production = self._request.legacy, self._request.production
-        found = tell_by_bucket(self._done.proposals, self._find_buckets(), legacy, production)
-        self._done.proposals = name_apart(found)
+        self._done.proposals = self._make_fit(self._done.proposals)
         self._done.heads = self._bucket.heads
         if self._done.proposals and "acl" not in self._done.production and self._bucket.grants_to_all():
             self._done.production["acl"] = "copy"
@@ -87,6 +87,17 @@ class Discovery:
             f"{name}: not read, since it took too long or the table was locked" for name in self._catalogue.timed_out
         ]
         return self._done
+
+    def _make_fit(self, proposals: Sequence[Proposal]) -> list[Proposal]:
+        """Return the proposals as `check` takes them; what it refuses as comments."""
+        legacy, production = self._request.legacy, self._request.production
+        fitness = Fitness(self._connection, self._catalogue, self._bucket, (legacy, production))
+        told = tell_by_bucket(proposals, self._find_buckets(), legacy, production)
+        narrowed: list[Proposal] = []
+        for one in told:
+            self._on_step(f"checking {one.label}", 0, 0)
+            narrowed.append(fitness.narrow(one, self._request.sample))
+        return fitness.judge(name_apart(narrowed))
 
     def _find_known(self, schema: KnownSchema) -> None:
         finder = KnownFinder(

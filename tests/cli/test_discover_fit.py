@@ -1,0 +1,96 @@
+"""`rowferry plan --discover` writes no [[entries]] that `rowferry check` refuses."""
+
+from pathlib import Path
+
+import pytest
+
+from support.entries.discovering import Discovering
+from support.s3.buckets import Buckets
+
+
+@pytest.fixture
+def found(database: str, moto_buckets: Buckets, tmp_path: Path) -> Discovering:
+    """An empty database and an empty legacy bucket."""
+    return Discovering(database, moto_buckets, tmp_path)
+
+
+def check(found: Discovering) -> str:
+    """Run `check` over the plan that was written, which must pass."""
+    text = found.plan_path.read_text().replace('"new-media"', f'"{found.production.bucket}"')
+    found.plan_path.write_text(text)
+    done = found.run("check")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+BASE64 = "repeat('JVBERi0xLjQKJeLjz9MKMyAwIG9iago8PC9MZW5ndGgg', 40)"
+COLUMN = "Contract (PDF)"
+TEXTS = {
+    "a column tells them": ("type text", f"case when n % 4 = 0 then {BASE64} else n || '/d.pdf' end",
+                            "case when n % 4 = 0 then 'BYTES' else 'S3_PATH' end", "type = 'S3_PATH'"),
+    "a flag tells them": ('"Stored" boolean', "n || case when n % 4 = 0 then '/gone.pdf' else '/d.pdf' end",
+                          "n % 4 <> 0", '"Stored"'),
+    "a null tells them": ("parent bigint", "n || case when n % 4 = 0 then '/gone.pdf' else '/d.pdf' end",
+                          "case when n % 4 = 0 then n end", "parent is null"),
+    "they are too long": ("more text", f"case when n % 4 = 0 then {BASE64} else n || '/d.pdf' end", "n::text",
+                          f'length("{COLUMN}") <= 1024'),
+    "they are remote": ("more text", "case when n % 4 = 0 then 'https://x.example/' || n else n || '/d.pdf' end",
+                        "n::text", f"\"{COLUMN}\" not like 'http%'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_rows_without_objects_are_left_out_by_what_tells_them(found: Discovering, kind: str) -> None:
+    column, text, value, where = TEXTS[kind]
+    found.execute(f'create table files (id bigint primary key, "{COLUMN}" text, {column})')
+    found.execute(f"insert into files select n, {text}, {value} from generate_series(1, 40) as n")
+    found.put(*[f"{n}/d.pdf" for n in range(1, 41) if n % 4])
+    (entries,) = found.find_entries()
+    assert entries["where"] == where
+    assert "30 of 30 sampled rows name existing objects" in found.plan_path.read_text()
+    check(found)
+
+
+def test_some_lost_objects_are_no_kind_of_their_own(found: Discovering) -> None:
+    """One row in fifty has lost its object: rows of that day shall not be left out."""
+    found.execute("create table files (id bigint primary key, path text, day text)")
+    day = "case when n % 50 = 0 then 'x' else 'y' end"
+    found.execute(f"insert into files select n, 'd/' || n, {day} from generate_series(1, 300) as n")
+    found.put(*[f"d/{n}" for n in range(1, 301) if n % 50])
+    (entries,) = found.find_entries()
+    assert "where" not in entries
+
+
+DOCUMENTS = {
+    "lists": ("'[{\"path\":\"d/' || n || '.pdf\"}]'", "'see the mail.pdf'", "like '[%'"),
+    "lists beside what begins like one": ("'[{\"path\":\"d/' || n || '.pdf\"}]'", "'[scan.pdf]'", "like '[{%'"),
+    "blanks": ("'[{\"path\":\"d/' || n || '.pdf\"}]'", "' '", "like '[%'"),
+}
+
+
+@pytest.mark.parametrize("kind", DOCUMENTS)
+def test_texts_that_are_no_documents_are_left_out_and_no_good_one_is(found: Discovering, kind: str) -> None:
+    good, bad, condition = DOCUMENTS[kind]
+    found.execute(f'create table files (id bigint primary key, "{COLUMN}" text)')
+    found.execute(
+        f"insert into files select n, case when n % 20 = 0 then {bad} else {good} end from generate_series(1, 100) as n"
+    )
+    found.put(*[f"d/{n}.pdf" for n in range(1, 101)])
+    (entries,) = found.find_entries()
+    assert (entries["where"], entries["path"]) == (f'"{COLUMN}" {condition}', "$[*].path")
+    assert "(95 legacy" in check(found).replace(": 95 legacy", "(95 legacy")
+
+
+def test_what_check_refuses_is_a_comment_with_the_evidence(found: Discovering) -> None:
+    found.execute("create table files (id bigint primary key, path text)")
+    found.execute("create table more () inherits (files)")
+    found.execute("create table photos (id bigint primary key, path text)")
+    found.execute("insert into files select n, 'd/' || n from generate_series(1, 100) as n")
+    found.execute("insert into photos select n, 'p/' || n from generate_series(1, 100) as n")
+    found.put(*[f"d/{n}" for n in range(1, 51)], *[f"p/{n}" for n in range(1, 51)])
+    assert "files.path: 50 of 100 sampled rows name existing objects (a comment" in found.discover().stdout
+    text = found.plan_path.read_text().replace("\n# ", " ")
+    assert "50 of 100 sampled rows name existing objects. They begin with d/" in text
+    assert "`rowferry check` refuses this. Mend it, and then uncomment it." in text
+    assert "other tables inherit from public.files, and their ids may repeat; name each of them" in text
+    check(found)
