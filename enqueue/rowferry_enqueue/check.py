@@ -9,10 +9,12 @@ from rowferry.db.schema import check_version
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.plan import OnConflict, Plan
+from rowferry.reports.coverage import Coverage
 from rowferry.s3.listing import OnProgress, ignore_progress
 from rowferry_enqueue.checks.buckets import check_buckets, check_readable_buckets
 from rowferry_enqueue.checks.collisions import check_collisions
 from rowferry_enqueue.checks.connections import check_connections
+from rowferry_enqueue.checks.coverage import check_coverage
 from rowferry_enqueue.checks.documents import check_documents
 from rowferry_enqueue.checks.finding import Finding, note, problem
 from rowferry_enqueue.checks.keys import check_keys, run_check
@@ -34,14 +36,34 @@ def check_plan(
     allow_empty: bool = False,
     may_write: bool = True,
     on_progress: OnProgress = ignore_progress,
+    coverage: list[Coverage] | None = None,
 ) -> Iterator[Finding]:
     """Yield the findings about tables, keys and buckets, in this order, each as soon as it is known.
 
     Writes probe objects to the production bucket and removes them, unless `may_write` is false; writes nothing else.
     `on_conflict`: what the migration will do where a different production object exists; only with "fail", or
-    None, is that a problem. `allow_empty`: it is no problem that there is no legacy entry.
+    None, is that a problem. `allow_empty`: it is no problem that there is no legacy entry. Adds to `coverage` which
+    folders of the legacy bucket the plan names, unless there is a problem.
     Raises DatabaseUnavailable when the connection is lost.
     """
+    has_problem = False
+    for finding in _check_all(connection, plan, on_conflict, on_progress, allow_empty=allow_empty, may_write=may_write):
+        has_problem = has_problem or finding.level == "problem"
+        yield finding
+    if plan.has_both_sides and plan.parts and not has_problem:
+        found = [] if coverage is None else coverage
+        yield from run_check(lambda: list(check_coverage(connection, plan, on_progress, found)))
+
+
+def _check_all(
+    connection: Connection,
+    plan: Plan,
+    on_conflict: OnConflict | None,
+    on_progress: OnProgress,
+    *,
+    allow_empty: bool,
+    may_write: bool,
+) -> Iterator[Finding]:
     checked: list[CheckedTable] = []
     yield from check_rows(connection, plan, on_conflict, on_progress, checked)
     if lack_names(checked):

@@ -17,6 +17,7 @@ from rowferry.keys import Form
 from rowferry.plan_file import parse_plan
 from rowferry.queues import find_queue
 from rowferry.reports.chain import read_chain
+from rowferry.reports.coverage import Coverage, read_coverage
 from rowferry.reports.progress import Counts
 
 _OWN = ("attempts", "is_repeated", "started_at", "finished_at", "parked_batches", "parked_entries")
@@ -90,6 +91,8 @@ class Report:
     """By queue, in the order of their chain."""
     kinds: Mapping[str, RowKind] = field(default_factory=dict[str, RowKind])
     """What becomes of the rows of each part of the plan, by label."""
+    coverage: Coverage = field(default_factory=Coverage)
+    """What the plan leaves behind."""
 
     @property
     def copies_alone(self) -> bool:
@@ -134,6 +137,7 @@ class Report:
             "settled": self.settled,
             "reverted": self.reverted,
             "balances": self.balances,
+            "left_behind": self.coverage.as_document(),
             "queues": list(self.queues),
             "tables": [table.as_document() | {"rows": self.kind_of(table)} for table in self.tables],
         }
@@ -172,7 +176,7 @@ def read_tables(connection: Connection, migration: str) -> Report:
     connection.execute(statement("report_settings"), {"value": "on"})
     order = [status.queue for status in read_chain(connection, migration)]
     tables = sorted((_read_table(row) for row in rows), key=lambda table: order.index(table.queue))
-    return Report(migration, tuple(tables), _read_kinds(connection, migration))
+    return Report(migration, tuple(tables), _read_kinds(connection, migration), read_coverage(connection, migration))
 
 
 def write_manifest(connection: Connection, migration: str, manifest: TextIO) -> int:

@@ -1,7 +1,7 @@
 """The status of the data: objects by bucket, entries by form of key, batches by queue and status, the end."""
 
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +10,7 @@ from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
 from rowferry.plan import Plan, SideName
 from rowferry.reports.chain import QueueStatus, choose_queues, is_chain_done, read_chain
+from rowferry.reports.coverage import Coverage, read_coverage
 from rowferry.reports.pause import find_pause
 from rowferry.reports.state import StateWord, read_state
 from rowferry.reports.unusable import Unusable, find_unusable
@@ -61,6 +62,8 @@ class DataStatus:
     """Live workers that cannot work on it."""
     initialised: bool = True
     """Whether the database has the schema `rowferry`."""
+    coverage: Coverage = field(default_factory=Coverage)
+    """What the plan leaves behind, as `check` or `migrate` saw it last."""
 
     @property
     def entries(self) -> EntryCounts:
@@ -92,6 +95,7 @@ class DataStatus:
             "queues": [queue.as_document() for queue in self.queues],
             "state": self.state,
             "done": self.is_done,
+            "left_behind": self.coverage.as_document(),
             "workers": self.workers,
             "seconds_left": None if left is None else left.total_seconds(),
         }
@@ -144,6 +148,7 @@ def _read_database(
             find_pause(connection, plan.name),
             _find_hold_up(connection, plan.name),
             find_unusable(connection, plan.name),
+            coverage=read_coverage(connection, plan.name),
         )
 
 

@@ -42,6 +42,8 @@ def print_data_status(status: DataStatus, console: Console) -> None:
         console.print("Batches: none, nothing was enqueued.", soft_wrap=True)
     _print_hindrances(status, console)
     console.print(_describe_activity(status), markup=False, soft_wrap=True)
+    if words := status.coverage.as_sentence():
+        console.print(show_text(words), markup=False, soft_wrap=True)
 
 
 def _print_hindrances(status: DataStatus, console: Console) -> None:
@@ -68,7 +70,8 @@ def _print_queues(status: DataStatus, console: Console) -> None:
 
 def _describe_activity(status: DataStatus) -> str:
     """Return the state, live workers, the rate of the queue that is the pace, and the end of the last, in one line."""
-    parts = [f"State: {show_state(status.state)}"] if status.state else []
+    partly = ", for a part of the legacy bucket" if status.state == "done" and status.coverage.left else ""
+    parts = [f"State: {show_state(status.state)}{partly}"] if status.state else []
     parts.append(f"Workers alive: {status.workers:,}")
     slowest = next((queue for queue in status.queues if queue.is_slowest), None)
     if slowest is not None and slowest.rate:

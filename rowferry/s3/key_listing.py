@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 from urllib.parse import unquote_plus
+from xml.etree.ElementTree import Element
 
 from rowferry.errors import ListingUnusable, ServerFault
 from rowferry.keys import MAX_KEY_BYTES
@@ -39,6 +40,8 @@ class KeyPage(NamedTuple):
     is_last: bool
     token: str | None
     """What continues the listing; None where the server names nothing."""
+    folders: list[str]
+    """What keys begin with that were asked for by folder, up to and with the next `/`."""
 
 
 def list_range(
@@ -133,10 +136,17 @@ def read_page(response: Response) -> KeyPage:
     told = {} if root is None else {name_of(child): child.text or "" for child in root}
     if root is None or (name_of(root) != "ListBucketResult" and not {"Contents", "IsTruncated"} <= told.keys()):
         raise ServerFault("UnreadableResponse", "the server's listing is not S3's XML")
-    contents = (child for element in root if name_of(element) == "Contents" for child in element)
-    texts = [child.text or "" for child in contents if name_of(child) == "Key"]
+    encoded = told.get("EncodingType") == "url"
+    keys = _read_texts(root, "Contents", "Key", encoded=encoded)
+    folders = _read_texts(root, "CommonPrefixes", "Prefix", encoded=encoded)
+    return KeyPage(keys, told.get("IsTruncated") != "true", told.get("NextContinuationToken") or None, folders)
+
+
+def _read_texts(root: Element, within: str, name: str, *, encoded: bool) -> list[str]:
+    """Return the texts of one element of each of some others."""
+    inner = (child for element in root if name_of(element) == within for child in element)
+    texts = [child.text or "" for child in inner if name_of(child) == name]
     try:
-        keys = [unquote_plus(text, errors="strict") for text in texts] if told.get("EncodingType") == "url" else texts
+        return [unquote_plus(text, errors="strict") for text in texts] if encoded else texts
     except UnicodeDecodeError:
         raise ListingUnusable("ForeignKeys", "the server lists a key that is not UTF-8") from None
-    return KeyPage(keys, told.get("IsTruncated") != "true", told.get("NextContinuationToken") or None)

@@ -116,13 +116,22 @@ def list_first_object(side: SideName, prefix: str = "") -> Request:
 
 
 def list_keys(
-    side: SideName, prefix: str, *, after: str = "", token: str | None = None, max_keys: int = 1000
+    side: SideName,
+    prefix: str,
+    *,
+    after: str = "",
+    token: str | None = None,
+    max_keys: int = 1000,
+    by_folder: bool = False,
 ) -> Request:
     """Return the request for at most `max_keys` keys that begin with `prefix` and come behind `after`, in their order.
 
     `token` continues a listing in the place of `after`. Keys come percent-encoded: not every one can be written in XML.
+    `by_folder`: keys that have a `/` behind the prefix come as folders, each once.
     """
     query: Pairs = (("encoding-type", "url"), ("list-type", "2"), ("max-keys", str(max_keys)), ("prefix", prefix))
+    if by_folder:
+        query = (("delimiter", "/"), *query)
     if token is not None:
         query = (("continuation-token", token), *query)
     elif after:

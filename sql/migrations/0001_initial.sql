@@ -408,6 +408,26 @@ comment on column rowferry.copied_object.is_pending is
 comment on column rowferry.copied_object.digests is
 'The MD5 of each part, 16 bytes each, in the order of the parts. Null: the server did not tell them.';
 
+create table rowferry.coverage (
+    migration text not null,
+    folder text not null,
+    objects bigint not null,
+    unnamed bigint not null,
+    is_complete boolean not null,
+    is_exact boolean not null,
+    looked_at timestamptz not null default now(),
+    constraint coverage_pkey primary key (migration, folder),
+    constraint coverage_unnamed_check check (unnamed between 0 and objects)
+);
+comment on table rowferry.coverage is
+'One folder of a migration''s legacy bucket a row, as `rowferry check` and `rowferry migrate` saw it last: how many '
+'objects it has, and how many of them no row and no [[objects]] of the plan names. No rows: nothing was looked at. By '
+'the name of the migration, which a check precedes.';
+comment on column rowferry.coverage.is_complete is
+'False: the count was given up, and there are at least so many objects.';
+comment on column rowferry.coverage.is_exact is
+'False: `unnamed` is computed from a part of the keys.';
+
 create table rowferry.claim_key (
     key uuid not null default gen_random_uuid(),
     constraint claim_key_pkey primary key (key)

@@ -361,6 +361,28 @@ from (
 ) as e
 cross join lateral ({legacy_objects}) as o;
 
+-- name: named_in_legacy_rows
+-- Which of some legacy keys the legacy rows of one table name; one scan.
+select distinct %(legacy_object)s::text || o.rest collate "C" as key
+from (
+    select {object_columns}
+    from {table} as e
+    where {is_legacy} and {where}
+) as e
+cross join lateral ({legacy_objects}) as o
+where %(legacy_object)s::text || o.rest = any(%(keys)s::text []);
+
+-- name: named_in_production_rows
+-- The same of its production rows, whose objects had these keys.
+select distinct %(legacy_object)s::text || o.rest collate "C" as key
+from (
+    select {object_columns}
+    from {table} as e
+    where {is_production} and {where}
+) as e
+cross join lateral ({production_objects}) as o
+where %(legacy_object)s::text || o.rest = any(%(keys)s::text []);
+
 -- name: production_keys
 -- The keys of the objects of one table's production entries.
 select %(production_object)s::text || o.rest collate "C" as key

@@ -4,7 +4,8 @@
 -- Every role: see the version, the plans, the queues with their settings, and the views.
 grant usage on schema rowferry to {role};
 grant select on
-    rowferry.schema_migration, rowferry.migration, rowferry.queue, rowferry.batch_queue, rowferry.pass
+    rowferry.schema_migration, rowferry.migration, rowferry.queue, rowferry.batch_queue, rowferry.pass,
+    rowferry.coverage
 to {role};
 grant select on
     rowferry.progress, rowferry.table_progress, rowferry.throughput, rowferry.error_reasons, rowferry.live_workers,
@@ -20,7 +21,7 @@ grant execute on function rowferry.measure_transactions to {role};
 grant execute on function
     rowferry.register_migration, rowferry.renew_batches, rowferry.record_pass, rowferry.begin_pass,
     rowferry.confirm_switch, rowferry.note_moment, rowferry.enqueue_items, rowferry.replace_items,
-    rowferry.choose_on_conflict
+    rowferry.choose_on_conflict, rowferry.record_coverage
 to {role};
 grant insert (migration_id, queue_name, payload, entry_count, max_attempts) on rowferry.batch_queue to {role};
 

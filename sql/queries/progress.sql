@@ -149,3 +149,16 @@ from rowferry.queue_status as s
 left join rowferry.progress as p on s.migration_id = p.migration_id and s.queue_name = p.queue_name
 where s.migration = %(migration)s
 order by s.position;
+
+-- name: read_coverage
+-- The folders of a migration's legacy bucket, as they were seen last.
+select
+    c.folder,
+    c.objects,
+    c.unnamed,
+    c.is_complete,
+    c.is_exact,
+    c.looked_at
+from rowferry.coverage as c
+where c.migration = %(migration)s
+order by c.folder;

@@ -223,4 +223,4 @@ def test_a_page_is_parsed_whatever_stands_beside_the_keys() -> None:
         yield "<Contents><Owner><ID>a</ID></Owner><Key>a+b%2B</Key><ETag>x</ETag></Contents>"
         yield "<CommonPrefixes><Prefix>no/</Prefix></CommonPrefixes></ListBucketResult>"
 
-    assert read_page(Response(200, body="".join(parts()).encode())) == (["a+b%2B"], True, None)
+    assert read_page(Response(200, body="".join(parts()).encode())) == (["a+b%2B"], True, None, ["no/"])

@@ -45,6 +45,7 @@ VIEWS = {
 }
 QUEUE = VIEWS | {
     "SELECT rowferry.batch_queue",
+    "SELECT rowferry.coverage",
     "SELECT rowferry.migration",
     "SELECT rowferry.pass",
     "SELECT rowferry.queue",
@@ -65,6 +66,7 @@ EXPECTED: dict[Purpose, set[str]] = {
         "EXECUTE rowferry.note_moment",
         "EXECUTE rowferry.enqueue_items",
         "EXECUTE rowferry.replace_items",
+        "EXECUTE rowferry.record_coverage",
         "EXECUTE rowferry.record_pass",
         "EXECUTE rowferry.register_migration",
         "EXECUTE rowferry.renew_batches",

@@ -47,6 +47,7 @@ def discover_plan(wanted: Wanted) -> None:
     from rowferry_cli.discover.bucket import LegacyBucket
     from rowferry_cli.discover.discover import Discovery, Request
     from rowferry_cli.discover.known import read_known
+    from rowferry_cli.discover.left_folders import LeftFolders, propose_objects
 
     known = None if wanted.schema is None else read_known(wanted.schema)
     document = _read_document(wanted.plan_path)
@@ -69,11 +70,15 @@ def discover_plan(wanted: Wanted) -> None:
     undecided = _choose_rows(discovered, wanted)
     name = document.get("migration", {}).get("name") or _choose_name(discovered)
     text = write_text(wanted.plan_path, document, name, (legacy, production), discovered)
+    left = LeftFolders() if wanted.fields else propose_objects(text)
+    text += left.text
     if wanted.as_json:
         click.echo(format_json(describe_as_json(discovered, undecided, text), indent=2))
         return
     _write(wanted.plan_path, text)
     _report(wanted.plan_path, discovered, legacy)
+    if left.words:
+        click.echo(show_text(left.words))
     if refusal is not None:
         click.echo(
             f"The legacy bucket cannot be listed ({refusal}), so prefixes outside of the columns were not tried."

@@ -1,5 +1,6 @@
 """`rowferry migrate`, from the first question to the last count."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -11,6 +12,7 @@ from rowferry.errors import UsageError
 from rowferry.formatting import count_batches
 from rowferry.logs import LogFile, log_to_file
 from rowferry.plan import OnConflict, Plan
+from rowferry.reports.coverage import Coverage, record_coverage
 from rowferry.reports.pause import find_pause
 from rowferry.reports.status import read_data_status
 from rowferry.reports.status_tables import print_data_status
@@ -87,7 +89,7 @@ def run_migrate(plan: Plan, options: MigrateOptions) -> int:
             return 0
         if not options.dry_run and is_ready(connection):
             refuse_pause(connection, plan)
-        _check(connection, plan, options, reporter)
+        coverage = _check(connection, plan, options, reporter)
         _show_status(connection, plan, reporter, count_objects=not options.no_objects)
         if options.dry_run:
             _show_preview(connection, plan, options, reporter)
@@ -98,7 +100,7 @@ def run_migrate(plan: Plan, options: MigrateOptions) -> int:
         reporter.print(f"Log: {log_path}")
         reporter.confirm("Migrate now?")
         with log_to_file(log_path) as log:
-            return _migrate(connection, plan, options, reporter, log)
+            return _migrate(connection, plan, options, reporter, log, coverage)
 
 
 def _introduce(plan: Plan, reporter: Reporter) -> None:
@@ -108,8 +110,12 @@ def _introduce(plan: Plan, reporter: Reporter) -> None:
         reporter.print(line)
 
 
-def _check(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter) -> None:
-    """Check the plan and print each finding as it comes. Raises UsageError when there is a problem."""
+def _check(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter) -> Sequence[Coverage]:
+    """Check the plan, print each finding as it comes, and return what the plan covers.
+
+    Raises UsageError when there is a problem.
+    """
+    coverage: list[Coverage] = []
     reporter.print("Checking permissions, keys and buckets …")
     with reporter.show_activity("checking") as on_progress:
         checks = check_plan(
@@ -119,9 +125,11 @@ def _check(connection: Connection, plan: Plan, options: MigrateOptions, reporter
             allow_empty=options.allow_empty or find_migration(connection, plan.name) is not None,
             may_write=not options.dry_run,
             on_progress=on_progress,
+            coverage=coverage,
         )
         findings = print_findings(checks, reporter.console)
     refuse_problems(findings)
+    return coverage
 
 
 def _show_status(connection: Connection, plan: Plan, reporter: Reporter, *, count_objects: bool) -> None:
@@ -148,8 +156,17 @@ def _show_skipped(connection: Connection, plan: Plan, reporter: Reporter) -> Non
         reporter.print(left.describe(plan.name))
 
 
-def _migrate(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter, log: LogFile) -> int:
+def _migrate(
+    connection: Connection,
+    plan: Plan,
+    options: MigrateOptions,
+    reporter: Reporter,
+    log: LogFile,
+    coverage: Sequence[Coverage],
+) -> int:
     prepare_database(connection, plan, reporter)
+    for found in coverage:
+        record_coverage(connection, plan.name, found)
     if options.requeue:
         _requeue(connection, plan, reporter)
     chosen = choose_on_conflict(connection, plan, options.choices)

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 import click
 
 from rowferry.batch import UNSETTLED
-from rowferry.formatting import count, count_batches, count_entries, format_duration, format_json, list_counts
+from rowferry.formatting import (
+    count,
+    count_batches,
+    count_entries,
+    format_duration,
+    format_json,
+    list_counts,
+    show_text,
+)
 from rowferry_cli.command import Command
 from rowferry_cli.migration import choose_migration, migration_option
 from rowferry_cli.options import json_option
@@ -166,6 +174,8 @@ def _print_report(report: Report) -> None:
                 f"Parked (set to ERROR by hand): {entries} in {count_batches(parked)}; "
                 f"`rowferry requeue --all{one} --migration {report.migration}` requeues all batches in ERROR."
             )
+    if words := report.coverage.as_sentence():
+        click.echo(show_text(words))
     for label, rows in report.reverted.items():
         click.echo(f"{label}: {count(rows, 'row', 'rows')} {LEGACY_AGAIN}")
 

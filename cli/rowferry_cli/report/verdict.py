@@ -26,11 +26,10 @@ def judge(facts: Facts) -> Verdict:
         took = facts.worked or find_duration(report)
         within = f" in {format_duration(took)}" if took else ""
         done = f"All batches are done: {count_entries(main_counts(facts)[0])}{within}."
-        return (
-            Verdict("Reverted", f"{reverted} All batches are done.", "warn")
-            if reverted
-            else Verdict("Done", done, "good")
-        )
+        if reverted:
+            return Verdict("Reverted", f"{reverted} All batches are done.", "warn")
+        left = report.coverage.as_sentence()
+        return Verdict("Done in part", f"{done} {left}", "warn") if left else Verdict("Done", done, "good")
     if migration.state == "need_somebody":
         verdict = Verdict("Needs an operator", f"All other batches are done; {decide}.", "bad")
     else:
@@ -39,7 +38,8 @@ def judge(facts: Facts) -> Verdict:
             f"{pending:,} of {count_batches(sum(table.counts.batches for table in report.tables))} waiting or running"
         )
         verdict = _judge_pending(migration, f"{left}; {decide}." if decide else f"{left}.")
-    return replace(verdict, sentence=f"{verdict.sentence} {reverted}".rstrip())
+    more = [words for words in (reverted, report.coverage.as_sentence()) if words]
+    return replace(verdict, sentence=" ".join([verdict.sentence, *more]))
 
 
 def _judge_pending(migration: MigrationFacts, left: str) -> Verdict:

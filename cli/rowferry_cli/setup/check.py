@@ -34,7 +34,8 @@ def command(plan_path: Path, on_conflict: OnConflict | None, allow_empty: bool, 
 
     Reads the legacy objects of about 100 entries and shows their new keys. Writes a probe object to the production
     bucket (rowferry-check-<random>, with copies beside it) to learn which properties the server keeps, and deletes it
-    again. Nothing else is written; the legacy side is only read.
+    again. Records in the database, for `rowferry status` and `rowferry report`, which folders of the legacy bucket the
+    plan does not name. Nothing else is written; the legacy side is only read.
 
     Exit status: 0 no problem, 2 at least one.
     """
@@ -60,15 +61,24 @@ def command(plan_path: Path, on_conflict: OnConflict | None, allow_empty: bool, 
 def _check(plan: Plan, on_conflict: OnConflict | None, allow_empty: bool, on_progress: OnProgress) -> Iterator[Finding]:
     """Yield the findings; if the database is unavailable, those about the buckets."""
     from rowferry.db.connection import connect
+    from rowferry.reports.coverage import Coverage, record_coverage
     from rowferry_enqueue.check import check_plan
     from rowferry_enqueue.checks.buckets import check_buckets, check_readable_buckets
     from rowferry_enqueue.checks.finding import problem
 
+    coverage: list[Coverage] = []
     try:
         with connect("check", autocommit=True) as connection:
             yield from check_plan(
-                connection, plan, on_conflict=on_conflict, allow_empty=allow_empty, on_progress=on_progress
+                connection,
+                plan,
+                on_conflict=on_conflict,
+                allow_empty=allow_empty,
+                on_progress=on_progress,
+                coverage=coverage,
             )
+            for found in coverage:
+                record_coverage(connection, plan.name, found)
     except DatabaseUnavailable as error:
         look = check_buckets if plan.has_both_sides and plan.parts else check_readable_buckets
         yield problem(error)

@@ -1,0 +1,60 @@
+"""Proposes [[objects]] for the folders of the legacy bucket that no entry of a discovered plan names."""
+
+import tomllib
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import NamedTuple
+
+from rowferry.db.connection import connect
+from rowferry.errors import RowferryError, UsageError
+from rowferry.plan_file import parse_plan
+from rowferry.reports.coverage import Coverage, FolderCoverage
+from rowferry_cli.discover.plan_text import wrap, write_pair
+from rowferry_enqueue.checks.coverage import find_coverage
+
+SCAN_WITHIN = timedelta(seconds=20)
+"""How long a table is read for its keys: nothing is proposed where that is not enough."""
+
+
+class LeftFolders(NamedTuple):
+    """What is added to the plan, and what is said of it."""
+
+    text: str = ""
+    words: str = ""
+
+
+def propose_objects(text: str) -> LeftFolders:
+    """Return the [[objects]] that a plan lacks, given its text; nothing where that cannot be seen."""
+    try:
+        plan = parse_plan(tomllib.loads(text), "that was discovered")
+    except UsageError:  # it has to be completed by hand first
+        return LeftFolders()
+    if plan.is_one_bucket:
+        return LeftFolders()
+    try:
+        with connect("plan --discover", autocommit=True) as connection:
+            coverage = find_coverage(connection, plan, scan_within=SCAN_WITHIN)
+    except RowferryError as error:
+        return LeftFolders(words=f"Which folders no entry names could not be seen: {error}")
+    words = coverage.describe()
+    if words is None:
+        return LeftFolders()
+    proposed = sum(_is_whole(folder) for folder in coverage.left)
+    begin = f"Without the {proposed} [[objects]] in the plan, " if proposed else ""
+    return LeftFolders("".join(_write(coverage)), f"{begin}{words}.")
+
+
+def _is_whole(folder: FolderCoverage) -> bool:
+    """Return whether nothing names any object below one prefix, which is not the whole bucket."""
+    return bool(folder.prefix) and folder.unnamed == folder.objects
+
+
+def _write(coverage: Coverage) -> Iterator[str]:
+    for folder in coverage.left:
+        mark = "" if _is_whole(folder) else "# "
+        ends = "are copied without a row" if _is_whole(folder) else "stay behind, unless this is no comment"
+        for line in wrap(f"No row names these objects, as far as was seen: {folder}. They {ends}."):
+            yield f"\n# {line}" if line.startswith("No row") else f"# {line}"
+            yield "\n"
+        if folder.prefix is not None:
+            yield f"{mark}[[objects]]\n{mark}{write_pair('prefix', folder.prefix)}\n"

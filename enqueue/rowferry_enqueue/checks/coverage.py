@@ -1,0 +1,90 @@
+"""Finds the folders of the legacy bucket that no entry and no [[objects]] of a plan names.
+
+The bucket is not listed whole: folders are counted for a limited time, and a part of their keys is looked up, by one
+scan of each table that could name them.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import timedelta
+
+from rowferry.db.connection import Connection, translated_errors
+from rowferry.db.entries import EntryQueries
+from rowferry.db.statements import statement
+from rowferry.errors import ObjectError
+from rowferry.plan import Entries, Plan
+from rowferry.reports.coverage import NEXT, Coverage, FolderCoverage
+from rowferry.s3.client import open_object_client
+from rowferry.s3.folders import AT_ONCE, Folder, look_at_folders
+from rowferry.s3.listing import OnProgress, ignore_progress
+from rowferry.s3.retry import TRIES
+from rowferry_enqueue.checks.bucket_errors import summarise_error
+from rowferry_enqueue.checks.finding import Finding, note
+
+WITHIN = timedelta(seconds=5)
+"""How long objects are counted: a person waits."""
+DEADLINE = timedelta(seconds=30)
+"""Of one request."""
+
+
+def check_coverage(
+    connection: Connection, plan: Plan, on_progress: OnProgress, found: list[Coverage]
+) -> Iterator[Finding]:
+    """Yield a note about what the plan leaves behind; adds to `found` what was seen."""
+    on_progress("looking for folders of the legacy bucket that the plan does not name")
+    try:
+        coverage = find_coverage(connection, plan, on_progress)
+    except ObjectError as error:
+        what = f"whether the plan names all folders of the legacy bucket cannot be seen ({summarise_error(error)})"
+        yield note(what, "allow the legacy credentials to list the bucket (s3:ListBucket)")
+        return
+    found.append(coverage)
+    if words := coverage.describe():
+        yield note(words, f"{NEXT[0].lower()}{NEXT[1:].rstrip('.')}")
+
+
+def find_coverage(
+    connection: Connection, plan: Plan, on_progress: OnProgress = ignore_progress, scan_within: timedelta | None = None
+) -> Coverage:
+    """Return what a plan covers; `scan_within`: how long the scan of a table may take.
+
+    Raises ObjectError where the bucket cannot be listed, and other RowferryErrors where a table cannot be read.
+    """
+    with closing(open_object_client(plan.legacy, max_in_flight=AT_ONCE, deadline=DEADLINE)) as client:
+        folders = look_at_folders(lambda request: client.ask(request, tries=TRIES), "legacy", WITHIN)
+    unnamed = {key for folder in folders for key in folder.keys if not _is_named_by_prefix(key, plan)}
+    for entries in plan.entries:
+        wanted = [key for key in unnamed if key.startswith(entries.legacy_object_prefix)]
+        if wanted:
+            on_progress(f"looking up keys in {entries.label}")
+            unnamed -= _find_named(connection, entries, wanted, scan_within)
+    return Coverage(tuple(_measure(folder, unnamed) for folder in folders))
+
+
+def _is_named_by_prefix(key: str, plan: Plan) -> bool:
+    """Return whether [[objects]] name a key, or it is a production key in the same bucket."""
+    if any(key.startswith(objects.prefix) for objects in plan.objects):
+        return True
+    return plan.is_one_bucket and any(key.startswith(part.production_object_prefix) for part in plan.parts)
+
+
+def _find_named(
+    connection: Connection, entries: Entries, keys: Sequence[str], scan_within: timedelta | None
+) -> set[str]:
+    """Return those of some legacy keys that rows name, in either form."""
+    names = ["named_in_legacy_rows", *(["named_in_production_rows"] if entries.rows == "move" else [])]
+    with translated_errors(), connection.transaction():
+        if scan_within is not None:
+            milliseconds = f"{int(scan_within.total_seconds() * 1000)}ms"
+            connection.execute(statement("limit_statement"), {"timeout": milliseconds})
+        queries = EntryQueries.of(connection, entries)
+        parameters = queries.parameters(keys=keys)
+        return {row["key"] for name in names for row in connection.execute(queries.compose(name), parameters)}
+
+
+def _measure(folder: Folder, unnamed: set[str]) -> FolderCoverage:
+    """Return a folder with the share of its keys that nothing names, out of all its objects."""
+    left = sum(key in unnamed for key in folder.keys)
+    is_exact = len(folder.keys) == folder.objects or left in {0, len(folder.keys)}
+    number = round(folder.objects * left / len(folder.keys)) if folder.keys else 0
+    return FolderCoverage(folder.name, folder.objects, number, folder.is_complete, is_exact, folder.prefix)

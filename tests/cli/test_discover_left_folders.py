@@ -1,0 +1,63 @@
+"""`rowferry plan --discover` proposes [[objects]] for folders that no entry names."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from support.entries.discovering import Discovering
+from support.s3.buckets import Buckets
+
+
+@pytest.fixture
+def photos(database: str, moto_buckets: Buckets, tmp_path: Path) -> Discovering:
+    """Rows that name all objects of one folder, and a folder that no row names."""
+    found = Discovering(database, moto_buckets, tmp_path)
+    found.execute("create table photos (id bigint primary key, path text)")
+    found.insert("photos", [(n, f"image/{n}.png") for n in range(10)])
+    found.put(*[f"image/{n}.png" for n in range(10)], *[f"lfs/{n}" for n in range(5)])
+    return found
+
+
+def read_objects(found: Discovering) -> list[dict[str, str]]:
+    return tomllib.loads(found.plan_path.read_text()).get("objects", [])
+
+
+def test_a_folder_that_no_entry_names_is_proposed(photos: Discovering) -> None:
+    done = photos.discover()
+    assert done.returncode == 0, done.stderr
+    assert read_objects(photos) == [{"prefix": "lfs/"}]
+    assert "# No row names these objects, as far as was seen: lfs/: 5." in photos.plan_path.read_text()
+    words = "Without the 1 [[objects]] in the plan, the plan covers a part of the legacy bucket"
+    assert words in done.stdout
+    assert "names 5 of 15 objects (33%), in lfs/: 5." in done.stdout
+
+
+def test_a_folder_that_is_named_in_part_is_a_comment(photos: Discovering) -> None:
+    photos.put(*[f"image/{n}_small.png" for n in range(10)])
+    assert photos.discover().returncode == 0
+    assert read_objects(photos) == [{"prefix": "lfs/"}]
+    text = photos.plan_path.read_text()
+    assert 'image/: 10 of 20. They stay behind, unless this is no comment.\n# [[objects]]\n# prefix = "image/"' in text
+
+
+def test_nothing_is_proposed_where_rows_name_all(photos: Discovering) -> None:
+    for number in range(5):
+        photos.legacy.delete(f"lfs/{number}")
+    done = photos.discover()
+    assert read_objects(photos) == []
+    assert "covers a part" not in done.stdout
+
+
+def test_a_search_of_some_columns_proposes_no_folders(photos: Discovering) -> None:
+    assert photos.discover("photos.path").returncode == 0
+    assert read_objects(photos) == []
+
+
+def test_what_is_proposed_passes_check_and_is_migrated(photos: Discovering) -> None:
+    assert photos.discover().returncode == 0
+    text = photos.plan_path.read_text().replace("new-media", photos.production.bucket)
+    photos.plan_path.write_text(text)
+    checked = photos.run("check")
+    assert checked.returncode == 0, checked.stdout
+    assert "covers a part" not in checked.stdout

@@ -1,0 +1,60 @@
+"""A plan that covers a part of the legacy bucket looks partial on every screen."""
+
+import json
+
+import pytest
+
+from support.entries.migration import Migration
+
+WORDS = "names 3 of 5 objects (60%), in lfs/: 2, packages/: 1. Name these in the plan by [[objects]] or [[entries]]"
+
+
+@pytest.fixture
+def partial(migration: Migration) -> Migration:
+    """Two rows with their objects, and three objects that no entry names."""
+    migration.fill(2)
+    for key in ("lfs/a", "lfs/b", "packages/1"):
+        migration.legacy.put(key, b"body")
+    migration.write_plan()
+    return migration
+
+
+def test_migrate_says_before_and_after_what_it_leaves_behind(partial: Migration) -> None:
+    done = partial.run_here("migrate", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("names 3 of 5 objects (60%)") == 2
+    assert "State: done, for a part of the legacy bucket" in done.stdout
+
+
+def test_status_and_report_read_it_without_s3(partial: Migration) -> None:
+    assert partial.run_here("migrate", "--yes").returncode == 0
+    for key in ("lfs/a", "lfs/b", "packages/1"):
+        partial.legacy.delete(key)
+    shown = partial.run_here("status", "--no-objects").stdout
+    assert WORDS in shown
+    assert "State: done, for a part of the legacy bucket" in shown
+    assert WORDS in partial.run_here("report").stdout
+    for command in ("status", "report"):
+        found = json.loads(partial.run_here(command, "--json").stdout)["left_behind"]
+        assert [(one["folder"], one["objects"], one["unnamed"]) for one in found] == [
+            ("lfs/", 2, 2),
+            ("packages/", 1, 1),
+        ]
+    assert partial.run_here("report", "--html", "report.html").returncode == 0
+    page = (partial.folder / "report.html").read_text(encoding="utf-8")
+    assert "Done in part" in page
+    assert "names 3 of 5 objects (60%)" in page
+
+
+def test_a_check_after_the_plan_was_completed_ends_it(partial: Migration) -> None:
+    assert partial.run_here("migrate", "--yes").returncode == 0
+    partial.plan["objects"] = [{"prefix": "lfs/"}, {"prefix": "packages/"}]
+    partial.write_plan()
+    assert partial.run_here("check", "--allow-empty").returncode == 0
+    assert "covers a part" not in partial.run_here("status").stdout
+
+
+def test_a_dry_run_records_nothing(partial: Migration) -> None:
+    done = partial.run_here("migrate", "--dry-run")
+    assert "names 3 of 5 objects (60%)" in done.stdout
+    assert partial.execute("select * from rowferry.coverage") == []
