@@ -72,7 +72,8 @@ def _describe_activity(status: DataStatus) -> str:
     """Return the state, live workers, the rate of the queue that is the pace, and the end of the last, in one line."""
     partly = ", for a part of the legacy bucket" if status.state == "done" and status.coverage.left else ""
     parts = [f"State: {show_state(status.state)}{partly}"] if status.state else []
-    parts.append(f"Workers alive: {status.workers:,}")
+    idle = ", and none takes its batches" if status.workers and status.state == "no_workers" else ""
+    parts.append(f"Workers alive: {status.workers:,}{idle}")
     slowest = next((queue for queue in status.queues if queue.is_slowest), None)
     if slowest is not None and slowest.rate:
         name = f"{slowest.queue}, the slowest: " if len(status.queues) > 1 else ""

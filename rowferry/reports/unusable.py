@@ -29,6 +29,17 @@ class Unusable:
         skip = count(number, "live worker skips", "live workers skip")
         return f"{skip} {what} ({named}): {self.error.rstrip('.')}."
 
+    @property
+    def brief(self) -> str:
+        """Return the same for a short line: the reason comes early, and the migration goes without saying."""
+        what = "" if self.queue is None else f" the queue {self.queue}"
+        skip = count(len(self.workers), "worker skips", "workers skip")
+        return f"{skip}{what or ' it'}: {self.error.rstrip('.')}."
+
+    def names(self, pid: int, host: str) -> bool:
+        """Return whether a process is one of them."""
+        return f"process {pid} of {host}" in self.workers
+
 
 def find_unusable(connection: Connection, migration: str | None) -> tuple[Unusable, ...]:
     """Return the live workers that skip a migration, by reason; None: any migration."""

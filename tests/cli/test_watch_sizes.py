@@ -155,6 +155,21 @@ def test_a_lost_worker_is_said(table: EntryTable) -> None:
         assert "Workers: 1, lost within an hour: 1, claimed batches: 0" in shown(State(read_now()))
 
 
+def test_a_worker_that_skips_the_migration_is_not_called_idle(table: EntryTable) -> None:
+    table.add_legacy(range(1, 11))
+    table.enqueue()
+    with acting(table, "fra-1:4711:a") as (actor,):
+        actor.send_heartbeat()
+        error = "The production bucket b cannot be used: AccessDenied"
+        (migration,) = table.execute("select id from rowferry.migration")
+        actor.ledger.call("note_unusable", "fra-1:4711:a", migration["id"], None, error)
+        snapshot = read_now()
+        lines = shown(State(snapshot))
+    assert snapshot.state == "no_workers"
+    assert f"1 worker skips it: {error}." in lines
+    assert "fra-1  4711  skips it" in lines
+
+
 def test_what_holds_it_up_is_said() -> None:
     running = make_running()
     throttled = Worker("w", "host-0", 1, request_rates={"https://s3.example/prod CopyObject": 450.0})

@@ -15,9 +15,12 @@ NEARLY = 0.9
 def list_hold_ups(snapshot: Snapshot, queue: WatchedQueue | None) -> Iterator[str]:
     """Yield what holds up the queue that is looked at, a line each, what stops it first.
 
-    Nothing unless it runs or has stalled: where nobody works or the migration is paused, the state says so.
+    Nothing of a migration that is paused or done: the state says so. Where nobody works on it, only who skips it.
     """
-    if queue is None or snapshot.state not in {"running", "stalled"}:
+    if queue is None or snapshot.state not in {"running", "stalled", "waiting", "no_workers"}:
+        return
+    yield from (reason.brief for reason in snapshot.unusable)
+    if snapshot.state not in {"running", "stalled"}:
         return
     bounds = snapshot.bounds
     if snapshot.state == "stalled" and snapshot.still_for:

@@ -11,6 +11,7 @@ from rowferry.db.statements import statement
 from rowferry.errors import DatabaseUnavailable, RowferryError, UsageError
 from rowferry.reports.chain import read_chain
 from rowferry.reports.progress import Counts
+from rowferry.reports.unusable import Unusable, find_unusable
 from rowferry_cli.watch.pace import PaceHistory
 from rowferry_cli.watch.snapshot import (
     NONE_LATER,
@@ -46,7 +47,8 @@ def read_snapshot(
         history = history or PaceHistory(migration)
         history.read(connection, row["moment"])
         queues = tuple(_read_queues(connection, names, history))
-        workers = tuple(_group_workers(connection.execute(statement("watch_workers")).fetchall()))
+        unusable = find_unusable(connection, migration)
+        workers = tuple(_group_workers(connection.execute(statement("watch_workers")).fetchall(), unusable))
         return Snapshot(
             migration=row["name"],
             moment=row["moment"],
@@ -59,6 +61,7 @@ def read_snapshot(
             workers=workers,
             migrations=tuple(row["migrations"]),
             lost=row["lost"],
+            unusable=unusable,
             bounds=Bounds(
                 row["max_rows_per_second"],
                 row["max_replica_lag"],
@@ -105,7 +108,7 @@ def _read_queues(connection: Connection, names: dict[str, Any], history: PaceHis
         )
 
 
-def _group_workers(rows: Sequence[dict[str, Any]]) -> Iterator[Worker]:
+def _group_workers(rows: Sequence[dict[str, Any]], unusable: Sequence[Unusable]) -> Iterator[Worker]:
     for (worker_id, host, pid), held in groupby(rows, key=lambda row: (row["id"], row["host"], row["pid"])):
         mine = list(held)
         batches = [
@@ -114,7 +117,8 @@ def _group_workers(rows: Sequence[dict[str, Any]]) -> Iterator[Worker]:
             if row["batch_id"]
         ]
         rates = {key: rate for key, rate in mine[0]["request_rates"].items() if isinstance(rate, int | float)}
-        yield Worker(worker_id, host, pid, tuple(batches), mine[0]["silent_for"], rates)
+        skips = any(reason.names(pid, host) for reason in unusable)
+        yield Worker(worker_id, host, pid, tuple(batches), mine[0]["silent_for"], rates, skips)
 
 
 def _find_release(

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from rowferry.reports.chain import QueueStatus, is_chain_done
 from rowferry.reports.progress import Counts
 from rowferry.reports.state import DEAD_AFTER, StateWord
+from rowferry.reports.unusable import Unusable
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class Worker:
     """Since its last heartbeat."""
     request_rates: Mapping[str, float] = field(default_factory=dict[str, float])
     """Requests a second that it gets through where a server refuses more, by endpoint, bucket and operation."""
+    skips: bool = False
+    """Whether it cannot work on the migration, or on a queue of it."""
 
     @property
     def is_silent(self) -> bool:
@@ -165,6 +168,8 @@ class Snapshot:
     lost: int = 0
     """Workers that became silent within the last hour, 30 s ago or earlier."""
     bounds: Bounds = Bounds()
+    unusable: tuple[Unusable, ...] = ()
+    """Workers that skip the migration, by reason."""
     failed_entries: tuple[FailedEntry, ...] | str = ()
     """Those of one queue, where they were asked for; or why they cannot be read."""
 

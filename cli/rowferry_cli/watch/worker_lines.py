@@ -101,7 +101,7 @@ def _list_workers(workers: Sequence[Worker]) -> Iterator[tuple[str, Text]]:
             text.append(f"silent {format_duration(worker.silent_for)}", BAD)
             text.append(f"  {batches}", QUIET)
         else:
-            text.append(batches or "idle")
+            text.append(batches or ("skips it" if worker.skips else "idle"), WARNING if worker.skips else "")
         yield worker.host if worker.host != last_host else "", text
         last_host = worker.host
 
