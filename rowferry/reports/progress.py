@@ -133,6 +133,8 @@ class Throughput:
     def __str__(self) -> str:
         """Return the progress as one line."""
         counts, left = self.counts, self.time_left
+        if not counts.batches:
+            return f"No entries: the queue {self.queue} had nothing to do ({self.elapsed.total_seconds():.2f} s)"
         line = (
             f"Progress {counts.percent:3}%, batches processed {counts.batches - counts.batches_init}/{counts.batches}, "
             f"{self.summary}, elapsed time {self.elapsed.total_seconds():.2f} s"

@@ -269,3 +269,13 @@ def test_names_of_queues_are_completed(plug_in: PlugIn, run_rowferry: Run) -> No
     for words, count in (("rowferry run no", "2"), ("rowferry worker --queue no", "3")):
         found = run_rowferry(_ROWFERRY_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=count)
         assert found.stdout == "plain,note\n"
+
+
+@pytest.mark.parametrize("command", [["verify"], ["migrate", "--allow-empty"]])
+def test_a_run_without_entries_is_no_hundred_per_cent(migration: Migration, command: list[str]) -> None:
+    migration.write_plan()
+    migration.execute("truncate public.avatars")
+    done = migration.run_here(*command, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert f"No entries: the queue {command[0]} had nothing to do" in done.stdout
+    assert "100%" not in done.stdout
