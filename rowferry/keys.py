@@ -127,17 +127,17 @@ def map_object(key: str, entries: Entries | ObjectPrefix, *, is_required: bool =
 
 def map_entry(entry: Entry, entries: Entries, to: Form = "production") -> MappedEntry:
     """Return the objects of an entry, and what its row is to hold. Raises ValueError as `map_text` and `map_object`."""
-    if entries.objects is None and entries.path is None:
+    if not entries.computes_objects and entries.path is None:
         keys, new_text = map_text(entry.key, entries, to)
         return MappedEntry((keys,), new_text)
-    if entries.objects is not None and not entries.has_two_texts:
+    if entries.computes_objects and not entries.has_two_texts:
         return MappedEntry(tuple(_map_computed(entry, entries)), entry.key)
     texts = _list_texts(entry.key, entries)
     origin: Form = "legacy" if to == "production" else "production"
     mapping = {place: text for place, text in texts.items() if has_form(text, entries, origin)}
     if not mapping:
         raise ValueError(f"the key does not have the {origin} form")
-    if entries.objects is not None:
+    if entries.computes_objects:
         rewritten = {place: rewrite_text(text, entries, to) for place, text in mapping.items()}
         return MappedEntry(tuple(_map_computed(entry, entries)), _write_texts(texts | rewritten, entries))
     mapped = {place: map_text(text, entries, to) for place, text in mapping.items()}
@@ -147,7 +147,7 @@ def map_entry(entry: Entry, entries: Entries, to: Form = "production") -> Mapped
 
 def find_objects(entry: Entry, entries: Entries) -> Iterator[StandingObject]:
     """Yield the objects that a production row points at. Raises ValueError where a text names none."""
-    if entries.objects is not None:
+    if entries.computes_objects:
         for keys in _map_computed(entry, entries):
             yield StandingObject(keys.production, keys.legacy, keys.is_required)
         return

@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import inspect
@@ -44,7 +44,18 @@ def read_plan(path: Path) -> Plan:
         raise PlanError(f"The plan {path} cannot be read ({error}): save it as UTF-8.") from error
     except tomllib.TOMLDecodeError as error:
         raise PlanError(f"The plan {path} is not valid TOML: {error}; correct that place, texts in quotes.") from error
+    _refuse_missing_prefixes(document, path)
     return parse_plan(document, str(path))
+
+
+def _refuse_missing_prefixes(document: dict[str, Any], path: Path) -> None:
+    """Raise PlanError where a `key` is named without its prefixes: an empty one is a choice, and means every text."""
+    entries = document.get("entries")
+    for number, each in enumerate(cast("list[Any]", entries) if isinstance(entries, list) else []):
+        known = cast("dict[str, Any]", each) if isinstance(each, dict) else {}
+        for name in ("from", "to"):
+            if "key" in known and name not in known:
+                raise PlanError(f"In the plan {path}, [[entries]] number {number + 1} lacks the key `{name}`.")
 
 
 def parse_plan(document: dict[str, Any], source: str) -> Plan:

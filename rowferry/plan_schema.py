@@ -16,6 +16,7 @@ from rowferry.queue_spec import QueueSpec
 from rowferry.queues import find_queue, list_queues
 
 SIDES = ["legacy", "production"]
+PREFIXES = ["from", "to"]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -37,6 +38,7 @@ def make_schema() -> dict[str, Any]:
             if field in found.get("properties", {}):
                 found["properties"][field]["description"] = words
     _describe_sides(defs["Plan"])
+    defs["Entries"] |= {"if": {"required": ["key"]}, "then": {"required": PREFIXES}}
     _describe_queues(defs["Plan"], specs, of_queues)
     return {"$schema": DIALECT, "title": "A migration plan of rowferry", **schema}
 

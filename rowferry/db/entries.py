@@ -45,7 +45,7 @@ class EntryQueries:
             "is_legacy_row": forms.row_has_form(entries, found, "legacy"),
             "is_production_row": forms.row_has_form(entries, found, "production"),
             "legacy_texts": forms.list_objects_of_text(entries, "legacy"),
-            "required_keys": forms.compute_keys(entries.objects),
+            "required_keys": forms.compute_needed(entries),
             "optional_keys": forms.compute_keys(entries.optional),
         } | self._ids.compose()
         self._values = {
@@ -149,7 +149,7 @@ class EntryQueries:
     def _compose_guard(self, to: Form) -> dict[str, sql.Composable]:
         """Return what must hold of a row beside its id and its text."""
         same_objects: sql.Composable = sql.SQL("true")
-        if self.entries.objects is not None:
+        if self.entries.computes_objects:
             same_objects = sql.SQL('{} = rowferry_wanted."rowferry: objects"::jsonb').format(self._parts["objects"])
         return {
             "same_objects": same_objects,

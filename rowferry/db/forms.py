@@ -26,9 +26,9 @@ def read_text(entries: Entries, found: Description) -> sql.Composable:
 def has_form(entries: Entries, found: Description, form: Form) -> sql.Composable:
     """Return the condition that an entry has this form: its text, its states, its objects."""
     condition = row_has_form(entries, found, form)
-    if entries.objects is None:
+    if not entries.computes_objects:
         return condition
-    return sql.SQL("({} and {})").format(condition, statement("has_objects", required=compute_keys(entries.objects)))
+    return sql.SQL("({} and {})").format(condition, statement("has_objects", required=compute_needed(entries)))
 
 
 def row_has_form(entries: Entries, found: Description, form: Form) -> sql.Composable:
@@ -52,7 +52,7 @@ def has_changed(entries: Entries, found: Description) -> sql.Composable:
 
 def read_objects(entries: Entries) -> sql.Composable:
     """Return the computed objects of an entry, null where the text names them."""
-    if entries.objects is None:
+    if not entries.computes_objects:
         return NO_OBJECTS
     required, optional = compute_keys(entries.objects), compute_keys(entries.optional)
     return statement("computed_objects", required=required, optional=optional)
@@ -60,7 +60,7 @@ def read_objects(entries: Entries) -> sql.Composable:
 
 def list_objects(entries: Entries, form: Form) -> sql.Composable:
     """Return the query for the objects of an entry of this form, whose `text` or `objects` were read as `e`."""
-    if entries.objects is not None:
+    if entries.computes_objects:
         return statement("computed_objects_of_entry")
     return list_objects_of_text(entries, form)
 
@@ -117,3 +117,8 @@ def _text_has_form(entries: Entries, found: Description, form: Form) -> sql.Comp
 def compute_keys(expression: str | None) -> sql.Composable:
     """Return the array of keys that an expression of the plan yields."""
     return statement("computed_keys", expression=literal(expression or "array[]::text[]"))
+
+
+def compute_needed(entries: Entries) -> sql.Composable:
+    """Return the array of keys of which an entry has one at least: of `objects`, or of `optional` where it is alone."""
+    return compute_keys(entries.optional if entries.objects is None else entries.objects)

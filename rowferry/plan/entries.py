@@ -23,11 +23,12 @@ class Entries(Table, frozen=True):
     """`schema.table` or `table`."""
     id: str | tuple[str, ...]
     """The column, or the columns together, that name a row."""
-    key: str
-    """The column that names the row's objects. A row where it is null or empty is no entry."""
-    legacy_prefix: str = field(name="from")
+    key_column: str | None = field(name="key", default=None)
+    """The column that names the row's objects. A row where it is null or empty is no entry. None: `objects` or
+    `optional` names them."""
+    legacy_prefix: str = field(name="from", default="")
     """Legacy texts of the column begin with this."""
-    production_prefix: str = field(name="to")
+    production_prefix: str = field(name="to", default="")
     """Production texts begin with this instead."""
     where: str | None = None
     """An SQL condition over the table's columns; a row that does not meet it is not an entry."""
@@ -54,7 +55,7 @@ class Entries(Table, frozen=True):
     """Whether only the rows are meant that row-level security shows; false: a table that may hide rows is refused."""
 
     def __post_init__(self) -> None:
-        if not (self.table and self.key and self.ids and all(self.ids)):
+        if not (self.table and self.key_column != "" and self.ids and all(self.ids)):
             raise PlanError("an [[entries]] has an empty `table`, `id` or `key`")
         if fault := next(self._faults(), None):
             raise PlanError(fault)
@@ -63,8 +64,18 @@ class Entries(Table, frozen=True):
 
     @property
     def label(self) -> str:
-        """`table.key` or the name, unique in a plan: names these entries in batches, views and messages."""
-        return self.name or f"{self.table}.{self.key}"
+        """`table.key`, the table or the name, unique in a plan: names these entries in batches, views and messages."""
+        return self.name or (self.table if self.key_column is None else f"{self.table}.{self.key_column}")
+
+    @property
+    def key(self) -> str:
+        """The column whose text is read: without a `key`, the first of the id, which is never rewritten."""
+        return self.ids[0] if self.key_column is None else self.key_column
+
+    @property
+    def computes_objects(self) -> bool:
+        """Whether SQL of the plan names the objects, and not the text."""
+        return self.objects is not None or self.optional is not None
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -121,7 +132,7 @@ class Entries(Table, frozen=True):
     @property
     def is_plain(self) -> bool:
         """Whether one column names the row, and another holds the whole key, whose prefix tells where the object is."""
-        names = (self.legacy_object, self.production_object, self.path, self.objects, *self.moved)
+        names = (self.legacy_object, self.production_object, self.path, self.objects, self.optional, *self.moved)
         return isinstance(self.id, str) and not any(names) and self.encoding == "none" and self.rows == "move"
 
     @property
@@ -139,7 +150,9 @@ class Entries(Table, frozen=True):
         label = self.label
         if len(set(self.ids)) < len(self.ids):
             yield f"`id` of {label} names a column twice: name each once"
-        if not self.has_two_texts and not self.moved and self.rows == "move":
+        if self.key_column is None:
+            yield from self._faults_without_key()
+        elif not self.has_two_texts and not self.moved and self.rows == "move":
             yield (
                 f"`from` and `to` of {label} are the same, so a row could not tell whether its object has moved: give "
                 '`to` another prefix, name the column that tells in `moved`, or leave the rows with `rows = "stay"`'
@@ -154,12 +167,27 @@ class Entries(Table, frozen=True):
             if expression and (fault := find_fault(expression)):
                 yield f"the `{name}` of {label} {fault}"
 
+    def _faults_without_key(self) -> Iterator[str]:
+        label = self.label
+        if not self.computes_objects:
+            yield f"{label} has neither a `key` nor `objects`: name the column that names the objects"
+        if self.legacy_prefix or self.production_prefix or self.path is not None or self.encoding != "none":
+            yield f"`from`, `to`, `path` and `encoding` of {label} are about a text: name its column by `key`"
+        if not self.moved and self.rows == "move":
+            yield (
+                f"no column of {label} could tell whether its objects have moved: name one in `moved`, or leave the "
+                'rows with `rows = "stay"`'
+            )
+
     def _faults_of_states(self) -> Iterator[str]:
         if self.moved and self.rows == "stay":
             yield f'`moved` of {self.label} rewrites rows, and `rows = "stay"` does not: leave one of them out'
         for column, (legacy, production) in self.moved.items():
-            if column in {*self.ids, self.key}:
-                yield f"`moved` of {self.label} names {column}, which is its `id` or `key`: name another column"
+            if column in self.ids:
+                yield f"`moved` of {self.label} names {column}, which is its `id`: name another column"
+            elif column == self.key:
+                words = "leave out `key`" if self.computes_objects else "name another column"
+                yield f"`moved` of {self.label} names {column}, which is its `key`: {words}"
             if type(legacy) is not type(production) or legacy == production:
                 yield (
                     f"`moved.{column}` of {self.label} needs two different values of one kind: that of rows whose "
@@ -173,7 +201,10 @@ class Entries(Table, frozen=True):
         ):
             if object_prefix is None and not self._is_decodable(prefix):
                 yield f"the prefix {prefix!r} of {self.label} is badly percent-encoded: correct it, or give `{name}`"
-        if self.objects is None and self.optional is not None:
-            yield f"`optional` of {self.label} adds to `objects`: give that too"
+        if self.objects is None and self.optional is not None and self.key_column is not None:
+            yield (
+                f"`optional` of {self.label} adds to `objects`: give that too, or leave out `key` where no object of a "
+                "row is required"
+            )
         if self.objects is not None and self.encoding != "none":
             yield f"`objects` of {self.label} yields the keys of objects, which are not encoded: leave out `encoding`"

@@ -42,7 +42,7 @@ begin
         cross join jsonb_array_elements(m.plan -> 'entries') as e
         where
             q.id = p_batch_id
-            and coalesce(e.value ->> 'name', concat(e.value ->> 'table', '.', e.value ->> 'key'))
+            and coalesce(e.value ->> 'name', concat_ws('.', e.value ->> 'table', e.value ->> 'key'))
             = q.payload ->> 'entries'
     ),
 

@@ -20,7 +20,7 @@ declare
         where (old.plan #>> array[s.side, k.key]) is distinct from (new.plan #>> array[s.side, k.key])
     );
     v_unchanged constant text [] := array(
-        select coalesce(e.value ->> 'name', concat(e.value ->> 'table', '.', e.value ->> 'key'))
+        select coalesce(e.value ->> 'name', concat_ws('.', e.value ->> 'table', e.value ->> 'key'))
         from jsonb_array_elements(old.plan -> 'entries') as e
         inner join jsonb_array_elements(new.plan -> 'entries') as n on e.value = n.value
         union all

@@ -129,6 +129,10 @@ MISTAKES = {
         OBJECTS.replace("[[objects]]", "[objects]"),
         "In the plan FILE, [objects] needs two brackets: write [[objects]], since a plan may name several prefixes.",
     ),
+    "a key without a prefix": (
+        replaced('from = "image/"', ""),
+        "In the plan FILE, [[entries]] number 1 lacks the key `from`.",
+    ),
     "objects without a prefix": (
         OBJECTS.replace("prefix =", "to ="),
         "In the plan FILE, [[objects]] number 1 lacks the key `prefix`.",

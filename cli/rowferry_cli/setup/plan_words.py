@@ -24,6 +24,8 @@ def describe_entries(entries: Entries) -> Iterator[str]:
 
 def _describe_text(entries: Entries) -> Iterator[str]:
     column = f"{entries.key} at {entries.path}" if entries.path else entries.key
+    if entries.key_column is None:
+        return
     if entries.has_two_texts:
         yield f"{column}: {entries.legacy_prefix}…  becomes  {entries.production_prefix}…"
     else:
@@ -37,12 +39,13 @@ def _describe_objects(entries: Entries) -> Iterator[str]:
     prefixes = (entries.legacy_object_prefix, entries.production_object_prefix)
     if entries.objects is not None:
         yield f"a row's objects are {_in_one_line(entries.objects)}"
-        if entries.optional is not None:
-            yield f"and, unless they are missing, {_in_one_line(entries.optional)}"
+    if entries.optional is not None:
+        begin = "a row's objects, unless missing, are" if entries.objects is None else "and, unless they are missing,"
+        yield f"{begin} {_in_one_line(entries.optional)}"
     if prefixes[0] == prefixes[1]:
         begins = f", which begin with {prefixes[0]}" if prefixes[0] else ""
         yield f"objects keep their keys{begins}"
-    elif entries.objects is not None or prefixes != (entries.legacy_prefix, entries.production_prefix):
+    elif entries.computes_objects or prefixes != (entries.legacy_prefix, entries.production_prefix):
         yield f"objects: {prefixes[0]}…  becomes  {prefixes[1]}…"
 
 

@@ -61,6 +61,8 @@ def refuse(entries: Entries, error: psycopg.Error, part: str = "") -> Finding:
         remedy = "write a condition over the table's columns"
     elif isinstance(error, errors.FeatureNotSupported) and "set-returning" in words:
         remedy = "put the rows that it yields into an array: array(select …)"
+    elif isinstance(error, errors.UndefinedTable) and "FROM-clause" in words:
+        remedy = f"name the row of {entries.table} `e`, for example `e.{entries.ids[0]}`"
     else:
         remedy = "write an expression over the table's columns that yields text or text[]"
     return problem(f"the {part} of {entries.label} cannot be used: {words}", remedy)

@@ -146,7 +146,7 @@ def guess_cause(missing: Sequence[str], existing: str | None, entries: Entries) 
     """
     longer = next((key for key in missing if existing is not None and existing.endswith(f"/{key}")), None)
     holds = "" if existing is None else f"; the bucket does hold {quote_key(existing)}, for example"
-    if entries.objects is not None:
+    if entries.computes_objects:
         return f"`objects` may yield other keys than those of the bucket, or [legacy] names another bucket{holds}"
     if any(re.match(r"([a-z][a-z0-9+.-]*:)?//", key, re.IGNORECASE) for key in missing):
         return (

@@ -74,7 +74,7 @@ def _describe_entry(entry: Entry, entries: Entries) -> Iterator[str]:
     with suppress(ValueError):
         objects, new_key = map_entry(entry, entries)
         texts = _pair_texts(entry.key, new_key, entries)
-        if entries.objects is None:
+        if not entries.computes_objects:
             for (old, new), keys in zip(texts, objects, strict=True):
                 yield _describe(old, new, keys)
         else:
@@ -101,7 +101,7 @@ def _describe(old: str, new: str, keys: ObjectKeys) -> str:
 
 def _check_steadiness(connection: Connection, queries: EntryQueries, sample: Sample) -> Iterator[Finding]:
     """Find an expression that yields other keys another time, or in a session with another TimeZone."""
-    if sample.entries.objects is None or not sample.sampled:
+    if not sample.entries.computes_objects or not sample.sampled:
         return
     ids = [entry.id for entry in sample.sampled]
     with connection.transaction():

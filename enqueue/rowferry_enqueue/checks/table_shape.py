@@ -133,10 +133,10 @@ def judge_together(tables: Sequence[Described]) -> Iterator[Finding]:
     for (one, found), (other, other_found) in combinations(tables, 2):
         if not share_rows(found, other_found) or _have_states_apart(one, other):
             continue
-        if one.key == other.key and not _are_apart(one, other):
+        if None not in {one.key_column, other.key_column} and one.key == other.key and not _are_apart(one, other):
             what = f"{one.label} and {other.label} name the same rows and the same column"
             yield problem(what, "leave one of them out of the plan, or give each a `from` and a `to` of its own")
-        elif one.key != other.key or one.path != other.path:
+        elif one.key_column != other.key_column or one.path != other.path or one.key_column is None:
             for column in (column for column in one.moved if column in other.moved):
                 what = (
                     f"{one.label} and {other.label} both set {column}, which would say of the objects of one that they "

@@ -100,7 +100,7 @@ class _Update:
     def _write_parameters(self, changes: Sequence[NewValues]) -> dict[str, Any]:
         """Return what was read of the rows."""
         entries = [change.entry for change in changes]
-        objects = [write_objects(entry) for entry in entries] if self.queries.entries.objects else []
+        objects = [write_objects(entry) for entry in entries] if self.queries.entries.computes_objects else []
         return self.queries.parameters(**bound_ids(entries), old=[entry.key for entry in entries], objects=objects)
 
     def _judge(

@@ -158,7 +158,7 @@ class _Update:
             **bound_ids([move.entry for move in moves]),
             old=[move.entry.key for move in moves],
             new=[move.new_key for move in moves],
-            objects=[write_objects(move.entry) for move in moves] if self.queries.entries.objects else [],
+            objects=[write_objects(move.entry) for move in moves] if self.queries.entries.computes_objects else [],
         )
 
     def _refuse_another_text(self, move: Move, row: dict[str, Any]) -> None:
