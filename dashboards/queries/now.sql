@@ -1,10 +1,7 @@
 select
     case when cardinality(array[${queue:sqlstring}]::text[]) > 1 then p.queue_name else '' end as "queue",
     s.state,
-    floor(
-        1000.0 * (p.entries - p.waiting + least(p.reached, greatest(p.waiting - 1, 0)) - p.missing - p.conflict - p.failed)
-        / nullif(p.entries, 0)
-    ) / 10 as "done",
+    floor(1000 * p.done_share) / 10 as "done",
     s.seconds_left as "time left",
     1000 * extract(epoch from s.ends_at)::double precision as "ends at",
     s.need_somebody as "need an operator",

@@ -1,10 +1,7 @@
 select
     label as "table and key",
     queue_name as "queue",
-    floor(
-        1000.0 * (entries - waiting + least(reached, greatest(waiting - 1, 0)) - missing - conflict - failed)
-        / nullif(entries, 0)
-    ) / 10 as "done",
+    floor(1000 * done_share) / 10 as "done",
     entries,
     waiting - in_hand as "waiting",
     missing + conflict + failed as "failed",

@@ -37,7 +37,10 @@ begin
             and (
                 p_error_like is null
                 or q.error like p_error_like
-                or (q.finished_at is null and 'set to ERROR by hand; `rowferry requeue` puts it back' like p_error_like)
+                or (
+                    (q.finished_at is null or (q.entry_count > 0 and q.missing + q.conflict + q.failed = 0))
+                    and 'set to ERROR by hand; `rowferry requeue` puts it back' like p_error_like
+                )
                 or exists (
                     select from rowferry.entry_failure as f
                     where f.batch_id = q.id and (f.error like p_error_like or f.reason like p_error_like)

@@ -14,7 +14,7 @@ grant select on
     rowferry.pace, rowferry.oldest_transactions, rowferry.dead_rows, rowferry.finished_minutes, rowferry.in_hand,
     rowferry.open_attempts
 to {role};
-grant execute on function rowferry.measure_transactions to {role};
+grant execute on function rowferry.measure_transactions, rowferry.share_done to {role};
 
 -- name: grant_enqueuer
 -- Enqueue: store the plan, and add batches without a status, counts or times of their own.
@@ -58,7 +58,7 @@ grant select on
     rowferry.pace, rowferry.oldest_transactions, rowferry.dead_rows, rowferry.finished_minutes, rowferry.in_hand,
     rowferry.open_attempts
 to {role};
-grant execute on function rowferry.measure_transactions to {role};
+grant execute on function rowferry.measure_transactions, rowferry.share_done to {role};
 
 -- name: limit_grafana
 -- Whoever reaches Grafana can send any SQL as this role: write nothing, end after 15 s, and compile no view. A session

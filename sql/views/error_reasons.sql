@@ -1,7 +1,7 @@
 -- rowferry.error_reasons
 --   Why batches are in ERROR: one row a migration, queue, outcome and reason; `order by entries desc` returns the most
 --   frequent first. A batch that stopped before its entries were read counts under its own error. A batch that was set
---   to ERROR by hand, and not by an attempt, is `parked`. `pattern` is what rowferry.requeue and `rowferry requeue
+--   to ERROR by hand, and not by an attempt, is `parked`, a finished one as well. `pattern` is what rowferry.requeue and `rowferry requeue
 --   --error-like` take to match this reason alone; null where no reason was recorded. `takes_on_conflict`: another try
 --   would end alike, unless `rowferry requeue --on-conflict` says what to do with the production object. `repair`: what
 --   to type to repair what `rowferry verify` found; null where only the cause can be fixed.
@@ -53,7 +53,9 @@ with reasons as (
         coalesce(q.started_at, q.created_at) as failed_at,
         q.entry_count - q.migrated - q.kept - q.changed - q.deleted - q.missing - q.conflict - q.failed as entries
     from rowferry.batch_queue as q
-    where q.status = 'ERROR' and q.finished_at is null
+    where
+        q.status = 'ERROR'
+        and (q.finished_at is null or (q.entry_count > 0 and q.missing + q.conflict + q.failed = 0))
 )
 
 select

@@ -10,9 +10,7 @@
 --     running        anything else
 --   `paused_at`: since when it is paused, or all its queues with waiting batches are. `pause_reason`: why; null:
 --   by a person who gave no reason. `paused_by_worker`: whether a worker paused it.
---   `done_share`: the settled entries, 0 to 1, of the queue that is behind the others, those included that workers have
---   settled inside their batches, dead workers included (`reached` of rowferry.in_hand); null without entries. Entries
---   that need somebody are not settled: only `done` is 1.
+--   `done_share`: that of the queue that is behind the others (rowferry.share_done); null without entries.
 --   `waiting`: entries that have not left all queues of the chain, less those that live workers have settled;
 --   `batches_init`: the batches of these queues that wait or run, of which those that list a bucket have no entries yet.
 --   `need_somebody`: entries of all queues that are missing, conflict or failed, or were set to ERROR by hand; at least
@@ -41,16 +39,7 @@ with queues as (
         max(s.still_since) as still_since,
         min(s.due_since) as due_since,
         (array_agg(s.oldest_due_batch_id order by s.due_since, s.oldest_due_batch_id))[1] as oldest_due_batch_id,
-        min(
-            case
-                when s.entries > 0
-                    then (
-                        s.entries - s.waiting - s.unsettled
-                        -- All but one at most, as long as a batch is open.
-                        + least(s.reached, greatest(s.waiting - 1, 0))
-                    )::double precision / s.entries
-            end
-        ) as done_share,
+        min(s.done_share) as done_share,
         coalesce(max(s.pending - s.pending_in_hand), 0) as waiting,
         coalesce(sum(s.unsettled), 0)::bigint as unsettled,
         coalesce(sum(s.waiting) filter (where s.batches_init = 0), 0)::bigint as parked,

@@ -10,9 +10,9 @@
 --   `rate` is that of the last minute, `pace` that of the last ten. `time_left` is how long it takes until nothing is
 --   pending, at this pace: the longest of its own and those of the queues before it; null while that is unknown, nothing
 --   is pending, one of them with waiting batches is paused or served by no live worker, or no batch of the migration is
---   due. `unsettled`: its entries that are missing, conflict or failed. `is_done`: it had batches, none waits here or
---   before, and none of its own is in ERROR. `is_slowest`: the first queue of the migration that takes nearly as long as
---   all of them.
+--   due. `unsettled`: its entries that are missing, conflict or failed; `done_share`: its settled entries, 0 to 1
+--   (rowferry.share_done). `is_done`: it had batches, none waits here or before, and none of its own is in ERROR.
+--   `is_slowest`: the first queue of the migration that takes nearly as long as all of them.
 --   `still_since`: the last time at which anything moved that could: a batch ended, entries were settled inside one, a
 --   part of an upload was written; or a batch became due, a worker came to serve it, or it was resumed. A batch in its
 --   first attempt that has told of nothing moves for 30 minutes. Null unless a batch is due, served and not paused.
@@ -128,6 +128,7 @@ known as (
         coalesce(p.rate, 0) as rate,
         coalesce(p.pace, 0) as pace,
         coalesce(p.missing + p.conflict + p.failed, 0) as unsettled,
+        p.done_share,
         p.started_at
     from named as u
     inner join rowferry.migration as m on u.migration_id = m.id
@@ -286,5 +287,6 @@ select
     r.pending_in_hand,
     r.waiting - r.unreached as reached,
     case when r.run_after <= now() and r.is_served and r.paused_at is null then greatest(r.run_after, r.moved_at) end
-        as still_since
+        as still_since,
+    r.done_share
 from ranked as r;

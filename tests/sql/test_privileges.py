@@ -42,6 +42,7 @@ VIEWS = {
     "SELECT rowferry.in_hand",
     "SELECT rowferry.open_attempts",
     "EXECUTE rowferry.measure_transactions",
+    "EXECUTE rowferry.share_done",
 }
 QUEUE = VIEWS | {
     "SELECT rowferry.batch_queue",

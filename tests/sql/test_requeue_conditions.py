@@ -79,6 +79,13 @@ def test_an_error_or_a_reason_of_an_entry_is_that_of_its_own_batch(four: Lines) 
     assert requeue(four, error_like="SlowDown") == {3}
 
 
+def test_a_finished_batch_that_was_parked_by_hand_is_named_and_found_by_that(four: Lines) -> None:
+    change(four, "batch_queue", "status = 'ERROR' where id = 5")
+    reasons = four.session.execute("select reason, batches from rowferry.error_reasons where outcome = 'parked'")
+    assert [(row["reason"], row["batches"]) for row in reasons] == [(BY_HAND, 1)]
+    assert requeue(four, error_like=BY_HAND) == {5}
+
+
 def test_a_batch_that_was_parked_by_hand_is_found_by_that(four: Lines) -> None:
     """One that a worker has ended has its own error."""
     change(four, "batch_queue", "status = 'ERROR' where id = 6")
