@@ -4,6 +4,7 @@ A *text* is what the column holds, a *key* is the name of an object in a bucket.
 otherwise (`legacy_object`, `production_object`, `encoding`, `objects`). No key is normalised.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -13,6 +14,11 @@ from rowferry.batch import Entry
 from rowferry.plan import Entries, ObjectPrefix
 
 Form = Literal["legacy", "production"]
+
+SIGNED = r"[?&](x-amz-signature|x-goog-signature|signature)="
+"""A presigned URL, as Python and PostgreSQL match it, whatever the case: it is valid for one bucket, so it is left as
+it is. Source: Amazon S3 API Reference, "Authenticating Requests: Using Query Parameters"."""
+_SIGNED = re.compile(SIGNED, re.IGNORECASE)
 
 MAX_KEY_BYTES = 1024
 """The longest S3 key, in bytes of UTF-8. Source: Amazon S3 User Guide, "Naming Amazon S3 objects"."""
@@ -60,6 +66,11 @@ def legacy_is_finer(entries: Entries) -> bool:
     return entries.has_two_texts and not production_is_finer(entries)
 
 
+def leaves_signed(entries: Entries) -> bool:
+    """Return whether texts are URLs that are rewritten, so that presigned ones have no form."""
+    return entries.encoding == "percent" and entries.has_two_texts
+
+
 def prefix_of(entries: Entries, form: Form) -> str:
     """Return what the texts of a form begin with; rows that stay keep their legacy texts."""
     return entries.production_prefix if form == "production" and entries.has_two_texts else entries.legacy_prefix
@@ -71,6 +82,8 @@ def has_form(text: str | None, entries: Entries, form: Form) -> bool:
     Where legacy and production rows hold the same text, it has both or none.
     """
     if not text:  # An empty text names no object, whatever the prefixes.
+        return False
+    if leaves_signed(entries) and _SIGNED.search(text):
         return False
     is_legacy = text.startswith(prefix_of(entries, "legacy"))
     is_production = text.startswith(prefix_of(entries, "production"))

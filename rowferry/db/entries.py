@@ -14,7 +14,7 @@ from rowferry.db.ids import IdQueries
 from rowferry.db.row_security import REMEDY, find_withheld
 from rowferry.db.statements import own_queries
 from rowferry.errors import MigrationFault
-from rowferry.keys import Form, legacy_is_finer, prefix_of, production_is_finer
+from rowferry.keys import SIGNED, Form, leaves_signed, legacy_is_finer, prefix_of, production_is_finer
 from rowferry.plan import Entries
 
 
@@ -38,7 +38,8 @@ class EntryQueries:
             "legacy_objects": forms.list_objects(entries, "legacy"),
             "production_objects": forms.list_objects(entries, "production"),
             # On a line of its own, the bracket is no part of a comment that ends the condition.
-            "where": literal(f"({entries.where}\n)" if entries.where else "true"),
+            "condition": literal(f"({entries.where}\n)" if entries.where else "true"),
+            "where": self._compose_where(),
             "is_legacy": forms.has_form(entries, found, "legacy"),
             "is_production": forms.has_form(entries, found, "production"),
             "changed": identifiers(entries.changed or entries.key),
@@ -53,11 +54,21 @@ class EntryQueries:
             "production_prefix": prefix_of(entries, "production"),
             "production_is_finer": production_is_finer(entries),
             "legacy_is_finer": legacy_is_finer(entries),
+            "leaves_signed": leaves_signed(entries),
+            "signed": SIGNED,
             "legacy_object": entries.legacy_object_prefix,
             "production_object": entries.production_object_prefix,
             **_name_states(entries, "legacy"),
             **_name_states(entries, "production"),
         }
+
+    def _compose_where(self) -> sql.Composable:
+        """Return the condition of the plan; where ids may be null, no row with such an id is an entry."""
+        condition = literal(f"({self.entries.where}\n)" if self.entries.where else "true")
+        if self.found.id_not_null:
+            return condition
+        columns = sql.SQL(", ").join(identifiers("e", name) for name in self.entries.ids)
+        return sql.SQL("({} and row({}) is not null)").format(condition, columns)
 
     @property
     def id_type(self) -> str:

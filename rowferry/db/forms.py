@@ -18,6 +18,8 @@ NO_OBJECTS = sql.SQL("null::jsonb")
 
 def read_text(entries: Entries, found: Description) -> sql.Composable:
     """Return what the entry's text is: the column, or the texts of its document by their places."""
+    if entries.key_column is None:
+        return statement("text_of_id", column=identifiers(entries.key))
     if entries.path is None:
         return sql.SQL("e.{}::text").format(identifiers(entries.key))
     return statement("texts", places=find_places(entries, found))

@@ -307,6 +307,12 @@ where ({columns}) in (select {id_observed} from unnest(%(ids)s::text[]) as w ("r
 -- Sets TimeZone for the rest of a transaction.
 select set_config('timezone', %(zone)s, true);
 
+-- name: count_null_ids
+-- Legacy rows with an id that is null, or of which a column is.
+select count(*) as rows
+from {table} as e
+where {is_legacy} and {condition} and (row({columns}) is not null) is not true;
+
 -- name: repeated_ids
 -- An id of several legacy entries, where no unique index forbids it.
 select {id_text} as id
@@ -440,6 +446,16 @@ from (
 ) as j
 where j.fault is not null
 group by j.fault;
+
+-- name: count_presigned
+-- Rows that hold a presigned URL of the legacy bucket.
+select count(u.text) as rows
+from (
+    select {text} as text
+    from {table} as e
+    where {where}
+) as u
+where u.text ~* %(signed)s and position(%(legacy_prefix)s in u.text) > 0;
 
 -- name: rows_without_objects
 -- Rows that would be legacy entries, but for an expression of `objects` that names no object; and how many of them have

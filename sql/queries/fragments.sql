@@ -6,6 +6,7 @@
     starts_with({text}, %(legacy_prefix)s)
     and {text} <> ''
     and not (%(production_is_finer)s and starts_with({text}, %(production_prefix)s))
+    and not (%(leaves_signed)s and {text} ~* %(signed)s)
 )
 
 -- name: is_production
@@ -14,6 +15,7 @@
     starts_with({text}, %(production_prefix)s)
     and {text} <> ''
     and not (%(legacy_is_finer)s and starts_with({text}, %(legacy_prefix)s))
+    and not (%(leaves_signed)s and {text} ~* %(signed)s)
 )
 
 -- name: any_text
@@ -79,6 +81,10 @@ select
 from ({places}) as p
 cross join lateral jsonb_array_elements(case jsonb_typeof(p.value) when 'array' then p.value end)
 with ordinality as m (value, number)
+
+-- name: text_of_id
+-- What stands for the text of an entry without one: it is shown, and there whatever the id is.
+coalesce(nullif(e.{column}::text, ''), '-')
 
 -- name: texts
 -- The texts at the path of a document, in a JSON object by their places.

@@ -14,7 +14,7 @@ from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
 from rowferry.errors import DatabaseUnavailable, RowferryError
 from rowferry.formatting import count
-from rowferry.keys import MAX_KEY_BYTES
+from rowferry.keys import MAX_KEY_BYTES, leaves_signed
 from rowferry.plan import Entries
 from rowferry.s3.listing import OnProgress
 from rowferry_enqueue.checks.expressions import refuse
@@ -97,6 +97,7 @@ def _check_faults(connection: Connection, queries: EntryQueries) -> list[Finding
             subject, example = _count_keys(entries, counted[fault]["keys"]), quote_key(counted[fault]["example"])
             findings.append(problem(f"{entries.label}: {subject} {description}, for example {example}", remedy))
     findings += _find_text_faults(connection, queries, length)
+    findings += _find_presigned(connection, queries)
     return findings + _find_rows_without_objects(connection, queries, has_entries=bool(counted))
 
 
@@ -112,6 +113,17 @@ def _find_text_faults(connection: Connection, queries: EntryQueries, length: int
         texts, example = count(row["texts"], "text", "texts"), quote_key(row["example"])
         what = f"{entries.label}: {texts} {_TEXT_FAULTS[row['fault']]}, for example {example}"
         yield problem(what, "correct those texts, or `from` and `to` in the plan")
+
+
+def _find_presigned(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:
+    """Yield how many rows hold presigned URLs, which no worker rewrites."""
+    entries = queries.entries
+    if not leaves_signed(entries):
+        return
+    rows: int = fetch_one(connection, queries.compose("count_presigned"), queries.parameters())["rows"]
+    if rows:
+        what = f"{count(rows, 'row holds a presigned URL', 'rows hold presigned URLs')}, which are valid for one bucket"
+        yield note(f"{entries.label}: {what}: these stay as they are", "let the application sign new ones")
 
 
 def _find_rows_without_objects(connection: Connection, queries: EntryQueries, *, has_entries: bool) -> list[Finding]:

@@ -82,7 +82,7 @@ def _judge_id(entries: Entries, described: Description, suggest: Known) -> Itera
             else "name the columns of the primary key"
         )
         yield problem(f"{what} is not unique", remedy)
-    if not described.id_not_null:
+    if not described.id_not_null and entries.rows == "move":
         yield problem(f"{what} may be null", "name a column that is `not null`")
     if described.id_is_generated:
         yield problem(f"{what} is generated from other columns", "name an ordinary column, whose values stay")

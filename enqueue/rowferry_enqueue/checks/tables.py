@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import errors
 
-from rowferry.db.connection import Connection, summarise
+from rowferry.db.connection import Connection, fetch_one, summarise
 from rowferry.db.description import Description, describe, split_table
 from rowferry.db.entries import EntryQueries, fits
 from rowferry.db.row_security import find_withheld
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError
+from rowferry.formatting import count
 from rowferry.nearest import suggest
 from rowferry.plan import Entries, Plan
 from rowferry_enqueue.checks.expressions import check_expressions, refuse
@@ -64,7 +65,11 @@ def check_table(connection: Connection, entries: Entries) -> CheckedTable:
     if described.missing or not described.may_select or not fits(entries, described):
         return CheckedTable(entries, problems, described)
     queries = EntryQueries(entries, described)
-    probed = tuple(check_expressions(connection, queries)) or tuple(_probe(connection, queries))
+    probed = (
+        tuple(check_expressions(connection, queries))
+        or tuple(_probe(connection, queries))
+        or tuple(_find_null_ids(connection, queries))
+    )
     findings = (*problems, *probed)
     if any(finding.level == "problem" for finding in probed):
         return CheckedTable(entries, findings, described)
@@ -113,6 +118,23 @@ def check_rights_and_rows(connection: Connection, table: CheckedTable, *, moves:
             )
             does = "read and update it" if entries.written_columns and moves else "read it"
             yield fine(f"{entries.table}: {entries.id_words} {unique}, {kind}this role may {does}")
+
+
+def _find_null_ids(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:
+    """Yield how many entries no batch could name; one scan, of a table whose rows stay and whose ids may be null."""
+    entries = queries.entries
+    if queries.found.id_not_null or entries.rows == "move":
+        return
+    try:
+        with connection.transaction():
+            rows: int = fetch_one(connection, queries.compose("count_null_ids"), queries.parameters())["rows"]
+    except psycopg.Error as error:
+        yield refuse(entries, error)
+        return
+    if rows:
+        what = f"{count(rows, 'row', 'rows')} of {entries.table} {'has' if rows == 1 else 'have'} no {entries.id_words}"
+        remedy = "name columns that are `not null`, or leave these rows out by `where`"
+        yield problem(f"{what}, so no batch could name them", remedy)
 
 
 def _find_repeated_ids(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:
