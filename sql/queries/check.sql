@@ -449,13 +449,14 @@ group by j.fault;
 
 -- name: count_presigned
 -- Rows that hold a presigned URL of the legacy bucket.
-select count(u.text) as rows
+select
+    count(*) as rows,
+    min(u.id collate "C") as example
 from (
-    select {text} as text
+    select {id_text} as id
     from {table} as e
-    where {where}
-) as u
-where u.text ~* %(signed)s and position(%(legacy_prefix)s in u.text) > 0;
+    where {where} and {is_presigned}
+) as u;
 
 -- name: rows_without_objects
 -- Rows that would be legacy entries, but for an expression of `objects` that names no object; and how many of them have

@@ -18,6 +18,10 @@
     and not (%(leaves_signed)s and {text} ~* %(signed)s)
 )
 
+-- name: is_presigned
+-- A text is, or holds, a presigned URL of the legacy bucket.
+({text} ~* %(signed)s and position(%(legacy_prefix)s in {text}) > 0)
+
 -- name: any_text
 -- Some text at the path of a document has a form.
 exists (

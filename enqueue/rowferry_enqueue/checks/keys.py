@@ -11,6 +11,7 @@ from psycopg import sql
 
 from rowferry.db.connection import Connection, fetch_one, translated_errors
 from rowferry.db.entries import EntryQueries
+from rowferry.db.forms import read_text
 from rowferry.db.statements import statement
 from rowferry.errors import DatabaseUnavailable, RowferryError
 from rowferry.formatting import count
@@ -120,10 +121,15 @@ def _find_presigned(connection: Connection, queries: EntryQueries) -> Iterator[F
     entries = queries.entries
     if not leaves_signed(entries):
         return
-    rows: int = fetch_one(connection, queries.compose("count_presigned"), queries.parameters())["rows"]
-    if rows:
-        what = f"{count(rows, 'row holds a presigned URL', 'rows hold presigned URLs')}, which are valid for one bucket"
-        yield note(f"{entries.label}: {what}: these stay as they are", "let the application sign new ones")
+    query = queries.compose(
+        "count_presigned", is_presigned=statement("is_presigned", text=read_text(entries, queries.found))
+    )
+    row = fetch_one(connection, query, queries.parameters())
+    if row["rows"]:
+        rows = count(row["rows"], "row holds a presigned URL", "rows hold presigned URLs")
+        what = f"{rows}, which are valid for one bucket and stay as they are"
+        example = f"for example {entries.id_words} {row['example']}"
+        yield note(f"{entries.label}: {what}, {example}", "let the application sign new ones")
 
 
 def _find_rows_without_objects(connection: Connection, queries: EntryQueries, *, has_entries: bool) -> list[Finding]:
