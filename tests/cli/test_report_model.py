@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -86,6 +87,18 @@ def test_an_interval_without_batches_is_drawn_as_zero_between_its_neighbours() -
     assert (chart.highest, chart.half, chart.times) == ("20.0", "10.0", ("12:00", "12:02", "12:03"))
     assert "In 1 of them no attempt ended" in chart.description
     assert "The busiest began at 2026-11-22 12:02:00 UTC: 20.0 entries/s." in chart.description
+
+
+def test_the_last_interval_of_a_run_that_goes_on_is_divided_by_what_has_passed_of_it() -> None:
+    cut = replace(span(2), ends_at=NOON + 1.75 * MINUTE)
+    chart = build_chart(cut, [interval(0, migrated=600), interval(1, migrated=900)])
+    assert [bar.title for column in chart.columns for bar in column] == [
+        "12:00: 10.0 entries/s (600 migrated)",
+        "12:01: 20.0 entries/s (900 migrated)",
+    ]
+    assert [row[1] for row in chart.numbers.rows] == ["10.0", "20.0"]
+    early = replace(span(2), ends_at=NOON + MINUTE + SECOND)
+    assert early.seconds_of(1) == 30, "what ends in the first second was worked on before"
 
 
 def test_outcomes_are_stacked_upwards_and_a_few_failures_are_marked_below() -> None:

@@ -285,7 +285,7 @@ def test_a_window_has_its_row_and_fits(count: int, index: int, rows: int) -> Non
 def test_a_queue_keeps_its_errors_and_last_batches_beside_hundreds_of_newer_ones_of_another(chain: EntryTable) -> None:
     """Each queue has the last ones of its own."""
     chain.execute("update rowferry.batch_queue set finished_at = now() - interval '5 min' where queue_name = 'migrate'")
-    chain.execute("update rowferry.batch_queue set status = 'ERROR', migrated = 0 where queue_name = 'migrate'")
+    chain.execute("update rowferry.batch_queue set status = 'ERROR', migrated = 0, missing = 1 where queue_name = 'migrate'")
     chain.execute(
         "insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt, failed_at) "
         "select id, 1, 'image/u1/me.png', 'missing', 'NoSuchKey', 'gone', 1, now() - interval '5 min' "
@@ -373,6 +373,13 @@ def test_requeueing_is_asked_and_only_y_does_it() -> None:
     assert asked.press("n", snapshot) == asked.press("q", snapshot) == KeyHandler(queue="migrate")
     assert asked.press("Y", snapshot) == KeyHandler(action="requeue", queue="migrate")
     assert KeyHandler().press("e", make_snapshot(1, 0, 0)) == KeyHandler(reply="No batch is in ERROR.")
+
+
+def test_the_first_frame_says_that_the_queue_is_read_or_what_is_in_the_way() -> None:
+    assert "Reading the queue …" in shown(State())
+    silent = shown(State(trouble="The database does not answer."))
+    assert "The database does not answer." in silent
+    assert "Reading the queue …" not in silent
 
 
 def test_before_the_first_snapshot_only_q_means_anything() -> None:

@@ -1,7 +1,6 @@
 """Turns the pace of a queue into a chart: heights, labels, and the same in words. Pure."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 
 from rowferry.batch import Outcome
 from rowferry.formatting import count, count_entries, format_duration
@@ -21,18 +20,18 @@ def build_chart(span: Span, intervals: Sequence[Interval], pauses: Sequence[Paus
     """Return the chart of a queue; intervals without a finished batch are empty."""
     counts = spread(span, intervals)
     totals = [sum(one.values()) for one in counts]
-    seconds = span.step.total_seconds()
-    top = round_up(max(totals) / seconds)
+    rates = [total / span.seconds_of(index) for index, total in enumerate(totals)]
+    top = round_up(max(rates))
     times = [span.begins_at + index * span.step for index in range(span.count + 1)]
     labels = write_times(times, span.step)
     present = [outcome for outcome in Outcome if any(one.get(outcome) for one in counts)]
     return Chart(
         title=f"Pace of {span.queue}",
-        description=describe(span, totals),
+        description=describe(span, totals, rates),
         highest=write_rate(top),
         half=write_rate(top / 2),
         times=(labels[0], labels[len(labels) // 2], labels[-1]),
-        columns=[stack(one, labels[index], top * seconds, seconds) for index, one in enumerate(counts)],
+        columns=[stack(one, labels[index], top, span.seconds_of(index)) for index, one in enumerate(counts)],
         marks=mark(counts, labels),
         pauses=shade(span, pauses),
         outcomes=[str(outcome) for outcome in present],
@@ -57,8 +56,11 @@ def round_up(highest: float) -> float:
     return next(lead * power for lead in LEADING if lead * power >= highest * 0.999999)
 
 
-def stack(counts: Counts, label: str, whole: float, seconds: float) -> list[Bar]:
-    """Return the bars of one interval from the bottom up; the title says all of it."""
+def stack(counts: Counts, label: str, top: float, seconds: float) -> list[Bar]:
+    """Return the bars of an interval of so many seconds from the bottom up, `top` being the highest rate.
+
+    The title says all of it.
+    """
     if not (total := sum(counts.values())):
         return []
     named = ", ".join(f"{count:,} {outcome}" for outcome, count in counts.items() if count)
@@ -67,8 +69,9 @@ def stack(counts: Counts, label: str, whole: float, seconds: float) -> list[Bar]
     below = 0.0
     for outcome in Outcome:
         if count := counts.get(outcome, 0):
-            bars.append(Bar(str(outcome), below, 100 * count / whole, title))
-            below += 100 * count / whole
+            size = 100 * count / seconds / top
+            bars.append(Bar(str(outcome), below, size, title))
+            below += size
     return bars
 
 
@@ -96,17 +99,16 @@ def shade(span: Span, pauses: Sequence[Pause]) -> list[Bar]:
     return bars
 
 
-def describe(span: Span, totals: Sequence[int]) -> str:
+def describe(span: Span, totals: Sequence[int], rates: Sequence[float]) -> str:
     """Return what the chart shows in sentences."""
-    seconds = span.step.total_seconds()
-    busiest = max(range(len(totals)), key=lambda index: totals[index])
+    busiest = max(range(len(rates)), key=lambda index: rates[index])
     at = write_moment(span.begins_at + busiest * span.step)
     idle = totals.count(0)
     intervals = f"{count(len(totals), 'interval', 'intervals')} of {write_step(span.step)}"
     begins = write_moment(span.begins_at)
     words = [
         f"{count_entries(sum(totals))} by the end of their attempt, in {intervals} from {begins}.",
-        f"The busiest began at {at}: {write_rate(totals[busiest] / seconds)} entries/s.",
+        f"The busiest began at {at}: {write_rate(rates[busiest])} entries/s.",
     ]
     if idle:
         words.append(f"In {idle} of them no attempt ended ({format_duration(idle * span.step)}).")
@@ -121,7 +123,7 @@ def tabulate(span: Span, counts: Sequence[Counts], outcomes: Sequence[Outcome]) 
     for label, start in zip(labels, range(0, span.count, width), strict=True):
         group = counts[start : start + width]
         sums = [sum(one.get(outcome, 0) for one in group) for outcome in outcomes]
-        rate = sum(sums) / (len(group) * span.step / timedelta(seconds=1))
+        rate = sum(sums) / sum(span.seconds_of(index) for index in range(start, start + len(group)))
         rows.append([label, write_rate(rate), *sums])
     columns = [Column("From (UTC)"), Column("Entries/s", "number"), *(Column(str(name), "number") for name in outcomes)]
     return Table(f"Pace of {span.queue} in {len(rows)} steps of {write_step(width * span.step)}", columns, rows)

@@ -92,6 +92,18 @@ class Span:
     step: timedelta
     count: int
     """Of intervals."""
+    ends_at: datetime | None = None
+    """The last end of an attempt: the last interval is counted up to it. None: to its own end."""
+
+    def seconds_of(self, index: int) -> float:
+        """Return the length of an interval; the last may be cut short, but counts as half a one at least.
+
+        What ends at the begin of an interval was worked on before it.
+        """
+        whole = self.step.total_seconds()
+        if self.ends_at is None or index < self.count - 1:
+            return whole
+        return max((self.ends_at - self.begins_at).total_seconds() - index * whole, whole / 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,8 +40,8 @@ def draw_view(
     snapshot = state.snapshot
     head = [*draw_head(state, database, now)]
     foot = [line(text) for text in footer]
-    if snapshot is None:
-        return Group(*head, *foot)
+    if snapshot is None:  # a large queue takes a moment, and what is in the way is said in the head
+        return Group(*head, *([] if state.trouble else [line("Reading the queue …", QUIET)]), *foot)
     looked_at = snapshot.find_queue(name)
     room = None if size is None else size.height - len(head) - len(foot)
     if page == "help":
