@@ -285,7 +285,9 @@ def test_a_window_has_its_row_and_fits(count: int, index: int, rows: int) -> Non
 def test_a_queue_keeps_its_errors_and_last_batches_beside_hundreds_of_newer_ones_of_another(chain: EntryTable) -> None:
     """Each queue has the last ones of its own."""
     chain.execute("update rowferry.batch_queue set finished_at = now() - interval '5 min' where queue_name = 'migrate'")
-    chain.execute("update rowferry.batch_queue set status = 'ERROR', migrated = 0, missing = 1 where queue_name = 'migrate'")
+    chain.execute(
+        "update rowferry.batch_queue set status = 'ERROR', migrated = 0, missing = 1 where queue_name = 'migrate'"
+    )
     chain.execute(
         "insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt, failed_at) "
         "select id, 1, 'image/u1/me.png', 'missing', 'NoSuchKey', 'gone', 1, now() - interval '5 min' "
