@@ -66,6 +66,19 @@ def legacy_is_finer(entries: Entries) -> bool:
     return entries.has_two_texts and not production_is_finer(entries)
 
 
+def write_url_pattern(entries: Entries) -> str:
+    """Return what finds the URLs in a longer text, for PostgreSQL: up to a blank, a quote or a bracket.
+
+    A full stop and the like at the end of a URL belong to the sentence. A bare prefix names no object.
+    """
+    prefixes = "|".join(re.sub(r"([^\w])", r"\\\1", prefix) for prefix in _list_prefixes(entries))
+    return rf"""(?:{prefixes})[^]["'<>(){{}}\\|^`[:space:]]*[^]["'<>(){{}}\\|^`[:space:].,;:!?]"""
+
+
+def _list_prefixes(entries: Entries) -> list[str]:
+    return sorted({entries.legacy_prefix, entries.production_prefix}, key=len, reverse=True)
+
+
 def leaves_signed(entries: Entries) -> bool:
     """Return whether texts are URLs that are rewritten, so that presigned ones have no form."""
     return entries.encoding == "percent" and entries.has_two_texts
@@ -140,7 +153,7 @@ def map_object(key: str, entries: Entries | ObjectPrefix, *, is_required: bool =
 
 def map_entry(entry: Entry, entries: Entries, to: Form = "production") -> MappedEntry:
     """Return the objects of an entry, and what its row is to hold. Raises ValueError as `map_text` and `map_object`."""
-    if not entries.computes_objects and entries.path is None:
+    if not entries.computes_objects and not entries.has_places:
         keys, new_text = map_text(entry.key, entries, to)
         return MappedEntry((keys,), new_text)
     if entries.computes_objects and not entries.has_two_texts:
@@ -181,17 +194,17 @@ def _map_computed(entry: Entry, entries: Entries) -> Iterator[ObjectKeys]:
 
 def _list_texts(key: str, entries: Entries) -> dict[str, str]:
     """Return the texts of a row by their places in the column, as rowferry/db/entries.py reads them."""
-    return {"": key} if entries.path is None else msgspec.json.decode(key, type=dict[str, str])
+    return {"": key} if not entries.has_places else msgspec.json.decode(key, type=dict[str, str])
 
 
 def _write_texts(texts: Mapping[str, str], entries: Entries) -> str:
     """Return texts by their places as rowferry/db/entries.py writes them."""
-    return texts[""] if entries.path is None else msgspec.json.encode(texts).decode()
+    return texts[""] if not entries.has_places else msgspec.json.encode(texts).decode()
 
 
 def are_same(one: str, other: str, entries: Entries) -> bool:
     """Return whether a row holds the same texts, as PostgreSQL and as `map_entry` write them."""
-    return one == other or (entries.path is not None and _list_texts(one, entries) == _list_texts(other, entries))
+    return one == other or (entries.has_places and _list_texts(one, entries) == _list_texts(other, entries))
 
 
 def object_prefixes(entries: Sequence[Entries | ObjectPrefix], form: Form) -> list[str]:

@@ -31,6 +31,8 @@ def read_document(entries: Entries, found: Description) -> sql.Composable:
 
 def find_places(entries: Entries, found: Description) -> sql.Composable:
     """Return the query for the places and values that the path leads to."""
+    if entries.within is not None:
+        return statement("urls_in_text", column=identifiers(entries.key))
     root = statement("root", document=read_document(entries, found))
     return reduce(_take_step, parse_path(entries.path or "$"), root)
 
@@ -47,6 +49,8 @@ def _take_step(places: sql.Composable, step: str) -> sql.Composable:
 
 def put_texts(entries: Entries, found: Description, texts: sql.Composable) -> sql.Composable:
     """Return the column's value with other texts at their places, all else as it is, in the column's own type."""
+    if entries.within is not None:
+        return statement("put_urls", column=identifiers(entries.key), texts=texts)
     steps = parse_path(entries.path or "$")
     put = _put(steps, sql.SQL("document.value"), sql.SQL("array[]::text[]"))
     document: sql.Composable = statement("put_texts", document=read_document(entries, found), texts=texts, put=put)

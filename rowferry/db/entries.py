@@ -14,7 +14,15 @@ from rowferry.db.ids import IdQueries
 from rowferry.db.row_security import REMEDY, find_withheld
 from rowferry.db.statements import own_queries
 from rowferry.errors import MigrationFault
-from rowferry.keys import SIGNED, Form, leaves_signed, legacy_is_finer, prefix_of, production_is_finer
+from rowferry.keys import (
+    SIGNED,
+    Form,
+    leaves_signed,
+    legacy_is_finer,
+    prefix_of,
+    production_is_finer,
+    write_url_pattern,
+)
 from rowferry.plan import Entries
 
 
@@ -56,6 +64,7 @@ class EntryQueries:
             "legacy_is_finer": legacy_is_finer(entries),
             "leaves_signed": leaves_signed(entries),
             "signed": SIGNED,
+            "url_pattern": write_url_pattern(entries) if entries.within else "",
             "legacy_object": entries.legacy_object_prefix,
             "production_object": entries.production_object_prefix,
             **_name_states(entries, "legacy"),

@@ -20,7 +20,7 @@ def read_text(entries: Entries, found: Description) -> sql.Composable:
     """Return what the entry's text is: the column, or the texts of its document by their places."""
     if entries.key_column is None:
         return statement("text_of_id", column=identifiers(entries.key))
-    if entries.path is None:
+    if not entries.has_places:
         return sql.SQL("e.{}::text").format(identifiers(entries.key))
     return statement("texts", places=find_places(entries, found))
 
@@ -71,7 +71,7 @@ def list_objects_of_text(entries: Entries, form: Form) -> sql.Composable:
     """Return the same for the objects that the text itself names."""
     decoded = sql.SQL("t.rest") if entries.encoding == "none" else statement("percent_decoded")
     parts: dict[str, sql.Composable] = {"form": sql.SQL(form), "decoded": decoded}
-    if entries.path is None:
+    if not entries.has_places:
         return statement("object_of_text", **parts)
     return statement("objects_of_document", **parts, has_form=statement(f"is_{form}", text=sql.SQL("p.value")))
 
@@ -86,7 +86,7 @@ def simulate_columns(entries: Entries, found: Description, to: Form) -> dict[str
     """Return the values that the rewritten columns of a row would have in the other form; nothing is written."""
     origin: Form = "legacy" if to == "production" else "production"
     parts = {"origin": sql.SQL(origin), "to": sql.SQL(to), "text": read_text(entries, found)}
-    if entries.path is None:
+    if not entries.has_places:
         new_text = statement("mapped_text", **parts)
     else:
         new_text = statement("mapped_texts", **parts, has_form=statement(f"is_{origin}", text=sql.SQL("p.value")))
@@ -102,7 +102,7 @@ def _list_new_values(
 ) -> dict[str, sql.Composable]:
     values: dict[str, sql.Composable] = {}
     if entries.has_two_texts:
-        values[entries.key] = new_text if entries.path is None else put_texts(entries, found, new_text)
+        values[entries.key] = put_texts(entries, found, new_text) if entries.has_places else new_text
     for number, (column, type_name) in enumerate(zip(entries.moved, found.state_types, strict=True)):
         placeholder = sql.Placeholder(f"{to}_state_{number}")
         values[column] = sql.SQL("{}::{}").format(placeholder, literal(type_name or "text"))
@@ -110,7 +110,7 @@ def _list_new_values(
 
 
 def _text_has_form(entries: Entries, found: Description, form: Form) -> sql.Composable:
-    if entries.path is None:
+    if not entries.has_places:
         return statement(f"is_{form}", text=read_text(entries, found))
     of_text = statement(f"is_{form}", text=sql.SQL("(p.value #>> array[]::text[])"))
     return statement("any_text", places=find_places(entries, found), has_form=of_text)

@@ -43,6 +43,8 @@ class Entries(Table, frozen=True):
     """Columns that say where the row's objects are: the value of legacy and of production rows."""
     path: str | None = None
     """Where the texts stand in a column of JSON, or `$[*]` in an array."""
+    within: Literal["text"] | None = None
+    """`text`: the column holds longer texts, such as HTML, in which each URL that begins with `from` is a text."""
     objects: str | None = None
     """An SQL expression over the row that yields the legacy keys of its objects (text or text[]); None: the column."""
     optional: str | None = None
@@ -71,6 +73,11 @@ class Entries(Table, frozen=True):
     def key(self) -> str:
         """The column whose text is read: without a `key`, the first of the id, which is never rewritten."""
         return self.ids[0] if self.key_column is None else self.key_column
+
+    @property
+    def has_places(self) -> bool:
+        """Whether the column may hold several texts, each at its place."""
+        return self.path is not None or self.within is not None
 
     @property
     def computes_objects(self) -> bool:
@@ -132,7 +139,8 @@ class Entries(Table, frozen=True):
     @property
     def is_plain(self) -> bool:
         """Whether one column names the row, and another holds the whole key, whose prefix tells where the object is."""
-        names = (self.legacy_object, self.production_object, self.path, self.objects, self.optional, *self.moved)
+        prefixes = (self.legacy_object, self.production_object)
+        names = (*prefixes, self.path, self.within, self.objects, self.optional, *self.moved)
         return isinstance(self.id, str) and not any(names) and self.encoding == "none" and self.rows == "move"
 
     @property
@@ -161,6 +169,10 @@ class Entries(Table, frozen=True):
             yield f"`id` and `key` of {label} are one column: the id must stay what it is while the key changes"
         yield from self._faults_of_states()
         yield from self._faults_of_objects()
+        if self.within is not None and not (self.legacy_prefix and self.production_prefix):
+            yield f"`within` of {label} needs a `from` and a `to` by which URLs are found: give how they begin"
+        if self.within is not None and (self.path is not None or self.computes_objects):
+            yield f"`within` of {label} says where the objects' names stand: leave out `path`, `objects` and `optional`"
         if self.changed and self.rows == "move":
             yield f'`changed` of {label} is for rows that stay: add `rows = "stay"`, or leave it out'
         for name, expression in (("where", self.where), ("objects", self.objects), ("optional", self.optional)):
@@ -171,8 +183,8 @@ class Entries(Table, frozen=True):
         label = self.label
         if not self.computes_objects:
             yield f"{label} has neither a `key` nor `objects`: name the column that names the objects"
-        if self.legacy_prefix or self.production_prefix or self.path is not None or self.encoding != "none":
-            yield f"`from`, `to`, `path` and `encoding` of {label} are about a text: name its column by `key`"
+        if self.legacy_prefix or self.production_prefix or self.has_places or self.encoding != "none":
+            yield f"`from`, `to`, `path`, `within` and `encoding` of {label} are about a text: name its column by `key`"
         if not self.moved and self.rows == "move":
             yield (
                 f"no column of {label} could tell whether its objects have moved: name one in `moved`, or leave the "

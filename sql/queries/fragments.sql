@@ -90,6 +90,13 @@ with ordinality as m (value, number)
 -- What stands for the text of an entry without one: it is shown, and there whatever the id is.
 coalesce(nullif(e.{column}::text, ''), '-')
 
+-- name: urls_in_text
+-- The URLs in a longer text, by their numbers.
+select
+    array[m.number::text] as place,
+    to_jsonb(m.part[1]) as value
+from regexp_matches(e.{column}::text, %(url_pattern)s, 'g') with ordinality as m (part, number)
+
 -- name: texts
 -- The texts at the path of a document, in a JSON object by their places.
 coalesce(
@@ -180,6 +187,14 @@ case
         )
     else {value}
 end
+
+-- name: put_urls
+-- The longer text with other URLs in their places, all else byte for byte.
+(
+    select string_agg(concat(s.part, t.texts ->> concat('{{', s.number, '}}')), '' order by s.number)
+    from (select {texts}::jsonb as texts offset 0) as t
+    cross join lateral regexp_split_to_table(e.{column}::text, %(url_pattern)s) with ordinality as s (part, number)
+)
 
 -- name: to_array
 -- A document that was an array of texts.

@@ -24,6 +24,7 @@ def describe_entries(entries: Entries) -> Iterator[str]:
 
 def _describe_text(entries: Entries) -> Iterator[str]:
     column = f"{entries.key} at {entries.path}" if entries.path else entries.key
+    column = f"each URL in {column}" if entries.within else column
     if entries.key_column is None:
         return
     if entries.has_two_texts:

@@ -239,7 +239,7 @@ def other_parameters(queries: EntryQueries) -> dict[str, Any]:
 
 def _count_keys(entries: Entries, number: int) -> str:
     """Return a number of legacy keys in words: one is that of an entry, unless entries can have several objects."""
-    if entries.path is None and not entries.computes_objects:
+    if not entries.has_places and not entries.computes_objects:
         return count(number, "legacy entry", "legacy entries")
     return count(number, "legacy object", "legacy objects")
 

@@ -84,7 +84,7 @@ def _describe_entry(entry: Entry, entries: Entries) -> Iterator[str]:
 
 
 def _pair_texts(key: str, new_key: str, entries: Entries) -> list[tuple[str, str]]:
-    if entries.path is None:
+    if not entries.has_places:
         return [(key, new_key)]
     old, new = (msgspec.json.decode(each, type=dict[str, str]) for each in (key, new_key))
     return [(old[place], new[place]) for place in old if has_form(old[place], entries, "legacy")]

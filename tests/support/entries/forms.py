@@ -48,6 +48,40 @@ FORMS = {
         [(1, "https://new/a%20b%C3%A9.png?v=1#x"), (2, "https://new/100%.png")],
         {"a bé.png": "a bé.png", "100%.png": "100%.png"},
     ),
+    "URLs in texts": Form(
+        "id bigint primary key, body text",
+        {
+            "key": "body",
+            "within": "text",
+            "from": "https://old/",
+            "to": "https://new/v2/",
+            "legacy_object": "",
+            "production_object": "v2/",
+            "encoding": "percent",
+        },
+        [
+            (
+                1,
+                "<p>A <img src=\"https://old/a%20b.png?w=1&amp;h=2\"> é\n<a href='https://old/s/c.pdf'>(https://old/s/c.pdf).",
+            ),
+            (2, "See https://elsewhere/x.png, and https://old/"),
+            (3, "no URL"),
+            (4, None),
+            (5, "100% of {1} https://old/d.png."),
+        ],
+        [
+            (
+                1,
+                "<p>A <img src=\"https://new/v2/a%20b.png?w=1&amp;h=2\"> é\n<a href='https://new/v2/s/c.pdf'>"
+                "(https://new/v2/s/c.pdf).",
+            ),
+            (2, "See https://elsewhere/x.png, and https://old/"),
+            (3, "no URL"),
+            (4, None),
+            (5, "100% of {1} https://new/v2/d.png."),
+        ],
+        {"a b.png": "v2/a b.png", "s/c.pdf": "v2/s/c.pdf", "d.png": "v2/d.png"},
+    ),
     "storage prefix": Form(
         "id bigint primary key, path text",
         {"key": "path", "from": "", "to": "v2/", "legacy_object": "media/", "production_object": "media/v2/"},
