@@ -26,6 +26,8 @@ MOST_KEYS = 1_000
 SPOTS = "26aeimquy"
 """Where a folder that is not counted to its end is looked at besides: keys behind these letters."""
 SPOT_KEYS = 30
+SPOTS_WITHIN = timedelta(seconds=5)
+"""How long after the count such places are looked at: a slow server is not asked for all of them."""
 
 _ID = re.compile(r"\d+|[0-9a-f]{1,3}|[0-9a-f]{8,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 """A folder that is named after an id, a digest or a part of one."""
@@ -108,7 +110,9 @@ def _look_at(ask: Ask, side: SideName, part: Part, end: float) -> Folder:
         objects, kept, is_complete = objects + counted, kept + keys, is_complete and is_whole
     if not is_complete:
         for each in part.prefixes[:: max(1, len(part.prefixes) // len(SPOTS))]:
-            kept += _look_around(ask, side, each, SPOTS if prefix is not None else "")
+            for spot in SPOTS if prefix is not None else [""]:
+                if time.monotonic() < end + SPOTS_WITHIN.total_seconds():
+                    kept += _look_behind(ask, side, each, spot)
     chosen = list(dict.fromkeys(kept))
     if len(chosen) > MOST_KEYS:
         chosen = chosen[:: -(-len(chosen) // MOST_KEYS)]
@@ -130,10 +134,7 @@ def _count(ask: Ask, side: SideName, prefix: str, end: float) -> tuple[int, list
         after, token = page.keys[-1], page.token
 
 
-def _look_around(ask: Ask, side: SideName, prefix: str, spots: str) -> list[str]:
-    """Return keys from all over a folder, or its first ones without any spots."""
-    pages = [
-        read_page(ask(list_keys(side, prefix, after=prefix + spot if spot else "", max_keys=SPOT_KEYS)))
-        for spot in spots or [""]
-    ]
-    return [key for page in pages for key in page.keys if not key.endswith("/")]
+def _look_behind(ask: Ask, side: SideName, prefix: str, spot: str) -> list[str]:
+    """Return some keys of a folder behind a letter, or its first ones without any."""
+    page = read_page(ask(list_keys(side, prefix, after=prefix + spot if spot else "", max_keys=SPOT_KEYS)))
+    return [key for key in page.keys if not key.endswith("/")]

@@ -61,3 +61,11 @@ def test_what_is_proposed_passes_check_and_is_migrated(photos: Discovering) -> N
     checked = photos.run("check")
     assert checked.returncode == 0, checked.stdout
     assert "covers a part" not in checked.stdout
+
+
+def test_where_no_column_names_an_object_the_folders_are_told(photos: Discovering) -> None:
+    photos.execute("update photos set path = 'elsewhere'")
+    done = photos.discover()
+    assert done.returncode == 2
+    assert "Objects of the bucket by folder: image/: 10, lfs/: 5." in done.stderr
+    assert "[[objects]]" in done.stderr

@@ -58,3 +58,14 @@ def test_a_dry_run_records_nothing(partial: Migration) -> None:
     done = partial.run_here("migrate", "--dry-run")
     assert "names 3 of 5 objects (60%)" in done.stdout
     assert partial.execute("select * from rowferry.coverage") == []
+
+
+def test_the_end_of_a_cutover_says_it_too(partial: Migration) -> None:
+    partial.plan["entries"][0] |= {"to": "image/", "rows": "stay"}
+    partial.write_plan()
+    assert partial.run_here("check").returncode == 0
+    assert partial.run_here("cutover", "--yes").returncode == 0
+    done = partial.run_here("cutover", "--finish", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "every object stands in" in done.stdout
+    assert WORDS in done.stdout

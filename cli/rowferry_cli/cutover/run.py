@@ -18,6 +18,7 @@ from rowferry.errors import UsageError
 from rowferry.formatting import count, count_entries, format_json
 from rowferry.logs import log_to_file
 from rowferry.plan import OnConflict, Plan
+from rowferry.reports.coverage import read_coverage
 from rowferry.reports.pause import find_pause
 from rowferry.reports.progress import Counts, read_counts
 from rowferry_cli.cutover.moment import PassResult, find_moment
@@ -276,6 +277,8 @@ class Cutover:
             )
         document = {"finished": not left, "verified": counts.finished, "repaired": counts.migrated, "left": left}
         self._print(sentence, document)
+        if words := read_coverage(self.run.connection, name).as_sentence():
+            self._print(words)
         return 1 if left else 0
 
     def _count_left_behind(self) -> int:

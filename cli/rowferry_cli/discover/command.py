@@ -47,7 +47,7 @@ def discover_plan(wanted: Wanted) -> None:
     from rowferry_cli.discover.bucket import LegacyBucket
     from rowferry_cli.discover.discover import Discovery, Request
     from rowferry_cli.discover.known import read_known
-    from rowferry_cli.discover.left_folders import LeftFolders, propose_objects
+    from rowferry_cli.discover.left_folders import LeftFolders, describe_folders, propose_objects
 
     known = None if wanted.schema is None else read_known(wanted.schema)
     document = _read_document(wanted.plan_path)
@@ -66,7 +66,7 @@ def discover_plan(wanted: Wanted) -> None:
         discovered = Discovery(connection, bucket, request, on_step).run()
         refusal, denied = bucket.refusal, bucket.denied
     if not wanted.as_json and not discovered.proposals:
-        raise UsageError(_explain_nothing(discovered, legacy, denied))
+        raise UsageError(f"{_explain_nothing(discovered, legacy, denied)}{describe_folders(legacy)}")
     undecided = _choose_rows(discovered, wanted)
     name = document.get("migration", {}).get("name") or _choose_name(discovered)
     text = write_text(wanted.plan_path, document, name, (legacy, production), discovered)

@@ -2,16 +2,23 @@
 
 import tomllib
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from typing import NamedTuple
 
 from rowferry.db.connection import connect
 from rowferry.errors import RowferryError, UsageError
+from rowferry.plan import Side
 from rowferry.plan_file import parse_plan
-from rowferry.reports.coverage import Coverage, FolderCoverage
+from rowferry.reports.coverage import MOST_SHOWN, Coverage, FolderCoverage
+from rowferry.s3.client import open_object_client
+from rowferry.s3.folders import AT_ONCE, look_at_folders
+from rowferry.s3.retry import TRIES
 from rowferry_cli.discover.plan_text import wrap, write_pair
 from rowferry_enqueue.checks.coverage import find_coverage
 
+COUNT_WITHIN = timedelta(seconds=3)
+"""How long folders are counted where no column names an object."""
 SCAN_WITHIN = timedelta(seconds=20)
 """How long a table is read for its keys: nothing is proposed where that is not enough."""
 
@@ -58,3 +65,20 @@ def _write(coverage: Coverage) -> Iterator[str]:
             yield "\n"
         if folder.prefix is not None:
             yield f"{mark}[[objects]]\n{mark}{write_pair('prefix', folder.prefix)}\n"
+
+
+def describe_folders(legacy: Side) -> str:
+    """Return which folders a bucket has that no column names, as a sentence; empty where it cannot be listed."""
+    try:
+        with closing(open_object_client(legacy, max_in_flight=AT_ONCE)) as client:
+            folders = look_at_folders(lambda request: client.ask(request, tries=TRIES), "legacy", COUNT_WITHIN)
+    except RowferryError:
+        return ""
+    largest = sorted(folders, key=lambda folder: -folder.objects)[:MOST_SHOWN]
+    if not largest:
+        return ""
+    seen = [FolderCoverage(one.name, one.objects, one.objects, one.is_complete) for one in largest]
+    return (
+        f" Objects of the bucket by folder: {', '.join(map(str, seen))}. A plan can copy them without rows, by "
+        "[[objects]], or compute their keys, by `objects` of [[entries]]."
+    )
