@@ -28,6 +28,9 @@ MAX_HEADS = 50_000
 MAX_LISTINGS = 150
 MAX_ACLS = 10
 """Objects whose ACL is looked at."""
+MOST_OF_FOLDER = 60
+"""Keys of one folder that are compared with rows."""
+MANY_SLICES = 8
 MAX_PREFIXES = 24
 """Folders that may stand before what a column holds."""
 
@@ -156,10 +159,17 @@ class LegacyBucket:
         while folders:
             folder = folders.pop(0)
             below, keys = self.list_folder(folder)
-            found += keys[:20]
-            named = [name for name in below if not _ID.fullmatch(name[len(folder) : -1])]
-            if len(named) < len(below) and folder:
-                found += self.list_folder(folder, deep=True)[1][:60]
+            found += keys[:: max(1, len(keys) // MOST_OF_FOLDER)][:MOST_OF_FOLDER]
+            names = [name[len(folder) : -1] for name in below]
+            named = [] if _are_slices(names) else [folder + name + "/" for name in names if not _ID.fullmatch(name)]
+            if len(named) < len(below):
+                deep = self.list_folder(folder, deep=True)[1]
+                found += deep[:: max(1, len(deep) // MOST_OF_FOLDER)][:MOST_OF_FOLDER]
             if folder.count("/") < 4:
                 folders += named[:20]
-        return found
+        return list(dict.fromkeys(found))
+
+
+def _are_slices(names: Sequence[str]) -> bool:
+    """Return whether folders are named after parts of ids: many of them, all equally short."""
+    return len(names) >= MANY_SLICES and {len(name) for name in names} <= {1, 2, 3}

@@ -180,12 +180,11 @@ class Catalogue:
         rows = self._connection.execute(statement(name, **parts), {"seed": SEED, **parameters}).fetchall()
         return [Row(tuple(row["id"]), row["value"]) for row in rows if row["value"]]
 
-    def find_rows(self, table: UserTable, column: Column, ids: Sequence[str]) -> list[Row]:
-        """Return the rows with these ids, of a table whose id is one column; none where the texts are no such ids."""
-        (id_column,) = table.id
+    def find_rows(self, table: UserTable, id_column: str, ids: Sequence[str], value: sql.Composable) -> list[Row]:
+        """Return what an expression yields for the rows with these ids; nothing where the texts are no such ids."""
         parts = {
             "id": self._id_texts(table),
-            "value": sql.SQL("e.{}::text").format(identifiers(column.name)),
+            "value": value,
             "table": _name(table),
             "id_column": identifiers(id_column),
             "id_type": literal(table.columns[id_column].type),

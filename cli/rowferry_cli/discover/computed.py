@@ -7,6 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+from psycopg import sql
+
+from rowferry.db.connection import identifiers
 from rowferry_cli.discover.catalogue import Catalogue, Row
 from rowferry_cli.discover.search import ColumnTexts
 from rowferry_cli.discover.written_sql import quote_name, quote_text
@@ -47,11 +50,11 @@ def find_computed(catalogue: Catalogue, columns: Sequence[ColumnTexts], keys: It
     folders = group_by_folder(keys)
     for texts in names:
         for folder, rests in folders.items():
-            rows = catalogue.find_rows(texts.table, texts.column, list(rests)[:MOST_IDS])
+            value = sql.SQL("e.{}::text").format(identifiers(texts.column.name))
+            rows = catalogue.find_rows(texts.table, texts.table.id[0], list(rests)[:MOST_IDS], value)
             templates = count_templates(rows, rests, texts.path)
             if templates:
                 yield _make(texts, folder, templates)
-                break
 
 
 def _are_file_names(texts: ColumnTexts) -> bool:

@@ -1,7 +1,7 @@
 """Discovers what a migration would move: known schemas first, then every column that could hold keys."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rowferry.db.connection import Connection
@@ -9,6 +9,7 @@ from rowferry.plan import Side
 from rowferry_cli.discover.bucket import LegacyBucket
 from rowferry_cli.discover.catalogue import Catalogue, Column, UserTable
 from rowferry_cli.discover.computed import ComputedKeys, find_computed, write_expression
+from rowferry_cli.discover.conventions import find_conventions, propose_conventions
 from rowferry_cli.discover.fitness import Fitness
 from rowferry_cli.discover.known import KnownSchema, list_entries, recognise, refuse_unknown
 from rowferry_cli.discover.known_entries import KnownFinder
@@ -140,9 +141,7 @@ class Discovery:
         for of_table in found.values():
             self._propose(of_table)
         self._on_step("comparing the bucket's keys with file names", len(columns), len(columns))
-        if self._search.unfound:
-            for computed in find_computed(self._catalogue, self._search.unfound, self._bucket.list_samples()):
-                self._add_computed(computed)
+        self._find_computed([named for of_table in found.values() for named in of_table])
 
     def _propose(self, of_table: Sequence[Named]) -> None:
         states = self._read_states(of_table[0].table) if of_table else {}
@@ -182,13 +181,49 @@ class Discovery:
             if (values := self._catalogue.count_values(table, name, self._request.sample)) and len(values) < 5
         }
 
-    def _add_computed(self, computed: ComputedKeys) -> None:
+    def _find_computed(self, named: Sequence[Named]) -> None:
+        """Add the columns that objects are named after in the bucket, by rules that are learned from its keys."""
+        if self._request.fields and not self._search.unfound:
+            return
+        known = {key for one in named for key in one.keys}
+        keys = [key for key in self._bucket.list_samples() if key not in known]
+        by_name: dict[str, list[Proposal]] = {}
+        for computed in find_computed(self._catalogue, self._search.unfound, keys):
+            if (one := self._make_computed(computed)) is not None:
+                by_name.setdefault(one.entries["table"], []).append(one)
+        by_name = {table: keep_best(of_table) for table, of_table in by_name.items()}
+        if not self._request.fields:
+            folders = {(one.table.plan_name, key.partition("/")[0]) for one in named for key in one.keys if "/" in key}
+            self._add_conventions(keys, folders, by_name)
+        self._done.proposals += [one for of_table in by_name.values() for one in of_table]
+
+    def _add_conventions(
+        self, keys: Sequence[str], folders: Set[tuple[str, str]], by_name: dict[str, list[Proposal]]
+    ) -> None:
+        """Add what is learned of whole tables; instead of `by_name` where it explains more rows.
+
+        `folders`: tables, with folders whose keys their columns hold.
+        """
+        taken = [(str(one.entries["table"]), str(one.entries["key"])) for one in self._done.proposals]
+        covered = {table for table, _ in self._covered}
+        for table, fits in find_conventions(self._catalogue, self._bucket, keys, self._request.sample):
+            columns = [column for name, column in taken if name == table.plan_name]
+            new = [fit for fit in fits if not any(fit.template.holds(column) for column in columns)]
+            new = [fit for fit in new if (table.plan_name, fit.measured.example_key.partition("/")[0]) not in folders]
+            if not new or table.plan_name in covered:
+                continue
+            found = propose_conventions(table, new, columns)
+            if found.existing > max((one.existing for one in by_name.get(table.plan_name, ())), default=0):
+                if_stays = list(explain_stay(table, self._read_states(table)))
+                by_name[table.plan_name] = [replace(found, if_stays=if_stays)]
+
+    def _make_computed(self, computed: ComputedKeys) -> Proposal | None:
         table = computed.texts.table
         entries = name_rows(table) | {"key": computed.texts.column.name, "from": "", "to": ""}
         entries["objects"] = write_expression(computed, computed.required)
         measured = measure_objects(self._catalogue, self._bucket, table, entries, self._request.sample)
         if not measured.existing or measured.existing * LEAST_SHARE < measured.sampled:
-            return
+            return None
         if computed.optional:
             entries["optional"] = write_expression(computed, computed.optional)
         entries["rows"] = "stay"
@@ -198,8 +233,15 @@ class Discovery:
             f"The column holds file names; the keys are made of {computed.folder.prefix!r}, the id and the name.",
         ]
         if_stays = list(explain_stay(table, self._read_states(table)))
-        found = Proposal(entries, measured.sampled, measured.existing, comments, if_stays=if_stays)
-        self._done.proposals.append(found)
+        return Proposal(entries, measured.sampled, measured.existing, comments, if_stays=if_stays)
+
+
+def keep_best(proposals: Sequence[Proposal]) -> list[Proposal]:
+    """Return of several folders that one column's file names stand in the one that most rows have."""
+    best: dict[str, Proposal] = {}
+    for one in sorted(proposals, key=lambda one: -one.existing):
+        best.setdefault(one.entries["key"], one)
+    return list(best.values())
 
 
 def count_existing(proposals: Iterable[Proposal]) -> int:

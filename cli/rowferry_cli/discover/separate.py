@@ -15,7 +15,7 @@ from rowferry_cli.discover.written_sql import quote_name, quote_text
 LEAST_ROWS = 3
 """Of either kind: fewer are chance."""
 MANY_VALUES = 12
-"""A column of more values tells nothing by one of them."""
+"""Where rows without objects have more values, another one tells nothing."""
 SHOWN = 80
 """Characters of another column's value that are read."""
 _UNTOLD = ("json", "bytea", "tsvector", "vector", "xml", "point", "timestamp", "date", "uuid")
@@ -73,11 +73,11 @@ def _suggest(column: Column, kinds: Kinds) -> Iterator[str]:
     name = quote_name(column.name)
     if good == {None} or bad == {None}:
         yield f"{name} is null" if None in good else f"{name} is not null"
-    if column.kind in {"json", "array"} or column.type.startswith(_UNTOLD) or len(good | bad) > MANY_VALUES:
+    if column.kind in {"json", "array"} or column.type.startswith(_UNTOLD):
         return
     if column.type == "boolean" and None not in good:
         yield name if good == {"true"} else f"not {name}"
-    elif len(good) == 1 and None not in good:
+    elif len(good) == 1 and len(bad) <= MANY_VALUES and None not in good:
         yield f"{name} = {_write(column, *good)}"
     elif len(bad) == 1 and None not in good | bad:
         yield f"{name} <> {_write(column, *bad)}"

@@ -1,0 +1,209 @@
+"""Finds objects whose keys an application computes from columns: slices, digests, several columns, thumbnails."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from psycopg import sql
+
+from rowferry.db.connection import identifiers
+from rowferry_cli.discover.bucket import LegacyBucket
+from rowferry_cli.discover.catalogue import Catalogue, Column, Row, UserTable
+from rowferry_cli.discover.key_templates import (
+    RowTexts,
+    Template,
+    Values,
+    group_by_strong,
+    learn,
+    list_strong,
+)
+from rowferry_cli.discover.measure import Measured, measure_objects
+from rowferry_cli.discover.proposals import Proposal, name_rows
+from rowferry_cli.discover.telling_columns import find_change_column
+from rowferry_cli.discover.written_sql import quote_name
+
+MOST_PAIRS = 300
+"""Rows and keys of one table that are compared."""
+MOST_LOOKED_UP = 2000
+"""Ids that are read off keys and looked up in one column."""
+LONGEST = 250
+"""Characters of a value that a key may hold."""
+LEAST_SHARE = 5
+"""One row in so many must have the object, or it is a coincidence."""
+_NUMBERS = ("smallint", "integer", "bigint")
+_SMALLER = re.compile(r"thumb|tiny|small|preview|medium|large|resiz|variant|cache|crop|mini|card", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A template of a table's keys, and how many sampled rows have the object."""
+
+    template: Template
+    measured: Measured
+
+    @property
+    def share(self) -> float:
+        """The part of the rows whose objects exist."""
+        return self.measured.existing / max(1, self.measured.sampled)
+
+
+def find_conventions(
+    catalogue: Catalogue, bucket: LegacyBucket, keys: Sequence[str], most: int
+) -> Iterator[tuple[UserTable, list[Fit]]]:
+    """Yield tables with templates of their rows' keys, which are learned from some keys that no column holds."""
+    by_token = group_by_strong(keys)
+    found: list[tuple[UserTable, Fit]] = []
+    for table in catalogue.tables:
+        if not table.id:
+            continue
+        templates = [*_learn(catalogue, table, by_token, most), *_learn_from_numbers(table, keys)]
+        for template in templates:
+            entries = name_rows(table) | {"key": table.id[0], "objects": template.sql}
+            measured = measure_objects(catalogue, bucket, table, entries, most)
+            if measured.existing >= 3 and measured.existing * LEAST_SHARE >= measured.sampled:
+                found.append((table, Fit(template, measured)))
+    best = _drop_worse(found)
+    for table in catalogue.tables:
+        if fits := [fit for owner, fit in best if owner is table]:
+            yield table, fits
+
+
+def _learn(catalogue: Catalogue, table: UserTable, by_token: Mapping[str, Sequence[str]], most: int) -> list[Template]:
+    columns = {column.name: column for column in table.columns.values() if _may_hold_part(column)}
+    rows = _read_rows(catalogue, table, list(columns.values()), by_token, most)
+    pairs: list[tuple[int, str]] = []
+    for number, values in enumerate(rows):
+        matched = dict.fromkeys(key for text in list_strong(values, columns) for key in by_token.get(text, ()))
+        pairs += [(number, key) for key in matched]
+    texts: dict[int, RowTexts] = {}
+    step = max(1, len(pairs) // MOST_PAIRS)
+    explained = [(number, texts.setdefault(number, RowTexts(rows[number], columns)).explain(key))
+                 for number, key in pairs[::step]]  # fmt: skip
+    return learn(explained)
+
+
+def _may_hold_part(column: Column) -> bool:
+    return not column.is_generated and (
+        column.kind == "text" or column.type in {*_NUMBERS, "uuid", "date"} or column.type.startswith("timestamp")
+    )
+
+
+def _read_rows(
+    catalogue: Catalogue, table: UserTable, columns: Sequence[Column], by_token: Mapping[str, object], most: int
+) -> list[Values]:
+    """Return some rows, and those that keys name by a unique column."""
+    names = [column.name for column in columns]
+    read = [
+        sql.SQL("left(({})::text, {})").format(_read_column(column), sql.Literal(LONGEST + 1)) for column in columns
+    ]
+    value = sql.SQL("json_build_array({})::text").format(sql.SQL(", ").join(read))
+    found: list[Row] = []
+    for name, *more in table.unique:
+        if not more and (ids := _choose_ids(table.columns[name], by_token)):
+            found += catalogue.find_rows(table, name, ids, value)
+    found += catalogue.sample(table, value, sql.SQL("true"), most, named=table.plan_name)
+    rows = [dict(zip(names, json.loads(row.value), strict=True)) for row in {row.id: row for row in found}.values()]
+    return [{name: text for name, text in row.items() if text and len(text) <= LONGEST} for row in rows]
+
+
+def _read_column(column: Column) -> sql.Composable:
+    name = sql.SQL("e.{}").format(identifiers(column.name))
+    return sql.SQL("{} at time zone 'UTC'").format(name) if "with time zone" in column.type else name
+
+
+def _choose_ids(column: Column, tokens: Iterable[str]) -> list[str]:
+    """Return the tokens that a unique column may hold."""
+    if column.kind == "text":
+        listed = list(tokens)
+    elif column.type == "uuid":
+        listed = [one for one in tokens if re.fullmatch(r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}", one)]
+    else:
+        most = {"smallint": 4, "integer": 9, "bigint": 18}.get(column.type, 0)
+        listed = [one for one in tokens if one.isdigit() and len(one) <= most]
+    return listed[:: max(1, len(listed) // MOST_LOOKED_UP)][:MOST_LOOKED_UP]
+
+
+def _learn_from_numbers(table: UserTable, keys: Sequence[str]) -> Iterator[Template]:
+    """Yield the folders that are named like the table and hold one object, or some, for each id."""
+    (first, *more) = table.id
+    if more or table.columns[first].type not in _NUMBERS:
+        return
+    stem = table.name.lower().rstrip("s")[:12]
+    groups: dict[tuple[str, str], set[str]] = {}
+    for key in keys:
+        segments = key.split("/")
+        for number, segment in enumerate(segments):
+            found = re.fullmatch(r"(\D*?)(\d+)(\D*)", segment)
+            before, after = "/".join(segments[:number]), "/".join(segments[number + 1 :])
+            if found and stem in before.lower() and not re.search(r"\d", before + after):
+                begin = f"{before}/{found[1]}" if before else found[1]
+                groups.setdefault((begin, found[3] + (f"/{after}" if after else "")), set()).add(found[2])
+    for (before, after), ids in groups.items():
+        if len(ids) >= 3:
+            yield Template(tuple(_write_segments(before, quote_name(first), after)), len(ids))
+
+
+def _write_segments(before: str, column: str, after: str) -> Iterator[tuple[tuple[str, str], ...]]:
+    *folders, begin = before.split("/")
+    end, *rest = after.split("/")
+    yield from ((("literal", name),) for name in folders)
+    pieces = (("literal", begin), ("sql", f"{column}::text"), ("literal", end))
+    yield tuple(piece for piece in pieces if piece[1])
+    yield from ((("literal", name),) for name in rest)
+
+
+def _drop_worse(found: Sequence[tuple[UserTable, Fit]]) -> list[tuple[UserTable, Fit]]:
+    """Return of each kind of keys the table that names most of them: ids of other tables are there by chance."""
+
+    def rank(one: tuple[UserTable, Fit]) -> tuple[object, ...]:
+        table, fit = one
+        return (
+            -round(fit.share, 1),
+            table.name.lower().rstrip("s") not in fit.template.literals.lower(),
+            -fit.template.pairs,
+        )
+
+    best: dict[str, tuple[UserTable, Fit]] = {}
+    for one in sorted(found, key=rank):
+        literals = one[1].template.literals
+        if (known := best.setdefault(literals, one)) is not one and known[0] is one[0]:
+            continue
+    return list(best.values())
+
+
+def propose_conventions(table: UserTable, fits: Sequence[Fit], taken: Iterable[str]) -> Proposal:
+    """Return the [[entries]] of a table whose keys are computed; `taken`: key columns that other [[entries]] name."""
+    ranked = sorted(fits, key=lambda fit: (_SMALLER.search(fit.template.literals) is not None, -fit.share,
+                                           len(fit.template.sql)))  # fmt: skip
+    first, *others = ranked
+    entries = name_rows(table)
+    entries |= {"key": _choose_key(table, first.template, set(taken)), "from": "", "to": ""}
+    if folder := _find_common_folder([fit.template.folder for fit in ranked]):
+        entries |= {"legacy_object": folder, "production_object": folder}
+    entries["objects"] = first.template.sql
+    if len(others) == 1:
+        entries["optional"] = others[0].template.sql
+    elif others:
+        entries["optional"] = "array[{}]".format(",\n  ".join(fit.template.sql for fit in others))
+    entries["rows"] = "stay"
+    if changed := find_change_column(table):
+        entries["changed"] = changed
+    seen = [f"For example {first.measured.example_key!r}."]
+    comments = ["No column holds the keys: `objects` computes them as the application seems to do."]
+    if others:
+        counts = [f"{fit.measured.existing:,} of {fit.measured.sampled:,}" for fit in others]
+        comments.append(f"Of the objects of `optional`, sampled rows have {', '.join(counts)}.")
+    return Proposal(entries, first.measured.sampled, first.measured.existing, comments, seen=seen)
+
+
+def _find_common_folder(folders: Sequence[str]) -> str:
+    return folders[0] if len(set(folders)) == 1 else ""
+
+
+def _choose_key(table: UserTable, template: Template, taken: set[str]) -> str:
+    """Return a column that every row has, one that the keys are made of if possible."""
+    fit = [one.name for one in table.columns.values() if not one.is_generated and one.name not in taken]
+    used = [name for name in fit if template.uses(name)]
+    texts = [name for name in used if table.columns[name].kind == "text"]
+    return next(iter([*texts, *(name for name in used if name in table.id), *table.id]))
