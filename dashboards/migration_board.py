@@ -71,8 +71,8 @@ def _add_pace(board: Dashboard) -> Dashboard:
 def _add_errors(board: Dashboard) -> Dashboard:
     errors = Look(
         "Errors by reason",
-        "Why batches are in ERROR. Fix the cause first, then type the last column: a click on it shows it in full. "
-        "Migrated entries stay migrated, and no object is copied twice.",
+        "Why batches are in ERROR, in all queues of the migration. Fix the cause first, then type the last column: a "
+        "click on it shows it in full. Migrated entries stay migrated, and no object is copied twice.",
         24,
         6,
         none="nothing needs an operator",

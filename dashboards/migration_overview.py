@@ -6,7 +6,7 @@ from grafana_foundation_sdk.models.common import BigValueTextMode
 
 from colours import STATES
 from frame import board_url, explained_by, link, runbook
-from kit import MOVES, Look, only, override, same_as, show_stat, sql, words
+from kit import MOVES, Look, override, same_as, show_stat, sql, words
 from tables import BAD, Column, show_table
 
 THIS = board_url("migration", "postgresql", "prometheus")
@@ -23,12 +23,18 @@ def add_overview(board: Dashboard) -> Dashboard:
 
 def _migrations() -> table.Panel:
     look = Look(
-        "All migrations", "The newest first. A click on a name shows that migration.", 24, 4, none="no migration yet"
+        "All migrations",
+        "The worst first; ▶ is the one shown below. A click on a name shows that migration. What to do: what holds it, "
+        "and what to type.",
+        24,
+        6,
+        none="no migration yet",
     )
     return show_table(
         look,
         sql("migrations_table"),
-        Column("migration", url=f"{THIS}&var-migration=${{__value.raw}}"),
+        Column("shown", width=70),
+        Column("migration", whole=True, url=f"{THIS}&var-migration=${{__value.raw}}"),
         Column("state", words=STATES, cell="color-background", width=170),
         Column("done", "percent", cell="gauge", most=100, decimals=1, steps=((None, "blue"),)),
         Column("entries left", width=130),
@@ -36,7 +42,7 @@ def _migrations() -> table.Panel:
         Column("ends at", "time:ddd HH:mm", width=110),
         Column("entries/s", decimals=0, width=100),
         Column("need an operator", steps=BAD, cell="color-background", width=150),
-        Column("paused, because", whole=True),
+        Column("what to do", whole=True),
     )
 
 
@@ -69,13 +75,12 @@ def _done() -> stat.Panel:
 def _left() -> stat.Panel:
     look = Look(
         "Entries left",
-        "Entries of the queue without an outcome.",
+        "Entries that have not left all queues of the migration: the number that All migrations says.",
         none="no entries",
         steps=((None, "blue"),),
         links=(explained_by("Entries left over time"),),
     )
-    panel = show_stat(look, same_as("Entries a second"), sparkline=True)
-    return panel.with_transformation(only(["left"]))
+    return show_stat(look, same_as("State"), fields="/^left$/", calc="max")
 
 
 def _time_left() -> stat.Panel:
@@ -96,14 +101,13 @@ def _time_left() -> stat.Panel:
 def _speed() -> stat.Panel:
     look = Look(
         "Entries/s",
-        "Finished entries of the queue, mean of the last minute; 0 once none is left.",
+        "Finished entries of the slowest queue that has work, mean of the last minute; 0 once none is left.",
         decimals=0,
         none="no batch yet",
         steps=MOVES,
         links=(explained_by("What bounds it: a batch's time by step"),),
     )
-    panel = show_stat(look, same_as("Entries a second"), sparkline=True)
-    return panel.with_transformation(only(["speed"]))
+    return show_stat(look, same_as("State"), fields="/^speed$/", calc="max")
 
 
 def _need() -> stat.Panel:

@@ -1,7 +1,9 @@
 select
     case when cardinality(array[${queue:sqlstring}]::text[]) > 1 then p.queue_name else '' end as "queue",
     s.state,
-    floor(1000 * p.done_share) / 10 as "done",
+    floor(1000 * s.done_share) / 10 as "done",
+    s.waiting as "left",
+    s.rate as "speed",
     s.seconds_left as "time left",
     1000 * extract(epoch from s.ends_at)::double precision as "ends at",
     s.need_somebody as "need an operator",

@@ -15,12 +15,13 @@
 --   `batches_init`: the batches of these queues that wait or run, of which those that list a bucket have no entries yet.
 --   `need_somebody`: entries of all queues that are missing, conflict or failed, or were set to ERROR by hand; at least
 --   one for each batch in ERROR. `next_at`: when the first batch is due, if none of a queue that is not paused is yet.
---   `rate`: entries a second in the last minute, of the slowest queue that has waiting batches.
+--   `rate`: entries a second in the last minute, of the slowest queue that has waiting batches; 0 where none waits.
 --   `seconds_left`: until the last queue has finished, at the pace of the last ten minutes (rowferry.pace); null unless
 --   it is running and all queues with waiting batches move. `ends_at`: that as a time.
 --   `still_since`: since when nothing has moved that could (rowferry.queue_status); null where nothing could.
 --   `passes`: the enqueues so far. `due_since`: since when its oldest due batch has been due (null: none is due; a claimed
---   batch counts); `oldest_due_batch_id` is that batch.
+--   batch counts); `oldest_due_batch_id` is that batch. `what_to_do`: what holds it, and what to type, in one sentence;
+--   empty while it is running, and when it is done.
 create or replace view rowferry.migration_state as
 with queues as (
     select
@@ -55,6 +56,7 @@ stated as (
         m.name as migration,
         m.created_at,
         coalesce(m.paused_at, case when q.is_paused then q.paused_at end) as paused_at,
+        m.paused_at is not null as is_paused_whole,
         m.pause_reason,
         m.paused_by_worker,
         q.done_share,
@@ -94,12 +96,30 @@ select
     s.batches_init,
     s.need_somebody,
     s.next_at,
-    s.rate,
+    case when s.state in ('done', 'need_somebody') then 0 else s.rate end as rate,
     case when s.state = 'running' then extract(epoch from s.time_left)::double precision end as seconds_left,
     case when s.state = 'running' then now() + s.time_left end as ends_at,
     s.paused_by_worker,
     s.passes,
     s.due_since,
     s.oldest_due_batch_id,
-    s.still_since
+    s.still_since,
+    case s.state
+        when 'stalled' then 'Batches are due, and nothing has moved for minutes; see why: rowferry watch'
+        when 'no_workers' then 'No live worker serves its queues; start one: rowferry worker'
+        when 'need_somebody' then 'All that is left has failed; see why: rowferry errors'
+        when 'waiting' then case
+            when s.batches_init = 0 then 'It has no batch yet; add some: rowferry enqueue'
+            when s.next_at = 'infinity' then 'All its batches are deferred for ever; set their run_after'
+            else 'No batch is due before its next attempt; see why: rowferry watch'
+        end
+        when 'paused' then case
+            when not s.is_paused_whole then 'All its queues with work are paused; see why: rowferry queues'
+            else concat(
+                case when s.paused_by_worker then 'A worker' else 'A person' end,
+                ' has paused it', ' (' || s.pause_reason || ')', '; then: rowferry resume'
+            )
+        end
+        else ''
+    end as what_to_do
 from stated as s;

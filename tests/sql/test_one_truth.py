@@ -182,8 +182,28 @@ def compare(lines: Lines) -> None:
     if whole["state"] == "done":
         assert whole["done_share"] in {1, None}
     assert (whole["need_somebody"] > 0) == any(queue["batches_error"] for queue in queues)
-    assert (whole["need_somebody"] > 0) == bool(ask(lines, "Errors by reason"))
+    compare_numbers(lines)
+    for queue in ("", *QUEUES):
+        assert (whole["need_somebody"] > 0) == bool(ask(lines, "Errors by reason", queue)), "of all queues, always"
     compare_queues(lines, {queue["queue_name"]: queue for queue in queues}, snapshot, chain)
+
+
+def compare_numbers(lines: Lines) -> None:
+    """Hold the six numbers of a board against the row of the same migration, whichever queue its curves are of."""
+    with lines.session.transaction():  # at one moment: rates change with the clock
+        (whole,) = lines.session.execute("select * from rowferry.migration_state where migration = 'm'")
+        (row,) = ask(lines, "All migrations")
+        answers = [ask(lines, "State", queue) for queue in ("", *QUEUES)]
+    assert all(answers)
+    for now in [now for answer in answers for now in answer]:
+        assert now["state"] == whole["state"]
+        assert now["done"] == row["done"]
+        assert now["left"] == row["entries left"] == whole["waiting"]
+        assert now["time left"] == row["time left"] == whole["seconds_left"]
+        assert now["speed"] == row["entries/s"] == whole["rate"]
+        assert now["need an operator"] == row["need an operator"]
+    assert (row["what to do"] == "") == (whole["state"] in {"running", "done"})
+    assert row["shown"] == "▶"
 
 
 def compare_queues(lines: Lines, queues: dict[str, Any], snapshot: Any, chain: Any) -> None:
@@ -206,10 +226,8 @@ def compare_queues(lines: Lines, queues: dict[str, Any], snapshot: Any, chain: A
         assert drawn[name]["batches waiting"] == listed[name]["waiting_batches"]
         assert (exported[name]["waiting"], exported[name]["in_hand"]) == (counts.waiting, counts.in_hand)
         if counts.entries:
-            (now,) = ask(lines, "State", name)
             tables = ask(lines, "Progress by table", name)
-            assert now["done"] == per_mille(queue["done_share"])
             assert queue["done_share"] == counts.settled_so_far / counts.entries
             assert show_share(counts) == f"{floor(100 * queue['done_share'])}%"
-            assert [table["done"] for table in tables] == [now["done"]]
+            assert [table["done"] for table in tables] == [per_mille(queue["done_share"])]
             assert sum(table["failed"] for table in tables) == counts.unsettled
