@@ -19,7 +19,7 @@ class Alert:
     """One alert; `summary` has `VALUE` where the value of the expression belongs, or `VALUE | FUNCTION`."""
 
     name: str
-    severity: Literal["critical", "warning"]
+    severity: Literal["critical", "warning", "info"]
     lasts: str
     """How long the condition holds before it fires, as Prometheus writes durations."""
     expr: str
@@ -150,5 +150,59 @@ ALERTS = (
         "and on (host) last_over_time(rowferry_build_info[6h])",
         "{{ $labels.host }}: {{ VALUE }} workers live, and Prometheus no longer gets their metrics",
         "workers: Hosts",
+    ),
+    Alert(
+        "RowferryExporterGone",
+        "warning",
+        "5m",
+        'quantile_over_time(0.5, count(up{job="rowferry-exporter"})[1d:5m]) '
+        '> (count(up{job="rowferry-exporter"}) or vector(0))',
+        "Service discovery has lost an exporter: Prometheus used to scrape {{ VALUE }}",
+        "migration: All migrations",
+    ),
+    Alert(
+        "RowferryHostIdle",
+        "warning",
+        "10m",
+        "(sum by (host) (rowferry_live_workers) > 0) "
+        "and on (host) (group by (host) (rowferry_build_info offset 30m)) "
+        "unless on (host) (sum by (host) (increase(rowferry_entries_total[30m])) > 0) "
+        'unless on (host) (sum by (host) (increase(rowferry_requests_total{result="ok"}[30m])) > 0) '
+        "and on () (sum(increase(rowferry_entries_total[30m])) > 0) "
+        f"and on () (sum({HAS_WORK}) > 0)",
+        "{{ $labels.host }}: {{ VALUE }} workers live and have finished nothing for half an hour, while other hosts do",
+        "workers: Hosts",
+    ),
+    Alert(
+        "RowferrySlow",
+        "warning",
+        "30m",
+        "(avg_over_time(rowferry_queue_entries_per_second[30m]) > 0) "
+        "and on (instance, migration, queue) (avg_over_time(rowferry_queue_entries_per_second[30m]) "
+        "< 0.1 * avg_over_time(rowferry_queue_entries_per_second[1d])) "
+        "and on (instance, migration, queue) (sum by (instance, migration, queue) "
+        '(rowferry_queue_batches{status="INIT"}) > 10 * rowferry_queue_claimed_batches > 0)',
+        "{{ $labels.migration }}, {{ $labels.queue }}: its pace has fallen below a tenth of its day's",
+        "migration: Entries a second",
+    ),
+    Alert(
+        "RowferryWaiting",
+        "warning",
+        "1h",
+        'sum by (instance, migration) (rowferry_queue_batches{status="INIT"}) > 0 '
+        'and on (instance, migration) (rowferry_migration_state{state="waiting"} == 1)',
+        "{{ $labels.migration }}: {{ VALUE }} batches are left, and for an hour none has been due",
+        "migration: All migrations",
+    ),
+    Alert(
+        "RowferryPausedLong",
+        "info",
+        "5m",
+        'sum by (instance, migration) (min_over_time(rowferry_migration_state{state="paused"}[1d])) == 1 '
+        'and on (instance, migration) (rowferry_migration_state{state="paused"} offset 1d == 1) '
+        "unless on (instance, migration) (rowferry_migration_paused_by_worker == 1)",
+        "{{ $labels.migration }}: a person paused it more than a day ago",
+        "migration: All migrations",
+        "paused_long",
     ),
 )

@@ -99,6 +99,16 @@ def test_a_pause_raises_no_alert_unless_a_worker_made_it(lines: Lines) -> None:
     assert ask(lines) == {"paused_by_worker": 1}
 
 
+def test_a_pause_by_a_person_is_recalled_after_a_day(lines: Lines) -> None:
+    add(lines, "copy", 100)
+    change(lines, "migration", "paused_at = now() - interval '23 h'")
+    assert ask(lines) == {}
+    change(lines, "migration", "paused_at = now() - interval '25 h'")
+    assert ask(lines) == {"paused_long": pytest.approx(25 * 3600, rel=0.01)}
+    change(lines, "migration", "pause_reason = 'The bucket is gone.', paused_by_worker = true")
+    assert ask(lines) == {"paused_by_worker": 1}
+
+
 def test_a_normal_end_raises_no_alert(lines: Lines) -> None:
     add(lines, "copy", 100, "DONE")
     add_worker(lines, "copy")
