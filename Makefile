@@ -129,7 +129,7 @@ bench: $(VENV)/.with-bench ## Measure rowferry side by side with the baselines; 
 	@$(INSTALL_VERSITYGW)
 	@$(VENV)/bin/python -m bench $(BENCH_ARGS)
 
-regression: $(VENV)/.with-dev ## Hold this checkout against earlier commits, on servers that answer in different ways; REGRESSION_ARGS=v0.1.0. Minutes.
+regression: $(VENV)/.with-dev ## Hold this checkout against earlier commits, on servers that answer in different ways; REGRESSION_ARGS=HEAD~20. Minutes.
 	@$(VENV)/bin/python -m bench.regression $(REGRESSION_ARGS)
 
 trace: $(VENV)/.with-dev ## Count the calls, files and threads that one entry takes from its claim to COMMIT.
