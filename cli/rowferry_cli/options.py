@@ -205,7 +205,7 @@ class Duration(click.ParamType[timedelta]):
         return duration
 
 
-class Seconds(click.ParamType[float]):
+class Seconds(click.ParamType[timedelta]):
     """A number of seconds, or a duration with its unit; at least `least`."""
 
     name = "seconds"
@@ -214,14 +214,16 @@ class Seconds(click.ParamType[float]):
         """Accept `least` seconds or more."""
         self._least = least
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the seconds. Raises click.UsageError."""
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """Return the duration. Raises click.UsageError."""
+        if isinstance(value, timedelta):
+            return value
         seconds = parse_seconds(str(value))
         if seconds is None:
             raise _invalid(value, param, ctx, "seconds, or a number and s, m, h, d or w (for example 30 or 2m)")
         if seconds < self._least:
             self.fail(f"{str(value)!r} is less than {self._least:g} s", param, ctx)
-        return seconds
+        return timedelta(seconds=seconds)
 
 
 class InvalidDuration(click.BadParameter):

@@ -86,7 +86,8 @@ def test_with_servers_of_their_own_users_get_workers_and_dashboards_and_nothing_
 
 
 def test_a_worker_has_longer_to_stop_than_it_takes() -> None:
-    from rowferry_worker.daemon import RELEASE_TIMEOUT, Options
+    from rowferry_worker.daemon import RELEASE_TIMEOUT
+    from rowferry_worker.options import Options
 
     seconds = int(SERVICES["worker"]["stop_grace_period"].removesuffix("s"))
     assert seconds > (Options().grace + RELEASE_TIMEOUT).total_seconds()

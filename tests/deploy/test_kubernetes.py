@@ -114,7 +114,8 @@ def test_the_program_takes_what_a_pod_gives_it(path: str) -> None:
 
 
 def test_a_pod_has_longer_to_stop_than_a_worker_takes_and_is_probed_where_it_answers() -> None:
-    from rowferry_worker.daemon import RELEASE_TIMEOUT, Options
+    from rowferry_worker.daemon import RELEASE_TIMEOUT
+    from rowferry_worker.options import Options
 
     pod = read("base/worker.yaml")["Deployment"]["spec"]["template"]["spec"]
     assert pod["terminationGracePeriodSeconds"] > (Options().grace + RELEASE_TIMEOUT).total_seconds()

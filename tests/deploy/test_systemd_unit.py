@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rowferry_worker.daemon import RELEASE_TIMEOUT, Options
+from rowferry_worker.daemon import RELEASE_TIMEOUT
 from rowferry_worker.monitoring.heartbeat import HEARTBEAT_INTERVAL
+from rowferry_worker.options import Options
 from rowferry_worker.supervisor import LONGEST_SILENCE
 from support.docs.command_line import list_options
 from support.docs.compose import ALLOWED

@@ -13,6 +13,7 @@ from rowferry_worker.batch.context import BatchContext, Perform, Queue
 from rowferry_worker.batch.run import ClaimedBatch
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContextCache
+from rowferry_worker.options import Options
 from rowferry_worker.queues import find_queue
 from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.state import WorkerState
@@ -75,7 +76,9 @@ def working(queue: str, *, parallel: int = 4, time_budget: timedelta = timedelta
         until.callback(ledger.close)
         contexts = MigrationContextCache(parallel)
         until.callback(contexts.close)
-        state = WorkerState("suite", [queue], ledger, contexts, CopyScheduler(parallel), time_budget=time_budget)
+        state = WorkerState(
+            "suite", [queue], ledger, contexts, CopyScheduler(parallel), Options(time_budget=time_budget)
+        )
         state.stopping.set()  # so that nothing rests between two turns
         worker = Worker(find_queue(queue), state)
         until.callback(worker.disconnect)

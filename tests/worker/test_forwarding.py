@@ -39,7 +39,7 @@ def test_an_option_that_comes_from_the_environment_is_passed_on(monkeypatch: pyt
     monkeypatch.setenv("ROWFERRY_LOST_AFTER", "33")
     told = tell()
     monkeypatch.delenv("ROWFERRY_LOST_AFTER")
-    assert tell(*forward_options(told, but=NOT_FORWARDED)).params["lost_after"] == 33
+    assert tell(*forward_options(told, but=NOT_FORWARDED)).params["lost_after"].total_seconds() == 33
 
 
 def test_what_stays_behind_is_there() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from rowferry_worker import machine
-from rowferry_worker.daemon import Options
 from rowferry_worker.machine import (
     bound_objects,
     choose_bodies_budget,
@@ -16,6 +15,7 @@ from rowferry_worker.machine import (
     count_cores,
     measure_memory,
 )
+from rowferry_worker.options import Options
 from support.processes.processes import run_to_end
 
 MIB, GIB = 1024 * 1024, 1024**3

@@ -10,6 +10,7 @@ import pytest
 from rowferry_worker import daemon
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContextCache
+from rowferry_worker.options import Options
 from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.state import WorkerState
 from support.entries.entry_table import EntryTable
@@ -48,14 +49,21 @@ def test_the_main_thread_never_waits_for_an_event_that_its_own_handlers_set(tabl
     stopping, give_up = Watched(), Watched()
     ledger, contexts = Ledger("test"), MigrationContextCache(1)
     state = WorkerState(
-        "test", ["migrate"], ledger, contexts, CopyScheduler(1), until_empty=True, stopping=stopping, give_up=give_up
+        "test",
+        ["migrate"],
+        ledger,
+        contexts,
+        CopyScheduler(1),
+        Options(max_batches=1, until_empty=True),
+        stopping=stopping,
+        give_up=give_up,
     )
     sender = threading.Thread(target=signal_once_waited_for, args=(stopping,))
     sender.start()
     try:
         daemon._listen_for_signals(state)
         with state.batch_lock.exclusive(unless=give_up):  # so that the slot claims nothing, and waits for `stopping`
-            daemon._run_slots(state, daemon.Options(max_batches=1))
+            daemon._run_slots(state)
     finally:
         sender.join()
         ledger.close()

@@ -13,9 +13,10 @@ from rowferry_worker import daemon, slot
 from rowferry_worker.claim_turns import ClaimTurns
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContextCache
+from rowferry_worker.options import Options
 from rowferry_worker.scheduling.claimed_entries import ClaimedEntries
 from rowferry_worker.scheduling.scheduler import CopyScheduler
-from rowferry_worker.slots import MAX_SLOTS, bound_slots
+from rowferry_worker.slots import bound_slots
 from rowferry_worker.state import WorkerState
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
@@ -48,7 +49,7 @@ select from pg_stat_activity where application_name ~ '^rowferry worker' and dat
 def test_all_workers_share_a_part_of_the_connections(
     connections: int | None, workers: int, *, pooled: bool, slots: int
 ) -> None:
-    assert bound_slots(MAX_SLOTS, connections, workers, pooled=pooled) == slots
+    assert bound_slots(Options().max_batches, connections, workers, pooled=pooled) == slots
 
 
 def test_another_batch_is_wanted_while_less_than_enough_is_left_to_copy() -> None:
@@ -233,7 +234,7 @@ def test_slots_beyond_the_bound_end_when_other_workers_come(state: WorkerState) 
 def test_behind_pgbouncer_a_process_begins_with_one_slot(state: WorkerState) -> None:
     """Whose pool it cannot see; elsewhere it takes its share of the connections at once."""
     slots = daemon.Slots(state)
-    assert slots._bound() == MAX_SLOTS
+    assert slots._bound() == Options().max_batches
     state.ledger.is_pooled = True
     assert slots._bound() == 1
 

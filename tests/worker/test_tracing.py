@@ -12,8 +12,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from rowferry.errors import UsageError
-from rowferry_worker.daemon import Options, run_worker
+from rowferry_worker.daemon import run_worker
 from rowferry_worker.monitoring import tracing
+from rowferry_worker.options import Options
 from support.entries.migration import Migration
 
 SPANS = "rowferry_worker.monitoring.tracing._tracer"

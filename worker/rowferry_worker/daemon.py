@@ -7,7 +7,6 @@ import signal
 import time
 import uuid
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Event
 from types import FrameType
@@ -20,15 +19,16 @@ from rowferry.errors import UsageError
 from rowferry.logs import set_process_fields
 from rowferry.queues import list_queues
 from rowferry_worker.ledger import Ledger
-from rowferry_worker.machine import bound_objects, log_machine
-from rowferry_worker.migration import REQUEST_DEADLINE, MigrationContextCache
+from rowferry_worker.machine import log_machine
+from rowferry_worker.migration import MigrationContextCache
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.monitoring.heartbeat import ClusterState, Heartbeat
 from rowferry_worker.monitoring.server import serve_own_metrics
+from rowferry_worker.options import Options
 from rowferry_worker.queues import find_queue, list_usable
 from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.service import PROCESS_NUMBER, is_orphan, name_host, notify
-from rowferry_worker.slots import MAX_SLOTS, Slots
+from rowferry_worker.slots import Slots
 from rowferry_worker.state import WorkerState
 
 _log = logging.getLogger(__name__)
@@ -40,34 +40,6 @@ RELEASE_TIMEOUT = timedelta(seconds=5)
 
 GARBAGE_THRESHOLD = 50_000
 """Allocations, less deallocations, between two collections of the youngest generation; Python's default is 700."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """Settings of a worker process."""
-
-    parallel: int = field(default_factory=bound_objects)
-    """Objects in flight at once at the most; as many as pay."""
-    min_parallel: int = 1
-    """Objects that may be in flight however slow or throttled the servers are."""
-    max_batches: int = MAX_SLOTS
-    """Batches claimed at once, at most; each has a connection to PostgreSQL."""
-    queues: tuple[str, ...] = ()
-    """Names of the queues to serve; empty: all that are known here."""
-    migrations: tuple[str, ...] = ()
-    """Names of the migrations to serve; empty: all."""
-    end_when_unusable: bool = False
-    """Whether a migration that cannot be used on this host ends the worker, instead of being skipped for a while."""
-    until_empty: bool = False
-    grace: timedelta = timedelta(seconds=30)
-    """How long claimed batches may take to finish after the first signal."""
-    time_budget: timedelta = timedelta(seconds=20)
-    """After this long a batch starts no more entries; the remaining ones are put back as a batch of their own."""
-    request_timeout: timedelta = REQUEST_DEADLINE
-    """How long one S3 request may take, from its sending to its response."""
-    metrics_host: str = "127.0.0.1"
-    metrics_port: int | None = None
-    """None: the metrics are not served."""
 
 
 def run_worker(options: Options) -> None:
@@ -89,7 +61,7 @@ def run_worker(options: Options) -> None:
         if options.metrics_port is not None:
             address = options.metrics_host, options.metrics_port
             until.enter_context(serve_own_metrics(*address, state.is_progressing))
-        _work(state, options)
+        _work(state)
 
 
 def _check_migrations(connection: Connection, options: Options) -> None:
@@ -121,15 +93,12 @@ def _make_state(worker_id: str, options: Options) -> WorkerState:
         Ledger(worker_id),
         MigrationContextCache(options.parallel, cluster, options.request_timeout),
         CopyScheduler(options.parallel, options.min_parallel, cluster=cluster),
-        options.until_empty,
-        options.time_budget,
-        list(options.migrations) or None,
-        options.end_when_unusable,
+        options,
         cluster=cluster,
     )
 
 
-def _work(state: WorkerState, options: Options) -> None:
+def _work(state: WorkerState) -> None:
     """Run heartbeat and slots until told to stop. Raises the reason if the worker stops without being told to."""
     worker_id, queues = state.worker_id, state.queues
     metrics.objects_in_flight_limit.set(state.scheduler.limit.value)
@@ -150,7 +119,7 @@ def _work(state: WorkerState, options: Options) -> None:
         log_machine(1)
     _log.info("worker started", extra={"worker": worker_id, "version": __version__, "queues": queues})
     try:
-        _run_slots(state, options)
+        _run_slots(state)
     finally:
         state.migration_contexts.close()
         heartbeat.deregister()
@@ -160,10 +129,10 @@ def _work(state: WorkerState, options: Options) -> None:
         raise state.reason
 
 
-def _run_slots(state: WorkerState, options: Options) -> None:
+def _run_slots(state: WorkerState) -> None:
     """Run the slots to their end: after a first signal they have `grace`, after a second one no more time."""
     _calm_garbage_collector()
-    slots = Slots(state, options.max_batches)
+    slots = Slots(state)
     slots.start()
     while slots.are_running() and not state.stopping.is_set():
         time.sleep(LOOK_UP_EVERY.total_seconds())
@@ -172,7 +141,7 @@ def _run_slots(state: WorkerState, options: Options) -> None:
             _log.warning("supervisor died, shutting down after the current batches")
             state.stopping.set()
     notify("STOPPING=1", "STATUS=shutting down after the current batches")
-    _join(slots, options.grace, unless=state.give_up)
+    _join(slots, state.options.grace, unless=state.give_up)
     state.give_up.set()
     _join(slots, RELEASE_TIMEOUT, unless=Event())
     slots.abandon()

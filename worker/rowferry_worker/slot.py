@@ -128,7 +128,8 @@ class Slot:
     def _claim(self) -> Batch | None:
         """Claim a batch as soon as one is wanted and there is one; None when stopping, or when no work is left."""
         state, interval = self._state, MIN_POLLING_INTERVAL
-        is_awaited = state.until_empty or state.end_when_unusable
+        is_awaited = state.options.until_empty or state.options.end_when_unusable
+        migrations = list(state.options.migrations) or None
         longest = MAX_POLLING_INTERVAL_OF_A_COMMAND if is_awaited else MAX_POLLING_INTERVAL
         while not state.stopping.is_set():
             state.watchdog.begin_turn()
@@ -138,14 +139,15 @@ class Slot:
             began = time.monotonic()
             with metrics.claim_seconds.time():
                 skipped = state.backoff.passed_over_queues()
-                batch = claim_batch(connection, state.queues, state.migrations, state.passed_over(), skipped)
+                batch = claim_batch(connection, state.queues, migrations, state.passed_over(), skipped)
             if state.ledger.is_pooled and time.monotonic() - began > LONG_WAIT.total_seconds():
                 self._others.note_pool_wait()
             if batch is not None:
                 self._note_claimed(batch)
                 metrics.step_seconds.labels(batch.queue_name, "claim").inc(time.monotonic() - began)
                 return batch
-            if state.until_empty and is_finished(connection, state.queues, state.migrations, state.backoff.unusable()):
+            is_last = state.options.until_empty
+            if is_last and is_finished(connection, state.queues, migrations, state.backoff.unusable()):
                 end_poll(connection)
                 return None
             end_poll(connection)

@@ -11,8 +11,6 @@ from rowferry_worker.state import WorkerState
 
 _log = logging.getLogger(__name__)
 
-MAX_SLOTS = 16
-"""Batches claimed at once by a process, at most; each has a connection."""
 FLEET_SHARE = 4
 """All workers together use no more than a quarter of the server's connections."""
 POOLED_CONNECTIONS = 20
@@ -38,10 +36,8 @@ def bound_slots(most: int, connections: int | None, workers: int, *, pooled: boo
 class Slots:
     """Starts and ends the slots of a process. There is always one, which looks for work."""
 
-    def __init__(self, state: WorkerState, most: int = MAX_SLOTS) -> None:
-        """`most`: how many there may be at once, however many connections the server has."""
+    def __init__(self, state: WorkerState) -> None:
         self._state = state
-        self._most = most
         self._running: dict[Slot, Thread] = {}
         self._lock = Lock()
         self._start_none_before = 0.0
@@ -107,7 +103,7 @@ class Slots:
 
     def _bound(self) -> int:
         cluster, pooled = self._state.cluster, self._state.ledger.is_pooled
-        slots = bound_slots(self._most, cluster.connections, cluster.size, pooled=pooled)
+        slots = bound_slots(self._state.options.max_batches, cluster.connections, cluster.size, pooled=pooled)
         return min(slots, self._pool.slots) if pooled else slots
 
     def _start(self) -> None:

@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from threading import Condition, Event
 
 from rowferry.batch import Batch
@@ -14,6 +13,7 @@ from rowferry_worker.claim_turns import ClaimTurns
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContextCache
 from rowferry_worker.monitoring.heartbeat import ClusterState, WorkerReport
+from rowferry_worker.options import Options
 from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.service import MAX_TURN, SlotWatchdog
 
@@ -124,13 +124,7 @@ class WorkerState:
     ledger: Ledger
     migration_contexts: MigrationContextCache
     scheduler: CopyScheduler
-    until_empty: bool = False
-    time_budget: timedelta = timedelta(seconds=20)
-    """After this long a batch starts no more entries; the remaining ones are put back as a batch of their own."""
-    migrations: list[str] | None = None
-    """Names of the migrations to serve; None: all."""
-    end_when_unusable: bool = False
-    """Whether a migration that cannot be used on this host ends the worker, instead of being skipped for a while."""
+    options: Options = field(default_factory=Options)
     stopping: Event = field(default_factory=Event)
     """Set: claim no more batches."""
     give_up: Event = field(default_factory=Event)

@@ -11,7 +11,8 @@ from rowferry_cli.estimate.bounds import Projection
 from rowferry_cli.estimate.calculation import Prices, Totals, calculate_costs, classify_sizes, estimate_seconds
 from rowferry_cli.estimate.intervals import Interval
 from rowferry_cli.estimate.measurement import Measurement
-from rowferry_worker.slots import MAX_SLOTS, bound_slots
+from rowferry_worker.options import Options
+from rowferry_worker.slots import bound_slots
 
 IN_HAND = 2
 """A worker claims entries until it has so many times as many as objects in flight."""
@@ -48,7 +49,7 @@ class Estimate:
         """Return the connections of all processes, at most; to PostgreSQL one for each batch and ledger."""
         in_flight = 0 if self.measurement is None else self.measurement.in_flight
         batches = ceil(IN_HAND * in_flight / DEFAULT_BATCH_SIZE) + 1
-        slots = min(batches, bound_slots(MAX_SLOTS, self.server_connections, self.processes))
+        slots = min(batches, bound_slots(Options().max_batches, self.server_connections, self.processes))
         return {
             "legacy": 0 if self.plan.server_side else in_flight * self.processes,
             "production": in_flight * self.processes,

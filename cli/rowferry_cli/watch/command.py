@@ -15,7 +15,7 @@ from rowferry_cli.options import Seconds
 @queue_option
 @click.option("--interval", default=2.0, show_default=True, type=Seconds(0.1), help="Seconds between two readings.")
 @click.option("--once", is_flag=True, help="Print the view once; needs no terminal.")
-def command(migration: str | None, plan_path: Path, queue: str | None, interval: float, once: bool) -> None:
+def command(migration: str | None, plan_path: Path, queue: str | None, interval: timedelta, once: bool) -> None:
     """Show a migration live: progress by queue and table, pace, time left, what holds it up, workers, latest errors.
 
     With several queues, each has a line. The rest of the view is about one of them: the first that is not done, or the
@@ -41,4 +41,4 @@ def command(migration: str | None, plan_path: Path, queue: str | None, interval:
             return
     if not console.is_terminal:
         click.echo("No terminal: views follow one another until Ctrl-C; --once prints one.", err=True)
-    watch(chosen, queue, timedelta(seconds=interval), console)
+    watch(chosen, queue, interval, console)

@@ -3,19 +3,28 @@
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import MISSING, fields
 from datetime import timedelta
 from typing import Any
 
 import click
 
-from rowferry.db.timeouts import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER, PGBOUNCER
+from rowferry.db.timeouts import (
+    DEFAULT_IDLE_TIMEOUT,
+    DEFAULT_LOCK_TIMEOUT,
+    DEFAULT_LOST_AFTER,
+    IDLE_TIMEOUT,
+    LOCK_TIMEOUT,
+    LOST_AFTER,
+    PGBOUNCER,
+)
 from rowferry.errors import DatabaseUnavailable, RowferryError, WorkLeft
 from rowferry.formatting import show_text
-from rowferry.logs import LogFormat, set_up_logging
+from rowferry.logs import set_up_logging
 from rowferry_cli.command import Command, Group
 from rowferry_cli.options import SLOTS_ARE_GONE, Seconds, complete_queue, log_format_option
+from rowferry_worker.options import Options
 from rowferry_worker.service import HOST_NAME
 
 GROUPS = (
@@ -47,14 +56,31 @@ NOT_FORWARDED = frozenset({"processes", "metrics_port", "metrics_host"})
 """The supervisor's own options: it starts the processes, and serves the metrics of all on one port."""
 
 
-def number_option(name: str, most: int, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
-    """Return an option that takes a whole number from 1 to `most`."""
-    return click.option(name, type=click.IntRange(1, most), help=help, **more)
+DEFAULTS = {field.name: field.default for field in fields(Options) if field.default is not MISSING}
 
 
-def seconds_option(name: str, default: float, least: float, help: str, **more: Any) -> Callable[..., Any]:  # noqa: A002
-    """Return an option that takes at least `least` seconds."""
-    return click.option(name, default=default, show_default=True, type=Seconds(least), help=help, **more)
+def number_option(name: str, most: int, help: str) -> Callable[..., Any]:  # noqa: A002
+    """Return an option that takes a whole number from 1 to `most`; its default is that of Options, if it has one."""
+    default = DEFAULTS.get(name.removeprefix("--").replace("-", "_"))
+    return click.option(
+        name, default=default, show_default=default is not None, type=click.IntRange(1, most), help=help
+    )
+
+
+def seconds_option(
+    name: str,
+    least: float,
+    help: str,  # noqa: A002
+    default: timedelta | None = None,
+    **more: Any,
+) -> Callable[..., Any]:
+    """Return an option that takes at least `least` seconds; its default is `default`, or that of Options."""
+    usual = default or DEFAULTS[name.removeprefix("--").replace("-", "_")]
+    return click.option(name, default=usual.total_seconds(), show_default=True, type=Seconds(least), help=help, **more)
+
+
+class SessionOption(click.Option):
+    """An option that is read from its variable, by every connection of this process and of its children."""
 
 
 def check_host_name(_context: click.Context, _option: click.Parameter, name: str | None) -> str | None:
@@ -64,49 +90,22 @@ def check_host_name(_context: click.Context, _option: click.Parameter, name: str
     return name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arguments:
-    """The options of the command; times in seconds."""
+def check(chosen: Mapping[str, Any]) -> None:
+    """Raise click.UsageError if two options contradict each other."""
+    parallel, min_parallel = chosen["parallel"], chosen["min_parallel"]
+    if parallel is not None and min_parallel > parallel:
+        raise click.UsageError(f"--min-parallel {min_parallel} is more than --parallel {parallel}")
+    idle_timeout, time_budget = (chosen[name].total_seconds() for name in ("idle_timeout", "time_budget"))
+    if idle_timeout <= time_budget:
+        raise click.UsageError(f"--idle-timeout {idle_timeout:g} is not more than --time-budget {time_budget:g}")
 
-    processes: int | None
-    """None: as many as suit this machine."""
-    parallel: int | None
-    """None: no bound but those of the machine."""
-    min_parallel: int
-    max_batches: int
-    queues: tuple[str, ...]
-    migrations: tuple[str, ...]
-    until_empty: bool
-    end_when_unusable: bool
-    grace: float
-    time_budget: float
-    request_timeout: float
-    lock_timeout: float
-    lost_after: float
-    idle_timeout: float
-    pgbouncer: bool
-    metrics_port: int | None
-    metrics_host: str
-    host_name: str | None
-    log_format: LogFormat
-    trace: bool
-    verbose: bool
 
-    def check(self) -> None:
-        """Raise click.UsageError if two options contradict each other."""
-        if self.parallel is not None and self.min_parallel > self.parallel:
-            raise click.UsageError(f"--min-parallel {self.min_parallel} is more than --parallel {self.parallel}")
-        if self.idle_timeout <= self.time_budget:
-            raise click.UsageError(
-                f"--idle-timeout {self.idle_timeout:g} is not more than --time-budget {self.time_budget:g}"
-            )
-
-    def set_environment(self) -> None:
-        """Set the timeouts of every connection of this process and of its children, and the name of their host."""
-        os.environ |= {LOCK_TIMEOUT: str(self.lock_timeout), PGBOUNCER: str(int(self.pgbouncer))}
-        os.environ |= {LOST_AFTER: str(self.lost_after), IDLE_TIMEOUT: str(self.idle_timeout)}
-        if self.host_name:
-            os.environ[HOST_NAME] = self.host_name
+def set_environment(context: click.Context) -> None:
+    """Set the variable of each SessionOption that has a value."""
+    for option in context.command.params:
+        value = context.params[option.name or ""]
+        if isinstance(option, SessionOption) and value is not None:
+            os.environ[str(option.envvar)] = str(int(value)) if option.is_flag else _format_value(value)
 
 
 EPILOG = """Nothing needs to be set: a worker uses all cores that it may use, and finds by itself how many objects to
@@ -122,15 +121,11 @@ have in flight, what the servers allow, and how many batches that takes."""
     "--min-parallel",
     10_000,
     "Objects in flight per process that are always allowed, even if a server throttles or slows down.",
-    default=1,
-    show_default=True,
 )
 @number_option(
     "--max-batches",
     64,
     "At most so many batches at once per process; each has a connection to PostgreSQL.",
-    default=16,
-    show_default=True,
 )
 @click.option(
     "--queue",
@@ -143,36 +138,40 @@ have in flight, what the servers allow, and how many batches that takes."""
 @click.option("--migration", "migrations", metavar="NAME", multiple=True, help="A migration to serve.  [default: all]")
 @click.option("--until-empty", is_flag=True, help="Stop when no batch is left instead of waiting for more.")
 @click.option("--end-when-unusable", is_flag=True, hidden=True)
-@seconds_option("--grace", 30.0, 0, "Seconds to finish running batches after SIGTERM; then they are released.")
+@seconds_option("--grace", 0, "Seconds to finish running batches after SIGTERM; then they are released.")
 @seconds_option(
-    "--time-budget", 20.0, 0.1, "Seconds per batch; entries not started by then return to the queue as a new batch."
+    "--time-budget", 0.1, "Seconds per batch; entries not started by then return to the queue as a new batch."
 )
-@seconds_option("--request-timeout", 60.0, 0.1, "Seconds per S3 request; then it is retried with its batch.")
+@seconds_option("--request-timeout", 0.1, "Seconds per S3 request; then it is retried with its batch.")
 @seconds_option(
     "--lock-timeout",
-    5.0,
     0.001,
     "Seconds to wait for rows that the application has locked; then they are retried later.",
-    envvar="ROWFERRY_LOCK_TIMEOUT",
+    DEFAULT_LOCK_TIMEOUT,
+    envvar=LOCK_TIMEOUT,
+    cls=SessionOption,
 )
 @seconds_option(
     "--lost-after",
-    15.0,
     3,
     "Seconds after which PostgreSQL drops a worker whose host is silent, which releases its batches.",
-    envvar="ROWFERRY_LOST_AFTER",
+    DEFAULT_LOST_AFTER,
+    envvar=LOST_AFTER,
+    cls=SessionOption,
 )
 @seconds_option(
     "--idle-timeout",
-    600.0,
     1,
     "Seconds after which PostgreSQL ends a batch's transaction that waits for S3; more than --time-budget.",
-    envvar="ROWFERRY_IDLE_TIMEOUT",
+    DEFAULT_IDLE_TIMEOUT,
+    envvar=IDLE_TIMEOUT,
+    cls=SessionOption,
 )
 @click.option(
     "--pgbouncer",
     is_flag=True,
-    envvar="ROWFERRY_PGBOUNCER",
+    envvar=PGBOUNCER,
+    cls=SessionOption,
     help="DATABASE_URL points to PgBouncer in transaction mode.",
 )
 @click.option(
@@ -184,7 +183,7 @@ have in flight, what the servers allow, and how many batches that takes."""
 @click.option(
     "--metrics-host",
     metavar="HOST",
-    default="127.0.0.1",
+    default=DEFAULTS["metrics_host"],
     show_default=True,
     help="The address to serve them on; 0.0.0.0: all.",
 )
@@ -192,6 +191,7 @@ have in flight, what the servers allow, and how many batches that takes."""
     "--host-name",
     metavar="NAME",
     envvar=HOST_NAME,
+    cls=SessionOption,
     callback=check_host_name,
     help="What views, metrics and dashboards call this host.  [default: the system's name for it]",
 )
@@ -216,28 +216,27 @@ def command(context: click.Context, **chosen: Any) -> int:
     from rowferry_worker.machine import choose_processes, forbid_cores
     from rowferry_worker.service import PROCESS_NUMBER
 
-    arguments = Arguments(**chosen)
-    arguments.check()
-    set_up_logging(arguments.log_format, verbose=arguments.verbose)
-    arguments.set_environment()
+    check(chosen)
+    set_up_logging(chosen["log_format"], verbose=chosen["verbose"])
+    set_environment(context)
     forbid_cores()
     if PROCESS_NUMBER:
-        return _work_supervised(arguments)
-    count = arguments.processes or choose_processes()
-    return _supervise(context, arguments, count) if count > 1 else _work(arguments)
+        return _work_supervised(chosen)
+    count = chosen["processes"] or choose_processes()
+    return _supervise(context, count) if count > 1 else _work(chosen)
 
 
-def _supervise(context: click.Context, arguments: Arguments, count: int) -> int:
+def _supervise(context: click.Context, count: int) -> int:
     """Run several processes of this command and return the exit status."""
     from rowferry_worker.supervisor import run_processes
 
     options = ["--processes=1", *forward_options(context, but=NOT_FORWARDED)]
     for option in context.command.params:  # each process gets its options once, on its command line
         os.environ.pop(str(option.envvar), None)
-    arguments.set_environment()
+    set_environment(context)
     command = [sys.executable, "-m", "rowferry_cli", "worker", *options]
-    grace = timedelta(seconds=arguments.grace)
-    return run_processes(count, command, grace, arguments.metrics_host, arguments.metrics_port)
+    chosen = context.params
+    return run_processes(count, command, chosen["grace"], chosen["metrics_host"], chosen["metrics_port"])
 
 
 def forward_options(context: click.Context, *, but: Collection[str]) -> list[str]:
@@ -260,42 +259,31 @@ def _format_option(option: click.Option, value: object) -> Iterator[str]:
     elif option.multiple and isinstance(value, tuple):
         yield from (f"{name}={one}" for one in value)  # pyright: ignore[reportUnknownVariableType]
     elif value is not None:
-        yield f"{name}={value}"
+        yield f"{name}={_format_value(value)}"
 
 
-def _work(arguments: Arguments) -> int:
+def _format_value(value: object) -> str:
+    return str(value.total_seconds()) if isinstance(value, timedelta) else str(value)
+
+
+def _work(chosen: Mapping[str, Any]) -> int:
     """Work in this process and return the exit status."""
-    from rowferry_worker.daemon import Options, run_worker
+    from rowferry_worker.daemon import run_worker
     from rowferry_worker.monitoring.tracing import set_up_tracing
 
-    set_up_tracing(asked=arguments.trace)
-    bound = {} if arguments.parallel is None else {"parallel": arguments.parallel}
-    run_worker(
-        Options(
-            **bound,
-            min_parallel=arguments.min_parallel,
-            max_batches=arguments.max_batches,
-            queues=arguments.queues,
-            migrations=arguments.migrations,
-            end_when_unusable=arguments.end_when_unusable,
-            until_empty=arguments.until_empty,
-            grace=timedelta(seconds=arguments.grace),
-            time_budget=timedelta(seconds=arguments.time_budget),
-            request_timeout=timedelta(seconds=arguments.request_timeout),
-            metrics_host=arguments.metrics_host,
-            metrics_port=arguments.metrics_port,
-        )
-    )
+    set_up_tracing(asked=chosen["trace"])
+    names = {field.name for field in fields(Options)}
+    run_worker(Options(**{name: value for name, value in chosen.items() if name in names and value is not None}))
     return 0
 
 
-def _work_supervised(arguments: Arguments) -> int:
+def _work_supervised(chosen: Mapping[str, Any]) -> int:
     """Work as one of several processes; why this one ends is for the supervisor to say, once."""
     from rowferry_worker.service import NO_DATABASE, tell_reason
     from rowferry_worker.supervisor import MISTAKE, WORK_LEFT
 
     try:
-        return _work(arguments)
+        return _work(chosen)
     except DatabaseUnavailable as error:
         click.echo(f"rowferry: {show_text(error)}", err=True)
         return NO_DATABASE

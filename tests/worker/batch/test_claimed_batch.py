@@ -12,6 +12,7 @@ from rowferry.errors import BucketNotFound, DatabaseUnavailable, QueueUnusable, 
 from rowferry_worker.batch import run
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.migration import MigrationContext
+from rowferry_worker.options import Options
 from support.entries.entry_table import EntryTable
 from support.queue.batch_slot import Slot, end_with, fail_with, open_slot, settle
 
@@ -77,7 +78,7 @@ def test_what_cannot_be_used_here_is_set_aside_until_it_can(
 def test_a_worker_that_was_started_for_one_migration_ends_where_it_cannot_use_it(
     slot: Slot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slot.state.end_when_unusable = True
+    slot.state.options = Options(end_when_unusable=True)
     monkeypatch.setattr(slot.state.migration_contexts, "find", lambda *_: (_ for _ in ()).throw(UsageError("no key")))
     with pytest.raises(UsageError, match="no key"):
         slot.run()

@@ -18,6 +18,7 @@ from rowferry_worker.batch import run
 from rowferry_worker.batch.context import BatchContext, BatchReleased
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.monitoring import metrics
+from rowferry_worker.options import Options
 from support.entries.entry_table import EntryTable
 from support.queue.batch_slot import Slot, end_with, open_slot, settle
 
@@ -149,7 +150,7 @@ def test_a_connection_that_the_server_ends_in_the_work_is_a_loss(slot: Slot) -> 
 
 
 def test_the_work_knows_when_its_time_is_over(slot: Slot) -> None:
-    slot.state.time_budget = timedelta(seconds=77)
+    slot.state.options = Options(time_budget=timedelta(seconds=77))
     left: list[float] = []
 
     def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:

@@ -77,7 +77,7 @@ class ClaimedBatch:
         except (UsageError, ObjectError) as error:
             give_back(self.connection)
             unusable = error if isinstance(error, UsageError) else UsageError(str(error))
-            if state.end_when_unusable:
+            if state.options.end_when_unusable:
                 raise unusable from error
             queue = batch.queue_name if isinstance(error, QueueUnusable) else None
             if state.backoff.set_aside(batch.migration_id, unusable, queue):
@@ -134,7 +134,7 @@ class ClaimedBatch:
         metrics.claimed_batches.labels(batch.queue_name).inc()
         self.attempt = attempt
         try:
-            deadline = began + state.time_budget.total_seconds()
+            deadline = began + state.options.time_budget.total_seconds()
             context = BatchContext(
                 self.queue,
                 batch,
