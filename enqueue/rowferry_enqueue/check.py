@@ -11,18 +11,18 @@ from rowferry.errors import UsageError
 from rowferry.plan import OnConflict, Plan
 from rowferry.reports.coverage import Coverage
 from rowferry.s3.listing import OnProgress, ignore_progress
-from rowferry_enqueue.checks.buckets import check_buckets, check_readable_buckets
-from rowferry_enqueue.checks.collisions import check_collisions
-from rowferry_enqueue.checks.connections import check_connections
-from rowferry_enqueue.checks.coverage import check_coverage
-from rowferry_enqueue.checks.documents import check_documents
+from rowferry_enqueue.checks.buckets.access import check_buckets, check_readable_buckets
+from rowferry_enqueue.checks.buckets.collisions import check_collisions
+from rowferry_enqueue.checks.buckets.coverage import check_coverage
+from rowferry_enqueue.checks.buckets.samples import check_samples, sample_entries
 from rowferry_enqueue.checks.finding import Finding, note, problem
-from rowferry_enqueue.checks.keys import check_keys, run_check
-from rowferry_enqueue.checks.one_bucket import check_one_bucket
-from rowferry_enqueue.checks.queues import check_queues
-from rowferry_enqueue.checks.reverting import check_reverting
-from rowferry_enqueue.checks.samples import check_samples, sample_entries
-from rowferry_enqueue.checks.tables import CheckedTable, check_rights_and_rows, check_table, check_together
+from rowferry_enqueue.checks.queues.queues import check_queues
+from rowferry_enqueue.checks.rows.connections import check_connections
+from rowferry_enqueue.checks.rows.documents import check_documents
+from rowferry_enqueue.checks.rows.keys import check_keys, run_check
+from rowferry_enqueue.checks.rows.one_bucket import check_one_bucket
+from rowferry_enqueue.checks.rows.reverting import check_reverting
+from rowferry_enqueue.checks.rows.tables import CheckedTable, check_rights_and_rows, check_table, check_together
 from rowferry_enqueue.enqueue import find_migration
 
 __all__ = ["Finding", "check_plan", "check_rows"]

@@ -14,11 +14,11 @@ from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.plan import Entries, Plan
 from rowferry.plan_file import plan_document
-from rowferry_enqueue.checks.expressions import refuse
-from rowferry_enqueue.checks.one_bucket import refuse_overwritten_objects
-from rowferry_enqueue.checks.queue_rows import check_queue_rows
-from rowferry_enqueue.checks.reverting import refuse_irreversible
-from rowferry_enqueue.checks.tables import refuse_unfit_tables
+from rowferry_enqueue.checks.queues.rows import check_queue_rows
+from rowferry_enqueue.checks.rows.expressions import refuse
+from rowferry_enqueue.checks.rows.one_bucket import refuse_overwritten_objects
+from rowferry_enqueue.checks.rows.reverting import refuse_irreversible
+from rowferry_enqueue.checks.rows.tables import refuse_unfit_tables
 from rowferry_enqueue.listings import add_listings, find_listings, renew_ranges
 from rowferry_enqueue.passes import Pass, Renewed, begin_pass, preview_pass
 from rowferry_enqueue.refusals import (

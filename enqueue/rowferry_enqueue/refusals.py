@@ -7,8 +7,8 @@ from rowferry.plan import Plan
 from rowferry.queue_spec import QueueSpec
 from rowferry.queues import find_queue, list_following, list_queues, read_settings
 from rowferry.reports.progress import read_counts
-from rowferry_enqueue.checks.queue_columns import find_missing_columns
-from rowferry_enqueue.checks.queue_plan import read_queue
+from rowferry_enqueue.checks.queues.columns import find_missing_columns
+from rowferry_enqueue.checks.queues.plan import read_queue
 from rowferry_enqueue.request import Request
 
 

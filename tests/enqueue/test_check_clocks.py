@@ -8,7 +8,7 @@ import pytest
 
 from rowferry.plan_file import parse_plan
 from rowferry.s3.clocks import NO_SKEW
-from rowferry_enqueue.checks.clocks import check_clocks, measure_skew
+from rowferry_enqueue.checks.buckets.clocks import check_clocks, measure_skew
 from support.entries.migration import Migration
 from support.s3.buckets import Buckets
 from torture.switching.wrong_clock import WrongClock, WrongTimesOfObjects

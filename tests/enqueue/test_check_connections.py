@@ -4,8 +4,8 @@ import pytest
 
 from rowferry.db.connection import connect
 from rowferry.plan_file import parse_plan
-from rowferry_enqueue.checks import connections
-from rowferry_enqueue.checks.connections import check_connections, is_local, judge_database
+from rowferry_enqueue.checks.rows import connections
+from rowferry_enqueue.checks.rows.connections import check_connections, is_local, judge_database
 from support.entries.migration import Migration
 
 

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from rowferry.plan import Entries
-from rowferry_enqueue.checks.objects import guess_cause
+from rowferry_enqueue.checks.buckets.objects import guess_cause
 from support.entries.checks import add_second_table, check, entries_of, problems
 from support.entries.entry_table import FROM
 from support.entries.migration import Migration

@@ -3,7 +3,7 @@
 import pytest
 from botocore.exceptions import ClientError
 
-from rowferry_enqueue.checks.probe import HEADERS, METADATA, find_lost
+from rowferry_enqueue.checks.buckets.probe import HEADERS, METADATA, find_lost
 from support.entries.checks import check, problems
 from support.entries.migration import Migration
 from support.s3.request_log import LoggedRequest, RequestLog

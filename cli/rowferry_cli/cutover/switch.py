@@ -8,7 +8,7 @@ from rowferry.errors import RowferryError, UsageError
 from rowferry.plan import Plan
 from rowferry.s3.clocks import NO_SKEW, Skew
 from rowferry_cli.reporter import Reporter
-from rowferry_enqueue.checks.clocks import describe_skew, measure_skew
+from rowferry_enqueue.checks.buckets.clocks import describe_skew, measure_skew
 from rowferry_enqueue.checks.finding import Finding
 from rowferry_queues.migrate.spec import MIGRATE
 

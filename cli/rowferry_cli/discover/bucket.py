@@ -17,7 +17,7 @@ from rowferry.s3.client import open_object_client
 from rowferry.s3.credentials import load_credentials
 from rowferry.s3.operations import get_object_acl, head_object
 from rowferry.s3.retry import send_with_retries
-from rowferry_enqueue.checks.bucket_errors import check_bucket_exists
+from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists
 
 AT_ONCE = 32
 """Requests in flight."""

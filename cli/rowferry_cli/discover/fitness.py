@@ -24,12 +24,12 @@ from rowferry_cli.discover.separate import (
     find_document_condition,
     sample_beside,
 )
-from rowferry_enqueue.checks.documents import check_documents
 from rowferry_enqueue.checks.finding import Finding
-from rowferry_enqueue.checks.keys import check_keys
-from rowferry_enqueue.checks.one_bucket import check_one_bucket
-from rowferry_enqueue.checks.reverting import check_reverting
-from rowferry_enqueue.checks.tables import CheckedTable, check_table, check_together
+from rowferry_enqueue.checks.rows.documents import check_documents
+from rowferry_enqueue.checks.rows.keys import check_keys
+from rowferry_enqueue.checks.rows.one_bucket import check_one_bucket
+from rowferry_enqueue.checks.rows.reverting import check_reverting
+from rowferry_enqueue.checks.rows.tables import CheckedTable, check_table, check_together
 
 STATEMENT_TIMEOUT = timedelta(seconds=30)
 """Of one statement of a check, which reads a whole table."""

@@ -15,7 +15,7 @@ from rowferry.s3.client import open_object_client
 from rowferry.s3.folders import AT_ONCE, look_at_folders
 from rowferry.s3.retry import TRIES
 from rowferry_cli.discover.plan_text import wrap, write_pair
-from rowferry_enqueue.checks.coverage import find_coverage
+from rowferry_enqueue.checks.buckets.coverage import find_coverage
 
 COUNT_WITHIN = timedelta(seconds=3)
 """How long folders are counted where no column names an object."""

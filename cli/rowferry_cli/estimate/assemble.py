@@ -13,7 +13,7 @@ from rowferry_cli.estimate.listed import LISTED_WITHIN, sample_objects
 from rowferry_cli.estimate.request_counts import CopyMode, SampledObject
 from rowferry_cli.estimate.result import Estimate
 from rowferry_cli.estimate.sampling import Measured
-from rowferry_enqueue.checks.tables import refuse_unfit_tables
+from rowferry_enqueue.checks.rows.tables import refuse_unfit_tables
 from rowferry_queues.migrate.spec import MIGRATE
 
 MOST_KEYS = 10_000

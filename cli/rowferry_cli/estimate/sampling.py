@@ -13,7 +13,7 @@ from rowferry_cli.estimate.drive import Drive, RequestMeter
 from rowferry_cli.estimate.looks import ObjectSample
 from rowferry_cli.estimate.measurement import Measurement, is_steady, read_measurement
 from rowferry_cli.estimate.request_counts import CopyMode
-from rowferry_enqueue.checks.bucket_errors import check_bucket_exists, refuse
+from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists, refuse
 from rowferry_worker.copying.copy import CopyResult, copy_object
 from rowferry_worker.copying.transfer import limit_part
 from rowferry_worker.migration import MigrationContext

@@ -63,7 +63,7 @@ def _check(plan: Plan, on_conflict: OnConflict | None, allow_empty: bool, on_pro
     from rowferry.db.connection import connect
     from rowferry.reports.coverage import Coverage, record_coverage
     from rowferry_enqueue.check import check_plan
-    from rowferry_enqueue.checks.buckets import check_buckets, check_readable_buckets
+    from rowferry_enqueue.checks.buckets.access import check_buckets, check_readable_buckets
     from rowferry_enqueue.checks.finding import problem
 
     coverage: list[Coverage] = []

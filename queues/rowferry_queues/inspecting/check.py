@@ -10,7 +10,7 @@ from rowferry.db.statements import statement
 from rowferry.db.written_tables import WrittenColumn, describe_columns
 from rowferry.errors import MigrationFault
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
-from rowferry_enqueue.checks.queue_check import QueueCheck
+from rowferry_enqueue.checks.queues.queue_check import QueueCheck
 from rowferry_queues.inspecting.allowed import load_function
 from rowferry_queues.inspecting.inflating import can_read_zstd
 from rowferry_queues.inspecting.inspection import DIMENSIONS, measure_image

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from rowferry_enqueue.checks.buckets.tags import check_tags
 from rowferry_enqueue.checks.finding import Finding
-from rowferry_enqueue.checks.queue_check import QueueCheck
-from rowferry_enqueue.checks.queue_rows import check_queue_rows
-from rowferry_enqueue.checks.tags import check_tags
+from rowferry_enqueue.checks.queues.queue_check import QueueCheck
+from rowferry_enqueue.checks.queues.rows import check_queue_rows
 
 
 def check(context: QueueCheck) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from rowferry.http.trust import trust
 from rowferry.plan import Plan
 from rowferry.s3.endpoint import resolve_endpoint
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
-from rowferry_enqueue.checks.keys import quote_key
+from rowferry_enqueue.checks.rows.keys import quote_key
 
 SECONDS = 20
 """For one fetch."""

@@ -18,8 +18,8 @@ from rowferry.formatting import count
 from rowferry.keys import MAX_KEY_BYTES, leaves_signed
 from rowferry.plan import Entries
 from rowferry.s3.listing import OnProgress
-from rowferry_enqueue.checks.expressions import refuse
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
+from rowferry_enqueue.checks.rows.expressions import refuse
 
 SHOWN_CHARACTERS = 60
 """Of a key in a message."""

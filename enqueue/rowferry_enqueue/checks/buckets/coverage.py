@@ -18,7 +18,7 @@ from rowferry.s3.client import open_object_client
 from rowferry.s3.folders import AT_ONCE, Folder, look_at_folders
 from rowferry.s3.listing import OnProgress, ignore_progress
 from rowferry.s3.retry import TRIES
-from rowferry_enqueue.checks.bucket_errors import summarise_error
+from rowferry_enqueue.checks.buckets.bucket_errors import summarise_error
 from rowferry_enqueue.checks.finding import Finding, note
 
 WITHIN = timedelta(seconds=5)

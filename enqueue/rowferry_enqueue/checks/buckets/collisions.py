@@ -17,7 +17,7 @@ from rowferry.s3.boto import Bucket, ObjectInfo, open_bucket
 from rowferry.s3.credentials import load_credentials
 from rowferry.s3.listing import OnProgress
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
-from rowferry_enqueue.checks.keys import Pair, compose_other, find_colliding_pairs, other_parameters, quote_key
+from rowferry_enqueue.checks.rows.keys import Pair, compose_other, find_colliding_pairs, other_parameters, quote_key
 
 MAX_COMPARED = 1000
 """Collisions whose objects are compared, by one HEAD on either side."""

@@ -6,9 +6,9 @@ from rowferry.s3.acl import find_canned, read_grants
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.operations import get_object_acl
 from rowferry.s3.retry import TRIES
-from rowferry_enqueue.checks.bucket_errors import summarise_error
+from rowferry_enqueue.checks.buckets.bucket_errors import summarise_error
 from rowferry_enqueue.checks.finding import Finding, note, problem
-from rowferry_enqueue.checks.keys import quote_key
+from rowferry_enqueue.checks.rows.keys import quote_key
 
 PUBLIC = frozenset({"public-read", "public-read-write"})
 _CHOOSE = 'set `acl` of [production] to a canned ACL, such as "public-read"'

@@ -8,10 +8,10 @@ from rowferry.plan import Plan
 from rowferry.queues import find_circle
 from rowferry.s3.listing import OnProgress
 from rowferry_enqueue.checks.finding import Finding, fine, problem
-from rowferry_enqueue.checks.queue_check import QueueCheck, run_own_check
-from rowferry_enqueue.checks.queue_columns import check_columns
-from rowferry_enqueue.checks.queue_plan import PlannedQueue, judge_chain, judge_queue, read_queue
-from rowferry_enqueue.checks.tables import CheckedTable
+from rowferry_enqueue.checks.queues.columns import check_columns
+from rowferry_enqueue.checks.queues.plan import PlannedQueue, judge_chain, judge_queue, read_queue
+from rowferry_enqueue.checks.queues.queue_check import QueueCheck, run_own_check
+from rowferry_enqueue.checks.rows.tables import CheckedTable
 
 
 def check_queues(

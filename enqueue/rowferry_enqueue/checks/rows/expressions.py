@@ -11,7 +11,7 @@ from rowferry.db.forms import compute_keys
 from rowferry.errors import DatabaseUnavailable
 from rowferry.plan import Entries
 from rowferry_enqueue.checks.finding import Finding, problem
-from rowferry_enqueue.checks.table_shape import GRANTS
+from rowferry_enqueue.checks.rows.table_shape import GRANTS
 
 NO_JSON = "correct rows whose text is no JSON, or leave them out by `where` in the plan, for example \"data like '{%'\""
 """Below PostgreSQL 16, no query can ask first."""

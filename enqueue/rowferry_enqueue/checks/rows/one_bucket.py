@@ -10,7 +10,7 @@ from rowferry.formatting import count
 from rowferry.plan import Entries, Plan
 from rowferry.s3.listing import OnProgress
 from rowferry_enqueue.checks.finding import Finding, problem
-from rowferry_enqueue.checks.keys import Pair, compose_other, other_parameters, quote_key
+from rowferry_enqueue.checks.rows.keys import Pair, compose_other, other_parameters, quote_key
 
 _REMEDY = "give the copies keys of their own by `production_object` or `to`, or name another production bucket"
 

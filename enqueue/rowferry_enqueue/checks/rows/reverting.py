@@ -18,8 +18,8 @@ from rowferry.formatting import count
 from rowferry.keys import Form
 from rowferry.plan import Entries
 from rowferry_enqueue.checks.finding import Finding, note, problem
-from rowferry_enqueue.checks.keys import other_parameters, rename_parameters
-from rowferry_enqueue.checks.table_shape import share_rows
+from rowferry_enqueue.checks.rows.keys import other_parameters, rename_parameters
+from rowferry_enqueue.checks.rows.table_shape import share_rows
 
 _COMMA = sql.SQL(", ")
 Columns = Mapping[str, str | None]

@@ -6,10 +6,10 @@ from rowferry.errors import AccessDenied, ObjectError, ObjectRejected, ServerFau
 from rowferry.plan import ProductionSide
 from rowferry.s3 import operations
 from rowferry.s3.responses import Response, read_tags
-from rowferry_enqueue.checks.bucket_errors import check_bucket_exists, refuse, summarise_error
+from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists, refuse, summarise_error
+from rowferry_enqueue.checks.buckets.probe import TAGS, Probe, written_probe
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
-from rowferry_enqueue.checks.probe import TAGS, Probe, written_probe
-from rowferry_enqueue.checks.queue_check import QueueCheck
+from rowferry_enqueue.checks.queues.queue_check import QueueCheck
 
 BODY = b"a probe of rowferry check"
 

@@ -10,10 +10,10 @@ from rowferry.plan import ObjectPrefix, Plan, Side
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.key_listing import PAGE_KEYS, list_range
 from rowferry.s3.retry import TRIES
-from rowferry_enqueue.checks.bucket_errors import refuse
+from rowferry_enqueue.checks.buckets.bucket_errors import refuse
+from rowferry_enqueue.checks.buckets.objects import list_first
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
-from rowferry_enqueue.checks.keys import quote_key
-from rowferry_enqueue.checks.objects import list_first
+from rowferry_enqueue.checks.rows.keys import quote_key
 
 
 class Mapping(Protocol):

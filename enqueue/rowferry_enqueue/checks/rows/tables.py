@@ -15,9 +15,9 @@ from rowferry.errors import UsageError
 from rowferry.formatting import count
 from rowferry.nearest import suggest
 from rowferry.plan import Entries, Plan
-from rowferry_enqueue.checks.expressions import check_expressions, refuse
 from rowferry_enqueue.checks.finding import Finding, fine, problem
-from rowferry_enqueue.checks.table_shape import (
+from rowferry_enqueue.checks.rows.expressions import check_expressions, refuse
+from rowferry_enqueue.checks.rows.table_shape import (
     GRANTS,
     Known,
     judge_table,

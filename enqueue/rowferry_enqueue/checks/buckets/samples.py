@@ -15,9 +15,9 @@ from rowferry.formatting import count, shorten
 from rowferry.keys import ObjectKeys, has_form, map_entry
 from rowferry.plan import Entries, Plan
 from rowferry.s3.listing import OnProgress
+from rowferry_enqueue.checks.buckets.objects import Sample
 from rowferry_enqueue.checks.finding import Finding, note, problem
-from rowferry_enqueue.checks.keys import quote_key
-from rowferry_enqueue.checks.objects import Sample
+from rowferry_enqueue.checks.rows.keys import quote_key
 
 SAMPLED = 100
 """Entries whose objects are looked at, of all tables together."""

@@ -11,8 +11,8 @@ from rowferry.db.statements import statement
 from rowferry.plan import Plan
 from rowferry.queue_spec import TableUse
 from rowferry_enqueue.checks.finding import Finding, problem
-from rowferry_enqueue.checks.queue_plan import PlannedQueue
-from rowferry_enqueue.checks.table_shape import GRANTS
+from rowferry_enqueue.checks.queues.plan import PlannedQueue
+from rowferry_enqueue.checks.rows.table_shape import GRANTS
 
 Rows = Sequence[dict[str, Any]]
 

@@ -18,9 +18,9 @@ from rowferry.s3.properties import (
 )
 from rowferry.s3.responses import read_tags
 from rowferry.s3.results import read_upload_id, read_written_etag
-from rowferry_enqueue.checks.bucket_errors import summarise_error
+from rowferry_enqueue.checks.buckets.bucket_errors import summarise_error
+from rowferry_enqueue.checks.buckets.probe import Probe
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
-from rowferry_enqueue.checks.probe import Probe
 
 BODY = b"a probe of rowferry check"
 

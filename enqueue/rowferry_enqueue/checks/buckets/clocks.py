@@ -19,8 +19,8 @@ from rowferry.s3.clocks import (
     read_date,
     written_at,
 )
+from rowferry_enqueue.checks.buckets.probe import Probe, written_probe
 from rowferry_enqueue.checks.finding import Finding, note
-from rowferry_enqueue.checks.probe import Probe, written_probe
 
 DEADLINE = timedelta(seconds=30)
 """Of one request."""

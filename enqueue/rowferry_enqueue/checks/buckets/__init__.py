@@ -1,0 +1,1 @@
+"""Checks the buckets of a plan, and the legacy objects that its rows name."""

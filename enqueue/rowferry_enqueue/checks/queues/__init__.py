@@ -1,0 +1,1 @@
+"""Checks the queues of a plan: what the plan says of them, then what their tables have."""
