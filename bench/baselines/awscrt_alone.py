@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from awscrt import auth, http, io, s3  # pyright: ignore[reportMissingImports]
 
 from bench.timing import tell
-from rowferry_lab.servers.fake_s3_uniform import name_key
+from rowferry_lab.servers.fake_s3.uniform import name_key
 
 
 def open_client(in_flight: int) -> Any:

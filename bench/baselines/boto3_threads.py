@@ -15,7 +15,7 @@ import boto3
 from botocore.config import Config
 
 from bench.timing import tell
-from rowferry_lab.servers.fake_s3_uniform import name_key
+from rowferry_lab.servers.fake_s3.uniform import name_key
 
 
 def open_client(url: str, threads: int) -> Any:

@@ -16,7 +16,7 @@ import zlib
 from obstore.store import S3Store  # pyright: ignore[reportMissingImports]
 
 from bench.timing import tell
-from rowferry_lab.servers.fake_s3_uniform import name_key
+from rowferry_lab.servers.fake_s3.uniform import name_key
 
 
 async def inspect_all(store: S3Store, objects: int, in_flight: int, lines: int) -> None:

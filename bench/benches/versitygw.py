@@ -14,7 +14,7 @@ from bench.environment import read_postgres_version, run_measured, running_postg
 from bench.migration import enqueue_rows, fix_pace, make_rows, read_span, run_worker
 from bench.record import Figures, Record
 from bench.timing import run_script
-from rowferry_lab.servers.fake_s3_uniform import name_key
+from rowferry_lab.servers.fake_s3.uniform import name_key
 from rowferry_lab.servers.s3_servers import S3Server, VersityServer
 
 PROGRAM = Path(__file__).parent.parent.parent / ".tools" / "bin" / "versitygw"

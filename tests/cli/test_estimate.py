@@ -14,8 +14,8 @@ from rowferry.s3.listing import ignore_progress
 from rowferry_cli.estimate import entries as counting
 from rowferry_cli.estimate.sampling import Limits as Limited
 from rowferry_cli.estimate.sampling import measure_plan
-from rowferry_lab.servers.fake_s3_limits import Limits
-from rowferry_lab.servers.fake_s3_settings import Latency
+from rowferry_lab.servers.fake_s3.limits import Limits
+from rowferry_lab.servers.fake_s3.settings import Latency
 from support.entries.entry_table import FROM, TO
 from support.entries.estimates import estimate
 from support.entries.estimating import FakeMigration, fake_migration

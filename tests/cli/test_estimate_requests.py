@@ -11,8 +11,8 @@ import pytest
 from rowferry.s3.listing import ignore_progress
 from rowferry_cli.estimate.request_counts import CopyMode, RequestCounts, count_overhead, count_requests
 from rowferry_cli.estimate.sampling import Limits, Measured, measure_plan
-from rowferry_lab.servers.fake_s3_api import Deviations
-from rowferry_lab.servers.fake_s3_store import Bucket, make_object
+from rowferry_lab.servers.fake_s3.api import Deviations
+from rowferry_lab.servers.fake_s3.store import Bucket, make_object
 from rowferry_worker.properties.tags import ASKED_FIRST
 from support.entries.entry_table import FROM, TO
 from support.entries.estimating import FakeMigration, fake_migration

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rowferry_enqueue.checks.finding import Finding
-from rowferry_lab.servers.fake_s3_settings import Deviations
+from rowferry_lab.servers.fake_s3.settings import Deviations
 from support.entries.checks import check
 from support.entries.entry_table import FROM, TO
 from support.entries.estimating import fake_migration

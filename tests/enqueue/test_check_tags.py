@@ -12,7 +12,7 @@ from rowferry.db.entries import EntryQueries
 from rowferry.errors import UsageError
 from rowferry.queues import find_queue
 from rowferry_enqueue.checks.queues.rows import check_queue_rows
-from rowferry_lab.servers.fake_s3_settings import Deviations
+from rowferry_lab.servers.fake_s3.settings import Deviations
 from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.checks import check, problems
 from support.entries.entry_table import EntryTable

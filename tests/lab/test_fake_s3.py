@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from rowferry_lab.servers.fake_s3_http import Request
-from rowferry_lab.servers.fake_s3_uniform import name_key
+from rowferry_lab.servers.fake_s3.http import Request
+from rowferry_lab.servers.fake_s3.uniform import name_key
 from rowferry_lab.servers.s3_servers import FakeS3Server
 from support.processes.processes import is_running
 from support.s3.buckets import Buckets, connect_s3, fresh_buckets

@@ -6,10 +6,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from rowferry_lab.servers.fake_s3_api import FakeApi
-from rowferry_lab.servers.fake_s3_http import Request, Response
-from rowferry_lab.servers.fake_s3_settings import Deviations
-from rowferry_lab.servers.fake_s3_store import Bucket, Store, StoredObject, make_object
+from rowferry_lab.servers.fake_s3.api import FakeApi
+from rowferry_lab.servers.fake_s3.http import Request, Response
+from rowferry_lab.servers.fake_s3.settings import Deviations
+from rowferry_lab.servers.fake_s3.store import Bucket, Store, StoredObject, make_object
 from support.processes.processes import wait_for
 from support.s3.fake_s3 import running_fakes
 

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from rowferry_lab.servers.fake_s3_connection import Meter
-from rowferry_lab.servers.fake_s3_http import Request
-from rowferry_lab.servers.fake_s3_latency import LatencyModel
-from rowferry_lab.servers.fake_s3_limits import Admission
-from rowferry_lab.servers.fake_s3_settings import Latency, Limits, Link, read_query
-from rowferry_lab.servers.fake_s3_uniform import UniformObjects, name_key
+from rowferry_lab.servers.fake_s3.connection import Meter
+from rowferry_lab.servers.fake_s3.http import Request
+from rowferry_lab.servers.fake_s3.latency import LatencyModel
+from rowferry_lab.servers.fake_s3.limits import Admission
+from rowferry_lab.servers.fake_s3.settings import Latency, Limits, Link, read_query
+from rowferry_lab.servers.fake_s3.uniform import UniformObjects, name_key
 from rowferry_lab.servers.s3_servers import FakeS3Server
 from rowferry_lab.servers.server_process import ServerFailed, find_free_port
 from support.processes.processes import wait_for

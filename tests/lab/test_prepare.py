@@ -12,8 +12,8 @@ from psycopg.conninfo import make_conninfo
 
 from rowferry.db.connection import connect
 from rowferry.errors import UsageError
-from rowferry_lab.servers.fake_s3_settings import Deviations
-from rowferry_lab.servers.fake_s3_store import make_object
+from rowferry_lab.servers.fake_s3.settings import Deviations
+from rowferry_lab.servers.fake_s3.store import make_object
 from rowferry_lab.simulated.buckets import Uploads, ready_bucket
 from rowferry_lab.simulated.prepare import Prepared, prepare
 from support.entries.entry_table import trusted

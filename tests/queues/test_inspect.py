@@ -15,7 +15,7 @@ from rowferry.db.timeouts import LOCK_TIMEOUT
 from rowferry.errors import PlanError
 from rowferry.plan_file import parse_plan
 from rowferry.queues import find_queue
-from rowferry_lab.servers.fake_s3_settings import Deviations
+from rowferry_lab.servers.fake_s3.settings import Deviations
 from rowferry_queues.inspecting import perform as performing
 from rowferry_queues.inspecting.spec import MiB
 from support.entries.entry_table import FROM, TO

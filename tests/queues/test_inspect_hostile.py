@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from rowferry_lab.servers.fake_s3_settings import Deviations
-from rowferry_lab.servers.fake_s3_store import make_object
+from rowferry_lab.servers.fake_s3.settings import Deviations
+from rowferry_lab.servers.fake_s3.store import make_object
 from rowferry_queues.inspecting import inflating, pieces, reading
 from rowferry_queues.inspecting.allowed import ALLOWED_FUNCTIONS
 from rowferry_queues.inspecting.inspection import Computed, Inspection, measure_image

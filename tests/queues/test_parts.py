@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from rowferry_lab.servers.fake_s3_settings import Deviations
+from rowferry_lab.servers.fake_s3.settings import Deviations
 from support.entries.entry_table import FROM, TO
 from support.entries.parts_site import (
     BODY,

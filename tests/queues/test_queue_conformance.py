@@ -18,7 +18,7 @@ from queue_conformance.steps import timed_steps
 from queue_conformance.worker import working
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.queues import find_queue, list_queues
-from rowferry_lab.servers.fake_s3_settings import Deviations
+from rowferry_lab.servers.fake_s3.settings import Deviations
 from rowferry_worker.batch.context import BatchContext, BatchReleased, Perform
 from support.entries.migration import Migration
 from support.s3.buckets import fresh_buckets

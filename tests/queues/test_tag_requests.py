@@ -9,7 +9,7 @@ from rowferry.batch import Outcome
 from rowferry.errors import AccessDenied, ObjectNotFound, ObjectRejected, ServerFault, Throttled
 from rowferry.plan import SideName
 from rowferry.s3.responses import Response
-from rowferry_lab.servers.fake_s3_http import Request
+from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_queues.tag.merge import TagConflict
 from rowferry_queues.tag.object import TagWrites, tag_object
 from rowferry_worker.objects.requests import ObjectRequests

@@ -4,7 +4,7 @@ import pytest
 
 from rowferry.errors import ServerFault
 from rowferry.s3.responses import Response
-from rowferry_lab.servers.fake_s3_http import Request
+from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_worker.copying.copy import CopyOptions, copy_object
 from rowferry_worker.copying.transfer import CopyMethod, ServerCopy, StreamCopy
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport

@@ -9,7 +9,7 @@ import pytest
 from rowferry.s3.boto import open_bucket
 from rowferry.s3.credentials import load_credentials
 from rowferry.s3.listing import count_objects_meanwhile
-from rowferry_lab.servers.fake_s3_http import Request
+from rowferry_lab.servers.fake_s3.http import Request
 from support.entries.checks import check
 from support.entries.entry_table import TO
 from support.entries.estimating import FakeMigration, fake_migration

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from rowferry_lab.servers.fake_s3_api import Deviations
-from rowferry_lab.servers.fake_s3_http import Request
+from rowferry_lab.servers.fake_s3.api import Deviations
+from rowferry_lab.servers.fake_s3.http import Request
 from support.entries.migration import Migration
 from support.s3.buckets import Buckets, fresh_buckets
 from support.s3.fake_s3 import FakeAddress, running_fakes

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 from rowferry.batch import Outcome
-from rowferry_lab.servers.fake_s3_store import make_object
+from rowferry_lab.servers.fake_s3.store import make_object
 from support.entries.migration import Migration
 from support.s3.fake_s3 import FakeAddress
 

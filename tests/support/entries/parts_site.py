@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import Any, Literal
 
-from rowferry_lab.servers.fake_s3_settings import Deviations
+from rowferry_lab.servers.fake_s3.settings import Deviations
 from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
 from support.processes.processes import DEADLINE, wait_for

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from rowferry_lab.servers.fake_s3_settings import Deviations
+from rowferry_lab.servers.fake_s3.settings import Deviations
 from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.entry_table import TO
 from support.entries.listed_objects import outcomes

@@ -17,12 +17,12 @@ from rowferry.s3.client import ObjectClient
 from rowferry.s3.endpoint import resolve_endpoint
 from rowferry.s3.operations import Request as SentRequest
 from rowferry.s3.responses import Response
-from rowferry_lab.servers.fake_s3 import FakeS3
-from rowferry_lab.servers.fake_s3_body import Body
-from rowferry_lab.servers.fake_s3_connection import Connection
-from rowferry_lab.servers.fake_s3_http import Request, respond
-from rowferry_lab.servers.fake_s3_settings import WRITES, Deviations
-from rowferry_lab.servers.fake_s3_store import Bucket, Store, StoredObject, Upload, compute_md5, make_object
+from rowferry_lab.servers.fake_s3.body import Body
+from rowferry_lab.servers.fake_s3.connection import Connection
+from rowferry_lab.servers.fake_s3.http import Request, respond
+from rowferry_lab.servers.fake_s3.server import FakeS3
+from rowferry_lab.servers.fake_s3.settings import WRITES, Deviations
+from rowferry_lab.servers.fake_s3.store import Bucket, Store, StoredObject, Upload, compute_md5, make_object
 from rowferry_worker.objects.requests import ObjectRequests
 from support.s3.fake_s3 import endpoint_at, serve_on_thread
 

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 import uvloop
 
 from rowferry.s3.endpoint import Endpoint
-from rowferry_lab.servers.fake_s3 import FakeS3
-from rowferry_lab.servers.fake_s3_settings import Deviations
-from rowferry_lab.servers.fake_s3_store import Store
+from rowferry_lab.servers.fake_s3.server import FakeS3
+from rowferry_lab.servers.fake_s3.settings import Deviations
+from rowferry_lab.servers.fake_s3.store import Store
 from rowferry_lab.servers.s3_servers import FakeS3Server
 
 

@@ -12,8 +12,8 @@ import pytest
 from rowferry.batch import Outcome
 from rowferry.errors import ObjectNotFound, ObjectRejected, ServerFault
 from rowferry.s3.responses import Response
-from rowferry_lab.servers.fake_s3_http import Request
-from rowferry_lab.servers.fake_s3_store import StoredObject
+from rowferry_lab.servers.fake_s3.http import Request
+from rowferry_lab.servers.fake_s3.store import StoredObject
 from rowferry_worker.batch.second_look import FOLLOWED, copy_standing, follow
 from rowferry_worker.copying.copy import CopyOptions, CopyResult, copy_object
 from rowferry_worker.copying.precedence import Timeline

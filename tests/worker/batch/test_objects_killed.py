@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rowferry_lab.servers import fake_s3_api
-from rowferry_lab.servers.fake_s3_settings import Deviations
+from rowferry_lab.servers.fake_s3 import api
+from rowferry_lab.servers.fake_s3.settings import Deviations
 from support.entries.entry_table import Record
 from support.entries.listed_objects import check_ranges, name_objects, outcomes, put_many
 from support.entries.migration import Migration
@@ -25,7 +25,7 @@ PAGE_KEYS = 10
 def fake_migration(
     make_migration: Callable[..., Migration], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Migration, FakeAddress]]:
-    monkeypatch.setattr(fake_s3_api, "PAGE_KEYS", PAGE_KEYS)
+    monkeypatch.setattr(api, "PAGE_KEYS", PAGE_KEYS)
     with running_fakes(Deviations()) as (server,), fresh_buckets(server) as buckets:
         yield name_objects(make_migration(buckets, buckets)), server
 

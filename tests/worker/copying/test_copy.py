@@ -9,7 +9,7 @@ from rowferry.batch import Outcome
 from rowferry.errors import AccessDenied, ObjectDamaged, ObjectNotFound, ObjectRejected, ServerFault, Throttled
 from rowferry.plan import OnConflict
 from rowferry.s3.responses import Response
-from rowferry_lab.servers.fake_s3_http import Request
+from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_worker.copying import transfer
 from rowferry_worker.copying.copy import CopyOptions, CopyResult, copy_object
 from rowferry_worker.copying.transfer import CopyMethod, ServerCopy, StreamCopy

@@ -11,8 +11,8 @@ from rowferry.errors import Cancelled, ObjectDamaged, ObjectError, ServerFault, 
 from rowferry.http import event_loop
 from rowferry.plan import SideName
 from rowferry.s3.responses import Response
-from rowferry_lab.servers.fake_s3_http import Request
-from rowferry_lab.servers.fake_s3_store import compute_md5 as md5
+from rowferry_lab.servers.fake_s3.http import Request
+from rowferry_lab.servers.fake_s3.store import compute_md5 as md5
 from rowferry_worker.copying import one_put, transfer
 from rowferry_worker.copying.copy import copy_object
 from rowferry_worker.objects import digests

@@ -14,7 +14,7 @@ from rowferry.errors import ObjectError
 from rowferry.http import event_loop
 from rowferry.s3 import retry
 from rowferry.s3.responses import Response
-from rowferry_lab.servers.fake_s3_http import Request
+from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_worker.batch.context import BatchContext, BatchReleased
 from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.copying.copy import CopyResult, copy_object, overwrite

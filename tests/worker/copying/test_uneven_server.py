@@ -7,9 +7,9 @@ from itertools import count
 
 import pytest
 
-from rowferry_lab.servers.fake_s3_http import Request
-from rowferry_lab.servers.fake_s3_settings import WRITES, Deviations
-from rowferry_lab.servers.fake_s3_store import make_object
+from rowferry_lab.servers.fake_s3.http import Request
+from rowferry_lab.servers.fake_s3.settings import WRITES, Deviations
+from rowferry_lab.servers.fake_s3.store import make_object
 from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
 from support.processes.small_parts import PART_BYTES, PLAN_BYTES, small_parts

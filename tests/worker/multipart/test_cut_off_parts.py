@@ -8,10 +8,10 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from rowferry_lab.servers import fake_s3_connection
-from rowferry_lab.servers.fake_s3_http import Request
-from rowferry_lab.servers.fake_s3_settings import Deviations, Link
-from rowferry_lab.servers.fake_s3_store import NOTHING, Upload, make_object
+from rowferry_lab.servers.fake_s3 import connection
+from rowferry_lab.servers.fake_s3.http import Request
+from rowferry_lab.servers.fake_s3.settings import Deviations, Link
+from rowferry_lab.servers.fake_s3.store import NOTHING, Upload, make_object
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
@@ -92,7 +92,7 @@ MakeMigration = Callable[..., Migration]
 @pytest.fixture
 def make_site(make_migration: MakeMigration, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeSite]:
     """A site of small parts, which are sent as they are read from a slow source."""
-    monkeypatch.setattr(fake_s3_connection, "SLICE_BYTES", PART_BYTES // 16)  # for parts that are under way for long
+    monkeypatch.setattr(connection, "SLICE_BYTES", PART_BYTES // 16)  # for parts that are under way for long
     with ExitStack() as until:
 
         def make(deviations: Deviations) -> Site:

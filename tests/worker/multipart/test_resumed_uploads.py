@@ -11,7 +11,7 @@ import pytest
 
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_parts
-from rowferry_lab.servers.fake_s3_settings import Deviations
+from rowferry_lab.servers.fake_s3.settings import Deviations
 from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
 from support.processes.patient_worker import patient

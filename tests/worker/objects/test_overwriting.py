@@ -9,7 +9,7 @@ from rowferry.batch import Outcome
 from rowferry.errors import Cancelled, ObjectError, ServerFault
 from rowferry.s3 import operations
 from rowferry.s3.responses import Response
-from rowferry_lab.servers.fake_s3_http import Request
+from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_worker.copying.copy import copy_object, overwrite
 from rowferry_worker.copying.transfer import CopyMethod, ServerCopy, StreamCopy
 from rowferry_worker.objects.requests import ObjectRequests

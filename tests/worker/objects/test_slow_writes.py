@@ -10,8 +10,8 @@ from rowferry.batch import Outcome
 from rowferry.errors import ServerFault
 from rowferry.http import event_loop
 from rowferry.s3.responses import Response
-from rowferry_lab.servers.fake_s3_http import Request
-from rowferry_lab.servers.fake_s3_store import compute_md5 as md5
+from rowferry_lab.servers.fake_s3.http import Request
+from rowferry_lab.servers.fake_s3.store import compute_md5 as md5
 from rowferry_worker.copying.copy import copy_object
 from rowferry_worker.objects import conditional_writes
 from support.processes.processes import wait_for

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from rowferry_lab.servers.fake_s3_http import Request
-from rowferry_lab.servers.fake_s3_settings import Deviations
-from rowferry_lab.servers.fake_s3_uniform import make_uniform_store
+from rowferry_lab.servers.fake_s3.http import Request
+from rowferry_lab.servers.fake_s3.settings import Deviations
+from rowferry_lab.servers.fake_s3.uniform import make_uniform_store
 from rowferry_lab.servers.s3_servers import FakeS3Server
 from rowferry_worker.pacing.in_flight import START
 from support.entries.entry_table import TO

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from rowferry_lab.servers.fake_s3_http import Request
-from rowferry_lab.servers.fake_s3_settings import Deviations
-from rowferry_lab.servers.fake_s3_store import StoredObject
+from rowferry_lab.servers.fake_s3.http import Request
+from rowferry_lab.servers.fake_s3.settings import Deviations
+from rowferry_lab.servers.fake_s3.store import StoredObject
 from support.entries.entry_table import FROM, TO
 from support.entries.estimating import FakeMigration, fake_migration
 from support.entries.migration import Migration

@@ -7,8 +7,8 @@ import pytest
 from rowferry.batch import Outcome
 from rowferry.errors import ObjectError, ObjectRejected, ServerFault
 from rowferry.s3.responses import Response
-from rowferry_lab.servers.fake_s3_http import Request
-from rowferry_lab.servers.fake_s3_settings import Deviations
+from rowferry_lab.servers.fake_s3.http import Request
+from rowferry_lab.servers.fake_s3.settings import Deviations
 from rowferry_worker.copying.copy import CopyOptions
 from rowferry_worker.copying.transfer import CopyMethod, ServerCopy, StreamCopy
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport

@@ -22,7 +22,7 @@ KEPT_HEADERS = (
     "expires",
 )
 """What a new object is told of the legacy one, besides `x-amz-meta-...` and the tags. The S3 server of the demo has a
-list of its own (lab/rowferry_lab/servers/fake_s3_http.py), on purpose: a stand-in must not learn from what it tests."""
+list of its own (lab/rowferry_lab/servers/fake_s3/http.py), on purpose: a stand-in must not learn from what it tests."""
 
 KEPT_CLASSES = frozenset({"STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER_IR", "REDUCED_REDUNDANCY"})
 """Storage classes whose objects can be read at once; a row must never point at one that has to be restored first."""

@@ -7,8 +7,8 @@ known.
 import hashlib
 from typing import Any
 
-from rowferry_lab.servers.fake_s3_http import Request
-from rowferry_lab.servers.fake_s3_store import StoredObject
+from rowferry_lab.servers.fake_s3.http import Request
+from rowferry_lab.servers.fake_s3.store import StoredObject
 
 
 class Body:

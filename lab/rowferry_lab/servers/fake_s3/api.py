@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from urllib.parse import quote
 from xml.sax.saxutils import escape
 
-from rowferry_lab.servers.fake_s3_http import COPIES, OPERATIONS, XML, Request, Response, refuse, respond, respond_with
-from rowferry_lab.servers.fake_s3_operations import copy_result, parse, result, timestamp
-from rowferry_lab.servers.fake_s3_settings import Deviations
-from rowferry_lab.servers.fake_s3_store import NOTHING, Bucket, S3Error, Store
-from rowferry_lab.servers.fake_s3_uploads import UploadOperations
+from rowferry_lab.servers.fake_s3.http import COPIES, OPERATIONS, XML, Request, Response, refuse, respond, respond_with
+from rowferry_lab.servers.fake_s3.operations import copy_result, parse, result, timestamp
+from rowferry_lab.servers.fake_s3.settings import Deviations
+from rowferry_lab.servers.fake_s3.store import NOTHING, Bucket, S3Error, Store
+from rowferry_lab.servers.fake_s3.uploads import UploadOperations
 
 PAGE_KEYS = 1000
 """Keys in one page of a listing, and the most that may be asked for."""

@@ -5,7 +5,7 @@
 It does not check signatures, nor checksums other than Content-MD5. It forgets everything when it ends. Beside S3:
 
 - `PUT /_latency?seconds=0.07`, `PUT /_limits?writes_per_second=1000` and `PUT /_link?total_bytes_per_second=4e7` change
-  what fake_s3_settings.py lists; what is not named has its default again.
+  what settings.py lists; what is not named has its default again.
 - `PUT /_outage?seconds=3` ends all connections and refuses new ones for so long; with `&silent=1` it keeps them and
   says nothing.
 - `GET /_stats` returns, as JSON: the requests answered, the objects stored, the CPU seconds used, the clock, open
@@ -27,13 +27,13 @@ from typing import Any
 
 import uvloop
 
-from rowferry_lab.servers.fake_s3_api import FakeApi
-from rowferry_lab.servers.fake_s3_body import Body
-from rowferry_lab.servers.fake_s3_connection import Connection, Meter
-from rowferry_lab.servers.fake_s3_http import Request, Response, refuse, respond
-from rowferry_lab.servers.fake_s3_latency import DelayedWrites, LatencyModel
-from rowferry_lab.servers.fake_s3_limits import Admission
-from rowferry_lab.servers.fake_s3_settings import (
+from rowferry_lab.servers.fake_s3.api import FakeApi
+from rowferry_lab.servers.fake_s3.body import Body
+from rowferry_lab.servers.fake_s3.connection import Connection, Meter
+from rowferry_lab.servers.fake_s3.http import Request, Response, refuse, respond
+from rowferry_lab.servers.fake_s3.latency import DelayedWrites, LatencyModel
+from rowferry_lab.servers.fake_s3.limits import Admission
+from rowferry_lab.servers.fake_s3.settings import (
     Deviations,
     Latency,
     Limits,
@@ -42,8 +42,8 @@ from rowferry_lab.servers.fake_s3_settings import (
     read_options,
     read_query,
 )
-from rowferry_lab.servers.fake_s3_store import Store
-from rowferry_lab.servers.fake_s3_uniform import make_log_store, make_uniform_store
+from rowferry_lab.servers.fake_s3.store import Store
+from rowferry_lab.servers.fake_s3.uniform import make_log_store, make_uniform_store
 
 BACKLOG = 4096
 OUTAGE_BEGINS_SECONDS = 0.02
@@ -223,7 +223,3 @@ def main() -> None:
         context.load_cert_chain(options.certificate, options.key)
         tls = options.tls_port, context
     uvloop.run(serve(server, options.port, tls))
-
-
-if __name__ == "__main__":
-    main()

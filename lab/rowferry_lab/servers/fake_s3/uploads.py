@@ -4,9 +4,9 @@ import re
 import time
 from xml.sax.saxutils import escape
 
-from rowferry_lab.servers.fake_s3_http import Request, respond
-from rowferry_lab.servers.fake_s3_operations import Operations, copy_result, parse, result, timestamp
-from rowferry_lab.servers.fake_s3_store import NOTHING, S3Error, StoredObject, Upload
+from rowferry_lab.servers.fake_s3.http import Request, respond
+from rowferry_lab.servers.fake_s3.operations import Operations, copy_result, parse, result, timestamp
+from rowferry_lab.servers.fake_s3.store import NOTHING, S3Error, StoredObject, Upload
 
 PAGE_PARTS = 1000
 """Parts in one page of a listing, and the most that may be asked for."""

@@ -7,8 +7,8 @@ from itertools import count
 from math import exp
 from typing import Protocol
 
-from rowferry_lab.servers.fake_s3_http import Response
-from rowferry_lab.servers.fake_s3_settings import Latency
+from rowferry_lab.servers.fake_s3.http import Response
+from rowferry_lab.servers.fake_s3.settings import Latency
 
 MAX_SECONDS = 10.0
 TIMER_SECONDS = 0.0005

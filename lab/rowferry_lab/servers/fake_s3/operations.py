@@ -9,9 +9,9 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 from xml.etree import ElementTree
 
-from rowferry_lab.servers.fake_s3_http import XML, Request, refuse, respond
-from rowferry_lab.servers.fake_s3_settings import Deviations
-from rowferry_lab.servers.fake_s3_store import S3Error, Store, StoredObject, make_object
+from rowferry_lab.servers.fake_s3.http import XML, Request, refuse, respond
+from rowferry_lab.servers.fake_s3.settings import Deviations
+from rowferry_lab.servers.fake_s3.store import S3Error, Store, StoredObject, make_object
 
 UNENCRYPTED = frozenset({"x-amz-storage-class"})
 NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"

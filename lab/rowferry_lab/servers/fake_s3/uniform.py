@@ -5,7 +5,7 @@ import random
 from collections.abc import Sequence
 from zlib import crc32
 
-from rowferry_lab.servers.fake_s3_store import Bucket, Store, StoredObject, make_object
+from rowferry_lab.servers.fake_s3.store import Bucket, Store, StoredObject, make_object
 
 BLOCK_BYTES = 1_000_003
 """The bytes of a bench repeat after so many: a prime number, so that parts of an object differ."""

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from rowferry_lab.servers.fake_s3_http import Request
-from rowferry_lab.servers.fake_s3_settings import Limits
+from rowferry_lab.servers.fake_s3.http import Request
+from rowferry_lab.servers.fake_s3.settings import Limits
 
 READS = frozenset({"GET", "HEAD"})
 

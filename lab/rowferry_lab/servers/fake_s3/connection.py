@@ -6,10 +6,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from rowferry_lab.servers.fake_s3_body import Body
-from rowferry_lab.servers.fake_s3_http import Request, Response
-from rowferry_lab.servers.fake_s3_settings import Link
-from rowferry_lab.servers.fake_s3_store import Store
+from rowferry_lab.servers.fake_s3.body import Body
+from rowferry_lab.servers.fake_s3.http import Request, Response
+from rowferry_lab.servers.fake_s3.settings import Link
+from rowferry_lab.servers.fake_s3.store import Store
 
 MAX_HEAD_BYTES = 64 * 1024
 HEAD_BYTES = 8 * 1024
