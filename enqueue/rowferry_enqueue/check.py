@@ -9,8 +9,8 @@ from rowferry.db.schema import check_version
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.plan import OnConflict, Plan
+from rowferry.progress import OnProgress, ignore_progress
 from rowferry.reports.coverage import Coverage
-from rowferry.s3.listing import OnProgress, ignore_progress
 from rowferry_enqueue.checks.buckets.access import check_buckets, check_readable_buckets
 from rowferry_enqueue.checks.buckets.collisions import check_collisions
 from rowferry_enqueue.checks.buckets.coverage import check_coverage

@@ -20,10 +20,10 @@ from rowferry.plan import Plan
 from rowferry.plan_file import read_plan
 from rowferry.reports.progress import read_counts
 from rowferry.reports.status import read_data_status
+from rowferry.s3.access.credentials import load_credentials
 from rowferry.s3.boto import open_client
 from rowferry.s3.client import open_object_client
-from rowferry.s3.credentials import load_credentials
-from rowferry.s3.key_listing import list_pages
+from rowferry.s3.listings.keys import list_pages
 from rowferry_cli.reporter import Reporter
 from rowferry_lab.killing import killing_a_worker
 from rowferry_lab.queries import statement

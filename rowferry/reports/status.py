@@ -9,12 +9,13 @@ from rowferry.db.connection import Connection, fetch_one, translated_errors
 from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
 from rowferry.plan import Plan, SideName
+from rowferry.progress import OnProgress, ignore_progress
 from rowferry.reports.chain import QueueStatus, choose_queues, is_chain_done, read_chain
 from rowferry.reports.coverage import Coverage, read_coverage
 from rowferry.reports.pause import find_pause
 from rowferry.reports.state import StateWord, read_state
 from rowferry.reports.unusable import Unusable, find_unusable
-from rowferry.s3.listing import WITHIN, ObjectCount, OnProgress, count_objects_meanwhile, ignore_progress
+from rowferry.s3.listings.counts import WITHIN, ObjectCount, count_objects_meanwhile
 
 
 @dataclass(frozen=True, slots=True)

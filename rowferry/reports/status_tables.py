@@ -12,7 +12,7 @@ from rowferry.reports.chain import QueueStatus
 from rowferry.reports.progress import Counts
 from rowferry.reports.state import show_state
 from rowferry.reports.status import DataStatus
-from rowferry.s3.listing import ObjectCount
+from rowferry.s3.listings.counts import ObjectCount
 
 UNEXPECTED = (
     "Unexpected entries are neither legacy nor production by the plan, for example with a null key: they are left "

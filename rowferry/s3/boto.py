@@ -19,8 +19,8 @@ from botocore.config import Config
 from rowferry.errors import BucketNotFound, ObjectError, ObjectNotFound, ObjectRejected, UsageError
 from rowferry.http.trust import find_authorities
 from rowferry.plan import Side
-from rowferry.s3.credentials import Credentials
-from rowferry.s3.endpoint import Endpoint, resolve_endpoint
+from rowferry.s3.access.credentials import Credentials
+from rowferry.s3.access.endpoint import Endpoint, resolve_endpoint
 from rowferry.s3.errors import BOTO_ERRORS, translate_boto_error
 from rowferry.s3.operations import REQUESTER_PAYS
 

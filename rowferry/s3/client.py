@@ -34,15 +34,15 @@ from rowferry.http.pool import Pool
 from rowferry.http.stream import BodyStream
 from rowferry.http.trust import trust
 from rowferry.plan import Side
-from rowferry.s3.credentials import Credentials, RefreshingCredentials, expires, load_credentials, take_snapshot
+from rowferry.s3.access.credentials import Credentials, RefreshingCredentials, expires, load_credentials, take_snapshot
+from rowferry.s3.access.endpoint import Endpoint, resolve_endpoint
+from rowferry.s3.access.signing import HeadWriter
 from rowferry.s3.encodings import OTHER, Accepts, describe_recoding, is_same_object, judge_encoding
-from rowferry.s3.endpoint import Endpoint, resolve_endpoint
 from rowferry.s3.operations import Request, head_bucket, head_object, may_be_resent
 from rowferry.s3.refusals import Correction, KeyRing, Refusals, find_wrong_region
 from rowferry.s3.responses import Response, find_error, name_request, read_headers
 from rowferry.s3.results import refuse_unsound
 from rowferry.s3.retry import send_with_retries
-from rowferry.s3.signing import HeadWriter
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 """The longest response body that is taken unless told otherwise: larger objects are read in ranges."""

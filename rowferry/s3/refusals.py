@@ -12,10 +12,10 @@ from typing import Literal, NamedTuple
 from rowferry.errors import ObjectError, ObjectRejected, RowferryError, SideFault
 from rowferry.http.event_loop import run_in_thread
 from rowferry.plan import Side
-from rowferry.s3.credentials import Credentials, CredentialSnapshot, RefreshingCredentials, take_snapshot
+from rowferry.s3.access.credentials import Credentials, CredentialSnapshot, RefreshingCredentials, take_snapshot
+from rowferry.s3.access.signing import Signer
 from rowferry.s3.operations import Request, get_object, list_first_object
 from rowferry.s3.responses import Response
-from rowferry.s3.signing import Signer
 
 ALLOWED_SKEW = timedelta(minutes=5)
 """A clock that differs by more is corrected; S3 servers refuse what was signed 15 minutes off."""

@@ -10,7 +10,7 @@ from math import inf
 
 import pytest
 
-from rowferry.s3.listing import ignore_progress
+from rowferry.progress import ignore_progress
 from rowferry_cli.estimate import entries as counting
 from rowferry_cli.estimate.sampling import Limits as Limited
 from rowferry_cli.estimate.sampling import measure_plan

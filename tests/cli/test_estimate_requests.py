@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rowferry.s3.listing import ignore_progress
+from rowferry.progress import ignore_progress
 from rowferry_cli.estimate.request_counts import CopyMode, RequestCounts, count_overhead, count_requests
 from rowferry_cli.estimate.sampling import Limits, Measured, measure_plan
 from rowferry_lab.servers.fake_s3.api import Deviations

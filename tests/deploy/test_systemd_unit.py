@@ -9,7 +9,7 @@ import pytest
 from rowferry_worker.daemon import RELEASE_TIMEOUT
 from rowferry_worker.monitoring.heartbeat import HEARTBEAT_INTERVAL
 from rowferry_worker.options import Options
-from rowferry_worker.supervisor import LONGEST_SILENCE
+from rowferry_worker.supervisor.supervisor import LONGEST_SILENCE
 from support.docs.command_line import list_options
 from support.docs.compose import ALLOWED
 from support.docs.systemd import EXPORTER, UNIT, find, read_cloud_files, read_settings

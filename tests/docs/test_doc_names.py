@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rowferry.plan import LegacySide, ProductionSide
-from rowferry.s3.credentials import _name_variables
+from rowferry.s3.access.credentials import _name_variables
 from support.docs.command_line import list_commands, list_options
 from support.docs.doc_pages import PAGES, ROOT, list_code, read_anchors, read_links, read_table
 

@@ -4,7 +4,7 @@ import pytest
 from psycopg import sql
 
 from rowferry.db.connection import connect
-from rowferry.s3.listing import ignore_progress
+from rowferry.progress import ignore_progress
 from rowferry_enqueue.check import check_rows
 from support.entries.checks import check_as_role, entries_of, row_problems
 from support.entries.entry_table import EntryTable, trusted

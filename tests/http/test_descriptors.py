@@ -13,7 +13,7 @@ PROGRAM = """
 import json, resource, sys, time
 from datetime import timedelta
 from botocore.credentials import Credentials
-from rowferry.s3.endpoint import resolve_endpoint
+from rowferry.s3.access.endpoint import resolve_endpoint
 from rowferry.http import event_loop
 from rowferry.s3.client import ObjectClient
 from rowferry.plan import ProductionSide

@@ -14,8 +14,8 @@ from rowferry.errors import ServerNotTrusted, SideFault, Unreachable, UsageError
 from rowferry.http.proxy import find_proxy
 from rowferry.http.trust import VARIABLES, trust
 from rowferry.plan import ProductionSide
+from rowferry.s3.access.endpoint import resolve_endpoint
 from rowferry.s3.boto import open_bucket
-from rowferry.s3.endpoint import resolve_endpoint
 from support.s3.clients import GET, HEAD, ask, opened, side_of
 from support.s3.stand_in import StandIn, answer
 from support.s3.tls import Authority, serving_context

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from rowferry.errors import UsageError
 from rowferry.plan import ProductionSide
-from rowferry.s3.endpoint import refuse_foreign_endpoint
+from rowferry.s3.access.endpoint import refuse_foreign_endpoint
 from support.entries.migration import Migration
 
 SIDE = ProductionSide(bucket="pictures", endpoint_url="https://s3.example.com:9000", region="eu")

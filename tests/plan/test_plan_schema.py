@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rowferry.plan import Entries, Plan
-from rowferry.plan_schema import describe_fields, make_schema
+from rowferry_cli.setup.plan_schema import describe_fields, make_schema
 from support.docs.doc_pages import ROOT
 from support.processes.cli import Run
 from support.queue.plug_in import FAULTY, PlugIn

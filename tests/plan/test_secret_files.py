@@ -6,7 +6,7 @@ from rowferry.db.connection import connect, name_database
 from rowferry.environment import read_secret
 from rowferry.errors import UsageError
 from rowferry.plan import ProductionSide
-from rowferry.s3.credentials import load_credentials
+from rowferry.s3.access.credentials import load_credentials
 from support.entries.migration import Migration
 
 SECRET = "s3cr3t"

@@ -10,10 +10,10 @@ import pytest
 
 from rowferry.errors import ListingUnusable
 from rowferry.plan import SideName
+from rowferry.s3.access.credentials import load_credentials
 from rowferry.s3.boto import open_bucket
-from rowferry.s3.credentials import load_credentials
-from rowferry.s3.key_listing import list_pages
-from rowferry.s3.listing import count_objects_meanwhile
+from rowferry.s3.listings.counts import count_objects_meanwhile
+from rowferry.s3.listings.keys import list_pages
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from support.entries.migration import Migration

@@ -6,8 +6,8 @@ from botocore.credentials import RefreshableCredentials
 
 from rowferry.errors import CredentialsUnavailable, UsageError
 from rowferry.plan import LegacySide, ProductionSide
-from rowferry.s3 import credentials
-from rowferry.s3.credentials import RefreshingCredentials, expires, load_credentials, take_snapshot
+from rowferry.s3.access import credentials
+from rowferry.s3.access.credentials import RefreshingCredentials, expires, load_credentials, take_snapshot
 from support.processes.processes import wait_for
 
 LEGACY = LegacySide("old")

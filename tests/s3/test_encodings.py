@@ -14,7 +14,7 @@ from rowferry.http import event_loop
 from rowferry.plan import SideName
 from rowferry.s3 import operations
 from rowferry.s3.client import ObjectClient
-from rowferry.s3.key_listing import list_range
+from rowferry.s3.listings.keys import list_range
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_parts, read_upload_id

@@ -4,7 +4,7 @@ import pytest
 
 from rowferry.errors import UsageError
 from rowferry.plan import Addressing, LegacySide, ProductionSide
-from rowferry.s3.endpoint import Endpoint, resolve_endpoint
+from rowferry.s3.access.endpoint import Endpoint, resolve_endpoint
 from support.s3.tls import Authority
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowferry.errors import ListingUnusable, ServerFault
-from rowferry.s3.key_listing import MAX_EMPTY_PAGES, PAGE_KEYS, Ask, ListedKeys, list_range, read_page
+from rowferry.s3.listings.keys import MAX_EMPTY_PAGES, PAGE_KEYS, Ask, ListedKeys, list_range, read_page
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from support.s3.listing_page import page

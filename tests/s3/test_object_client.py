@@ -7,7 +7,7 @@ from msgspec import structs
 
 from rowferry.errors import Cancelled, ObjectRejected
 from rowferry.s3 import operations
-from rowferry.s3.endpoint import resolve_endpoint
+from rowferry.s3.access.endpoint import resolve_endpoint
 from support.processes.processes import wait_for
 from support.s3.buckets import Buckets
 from support.s3.clients import COPY, GET, HEAD, WAIT_SECONDS, ask, begin, clients_of, facing, opened, side_of

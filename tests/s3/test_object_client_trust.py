@@ -20,7 +20,7 @@ def expiring(renew: Callable[[], dict[str, str]], *, valid: timedelta) -> Refres
 
 @pytest.fixture
 def _renewed_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowferry.s3.credentials.CHECK_EVERY", timedelta(milliseconds=20))
+    monkeypatch.setattr("rowferry.s3.access.credentials.CHECK_EVERY", timedelta(milliseconds=20))
 
 
 @pytest.mark.usefixtures("_renewed_often")

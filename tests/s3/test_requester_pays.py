@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
+from rowferry.s3.access.credentials import load_credentials
 from rowferry.s3.boto import open_bucket
-from rowferry.s3.credentials import load_credentials
-from rowferry.s3.listing import count_objects_meanwhile
+from rowferry.s3.listings.counts import count_objects_meanwhile
 from rowferry_lab.servers.fake_s3.http import Request
 from support.entries.checks import check
 from support.entries.entry_table import TO

@@ -11,9 +11,9 @@ from botocore.credentials import Credentials
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowferry.s3 import signing
+from rowferry.s3.access import signing
+from rowferry.s3.access.signing import SIGNED_BODY_BYTES, UNSIGNED_PAYLOAD, Signer
 from rowferry.s3.operations import copy_object, get_object_tagging, head_object, upload_part
-from rowferry.s3.signing import SIGNED_BODY_BYTES, UNSIGNED_PAYLOAD, Signer
 
 pytestmark = pytest.mark.pythons
 

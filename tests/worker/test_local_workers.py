@@ -14,7 +14,7 @@ import pytest
 
 from rowferry.logs import LogFile
 from rowferry_cli.migrate.workers import LocalWorkers
-from rowferry_worker import supervised_process
+from rowferry_worker.supervisor import supervised_process
 from support.entries.migration import Migration
 from support.processes.processes import is_running, wait_for
 

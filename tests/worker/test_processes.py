@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from rowferry.errors import UsageError
-from rowferry_worker import supervised_process
 from rowferry_worker.monitoring import server
 from rowferry_worker.monitoring.server import SharedMetrics, share_metrics
-from rowferry_worker.supervisor import Supervisor
+from rowferry_worker.supervisor import supervised_process
+from rowferry_worker.supervisor.supervisor import Supervisor
 from support.entries.migration import Migration
 from support.processes.clock import Clock
 from support.processes.processes import is_running, run_to_end, same_packages, wait_for
@@ -232,7 +232,7 @@ print("two signals", flush=True)
 SUPERVISES = f"""
 import sys
 from datetime import timedelta
-from rowferry_worker.supervisor import Supervisor
+from rowferry_worker.supervisor.supervisor import Supervisor
 command = [sys.executable, "-c", {COUNTS_SIGNALS!r}]
 sys.exit(Supervisor(1, command, timedelta(seconds=60)).run())
 """

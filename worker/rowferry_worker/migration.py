@@ -25,9 +25,9 @@ from rowferry.http import event_loop
 from rowferry.plan import OnConflict, Plan, QueueSettings, SideName
 from rowferry.plan_file import parse_plan
 from rowferry.queue_spec import QueueSpec
+from rowferry.s3.access.endpoint import refuse_foreign_endpoint
 from rowferry.s3.client import REQUEST_DEADLINE, ObjectClient, check_bucket, open_object_client
 from rowferry.s3.clocks import NO_SKEW, Skew
-from rowferry.s3.endpoint import refuse_foreign_endpoint
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import Record, Reserve

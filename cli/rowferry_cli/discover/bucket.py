@@ -11,10 +11,10 @@ from typing import Self
 from rowferry.errors import AccessDenied, ObjectError, ObjectNotFound, ObjectRejected, UsageError
 from rowferry.http import event_loop
 from rowferry.plan import Side
+from rowferry.s3.access.credentials import load_credentials
 from rowferry.s3.acl import find_canned, read_grants
 from rowferry.s3.boto import open_bucket
 from rowferry.s3.client import open_object_client
-from rowferry.s3.credentials import load_credentials
 from rowferry.s3.operations import get_object_acl, head_object
 from rowferry.s3.retry import send_with_retries
 from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists

@@ -9,8 +9,8 @@ from random import Random
 from rowferry.errors import ObjectError, UsageError
 from rowferry.keys import map_object
 from rowferry.plan import ObjectPrefix, Plan
+from rowferry.s3.access.credentials import load_credentials
 from rowferry.s3.boto import Bucket, open_bucket
-from rowferry.s3.credentials import load_credentials
 from rowferry_cli.estimate.entries import TableSample
 
 LISTED_WITHIN = timedelta(seconds=20)

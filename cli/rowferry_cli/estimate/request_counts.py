@@ -10,7 +10,7 @@ from typing import Literal
 
 from rowferry.batch import DEFAULT_BATCH_SIZE
 from rowferry.plan import Plan, SideName
-from rowferry.s3.key_listing import PAGE_KEYS
+from rowferry.s3.listings.keys import PAGE_KEYS
 from rowferry.s3.properties import content_headers, storage_headers
 from rowferry_worker.copying.transfer import (
     COPY_LIMIT_BYTES,

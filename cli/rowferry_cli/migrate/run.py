@@ -16,7 +16,7 @@ from rowferry.reports.coverage import Coverage, record_coverage
 from rowferry.reports.pause import find_pause
 from rowferry.reports.status import read_data_status
 from rowferry.reports.status_tables import print_data_status
-from rowferry.s3.listing import UncountedObjects
+from rowferry.s3.listings.counts import UncountedObjects
 from rowferry_cli.messages import (
     DRY_RUN,
     describe_application,

@@ -14,7 +14,7 @@ from rowferry.formatting import count_entries
 from rowferry.logs import LogFile
 from rowferry.reports.state import DEAD_AFTER
 from rowferry_worker.service import name_host
-from rowferry_worker.supervisor import Supervisor
+from rowferry_worker.supervisor.supervisor import Supervisor
 
 ONE_PROCESS = ("--processes=1", "--log-format=text")
 NOT_FOR_THEM = {f"ROWFERRY_WORKER_{name}": "" for name in ("UNTIL_EMPTY", "METRICS_PORT", "QUEUE", "MIGRATION")}

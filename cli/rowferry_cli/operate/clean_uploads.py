@@ -49,9 +49,9 @@ def command(plan_path: Path, older_than: timedelta, every: bool, yes: bool) -> N
     from rowferry.errors import ObjectError, UsageError
     from rowferry.formatting import count, show_text
     from rowferry.plan_file import read_plan
+    from rowferry.s3.access.credentials import load_credentials
     from rowferry.s3.boto import open_bucket
-    from rowferry.s3.credentials import load_credentials
-    from rowferry.s3.listing import find_left_uploads
+    from rowferry_cli.operate.left_uploads import find_left_uploads
 
     plan = read_plan(plan_path)
     plan.require_both_sides()
@@ -105,9 +105,9 @@ def _choose_of_workers(plan: Plan, uploads: list[Upload]) -> list[Upload]:
     """Return the uploads that workers may have started, by one HEAD each on the legacy side."""
     import os
 
+    from rowferry.s3.access.credentials import load_credentials
     from rowferry.s3.boto import open_bucket
-    from rowferry.s3.credentials import load_credentials
-    from rowferry.s3.listing import has_legacy_object
+    from rowferry_cli.operate.left_uploads import has_legacy_object
 
     if not uploads:
         return []

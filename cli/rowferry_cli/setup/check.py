@@ -18,7 +18,7 @@ from rowferry_cli.options import allow_empty_option, json_option, on_conflict_op
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from rowferry.s3.listing import OnProgress
+    from rowferry.progress import OnProgress
     from rowferry_enqueue.checks.finding import Finding
 
 SIGNS = {"fine": ("✓", "green"), "problem": ("✗", "bold red"), "note": ("·", "yellow")}

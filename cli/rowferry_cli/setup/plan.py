@@ -114,7 +114,7 @@ def command(
         click.echo(EXAMPLE.read_text(encoding="utf-8"), nl=False)
         return
     if schema:
-        from rowferry.plan_schema import write_schema
+        from rowferry_cli.setup.plan_schema import write_schema
 
         click.echo(write_schema(), nl=False)
         return

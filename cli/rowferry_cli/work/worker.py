@@ -228,7 +228,7 @@ def command(context: click.Context, **chosen: Any) -> int:
 
 def _supervise(context: click.Context, count: int) -> int:
     """Run several processes of this command and return the exit status."""
-    from rowferry_worker.supervisor import run_processes
+    from rowferry_worker.supervisor.supervisor import run_processes
 
     options = ["--processes=1", *forward_options(context, but=NOT_FORWARDED)]
     for option in context.command.params:  # each process gets its options once, on its command line
@@ -280,7 +280,7 @@ def _work(chosen: Mapping[str, Any]) -> int:
 def _work_supervised(chosen: Mapping[str, Any]) -> int:
     """Work as one of several processes; why this one ends is for the supervisor to say, once."""
     from rowferry_worker.service import NO_DATABASE, tell_reason
-    from rowferry_worker.supervisor import MISTAKE, WORK_LEFT
+    from rowferry_worker.supervisor.supervisor import MISTAKE, WORK_LEFT
 
     try:
         return _work(chosen)

@@ -12,10 +12,10 @@ from msgspec.structs import asdict
 from rowferry.errors import BucketNotFound, ObjectError, UsageError
 from rowferry.http import event_loop
 from rowferry.plan import Plan, ProductionSide, Side, SideName
+from rowferry.s3.access.credentials import load_credentials
+from rowferry.s3.access.endpoint import resolve_endpoint
 from rowferry.s3.boto import Bucket, open_client
 from rowferry.s3.client import ObjectClient
-from rowferry.s3.credentials import load_credentials
-from rowferry.s3.endpoint import resolve_endpoint
 from rowferry.s3.errors import BOTO_ERRORS, translate_boto_error
 from rowferry.s3.operations import put_object
 from rowferry.s3.responses import Response

@@ -14,9 +14,9 @@ from rowferry.http import event_loop
 from rowferry.keys import map_text
 from rowferry.plan import Plan, Side
 from rowferry.reports.progress import read_counts
+from rowferry.s3.access.credentials import load_credentials
+from rowferry.s3.access.endpoint import resolve_endpoint
 from rowferry.s3.client import ObjectClient
-from rowferry.s3.credentials import load_credentials
-from rowferry.s3.endpoint import resolve_endpoint
 from rowferry.s3.operations import Request, get_object, get_object_tagging
 from rowferry.s3.responses import Response, read_tags
 from rowferry.s3.retry import send_many

@@ -5,7 +5,7 @@ from typing import Any
 from psycopg import sql
 
 from rowferry.db.connection import connect
-from rowferry.s3.listing import ignore_progress
+from rowferry.progress import ignore_progress
 from rowferry_enqueue.check import Finding, check_plan, check_rows
 from support.entries.entry_table import EntryTable, trusted
 from support.postgres.roles import new_role

@@ -25,7 +25,7 @@ MODULES = (
     "rowferry_cli",
     "rowferry_queues.migrate.perform",
     "rowferry_worker.batch.run",
-    "rowferry_worker.supervisor",
+    "rowferry_worker.supervisor.supervisor",
     "_pytest.config",  # where pytest is not run by xdist, each process imports its script
 )
 """What the server imports before its first child."""

@@ -12,8 +12,8 @@ from rowferry.errors import ObjectError
 from rowferry.http import event_loop
 from rowferry.plan import LegacySide, ProductionSide, Side, SideName
 from rowferry.s3 import operations
+from rowferry.s3.access.endpoint import resolve_endpoint
 from rowferry.s3.client import ObjectClient
-from rowferry.s3.endpoint import resolve_endpoint
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response, find_error
 from support.s3.buckets import Buckets

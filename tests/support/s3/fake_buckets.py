@@ -13,8 +13,8 @@ from botocore.credentials import Credentials
 from rowferry.http import event_loop
 from rowferry.plan import LegacySide, ProductionSide, SideName
 from rowferry.s3 import retry
+from rowferry.s3.access.endpoint import resolve_endpoint
 from rowferry.s3.client import ObjectClient
-from rowferry.s3.endpoint import resolve_endpoint
 from rowferry.s3.operations import Request as SentRequest
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3.body import Body

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import uvloop
 
-from rowferry.s3.endpoint import Endpoint
+from rowferry.s3.access.endpoint import Endpoint
 from rowferry_lab.servers.fake_s3.server import FakeS3
 from rowferry_lab.servers.fake_s3.settings import Deviations
 from rowferry_lab.servers.fake_s3.store import Store

@@ -19,7 +19,7 @@ from rowferry.errors import UsageError
 from rowferry.keys import map_entry
 from rowferry.plan import Entries
 from rowferry.plan.path import parse_path
-from rowferry.s3.listing import ignore_progress
+from rowferry.progress import ignore_progress
 from rowferry_enqueue.check import check_rows
 from rowferry_worker.batch.rows import Move, Outcome, update_rows
 from rowferry_worker.batch.sources.table import read_entries

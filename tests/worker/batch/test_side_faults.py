@@ -10,9 +10,9 @@ from rowferry.db.connection import connect
 from rowferry.errors import AccessDenied
 from rowferry.plan import SideName
 from rowferry.s3 import retry
-from rowferry_worker.batch import side_faults
 from rowferry_worker.batch.claim import claim_batch
-from rowferry_worker.batch.side_questions import ask_without_object
+from rowferry_worker.batch.sides import faults
+from rowferry_worker.batch.sides.questions import ask_without_object
 from rowferry_worker.migration import MigrationContextCache
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
@@ -257,7 +257,7 @@ def test_an_object_that_was_not_found_for_a_moment_is_not_missing(logged_migrati
 def test_an_operation_that_fails_for_half_an_hour_pauses_the_migration(
     many: Migration, log: RequestLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(side_faults, "PAUSE_AFTER", timedelta(0))
+    monkeypatch.setattr(faults, "PAUSE_AFTER", timedelta(0))
     monkeypatch.setattr(retry, "REQUEST_BASE", timedelta(milliseconds=1))
     with log.refusing(every_write, 500, "InternalError"):
         work_until_paused(many)

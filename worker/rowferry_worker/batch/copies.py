@@ -16,8 +16,8 @@ from rowferry.http import event_loop
 from rowferry.plan import OnConflict
 from rowferry.s3.clocks import Skew
 from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext
-from rowferry_worker.batch.side_faults import judge_sides
-from rowferry_worker.batch.side_questions import are_reachable
+from rowferry_worker.batch.sides.faults import judge_sides
+from rowferry_worker.batch.sides.questions import are_reachable
 from rowferry_worker.copying.copy import CopyOptions, CopyResult
 from rowferry_worker.copying.precedence import NO_TIMELINE, Timeline
 from rowferry_worker.scheduling.scheduler import Copy, CopyRun, ObjectResult

@@ -6,7 +6,7 @@ from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.errors import NotStarted, ObjectRejected
 from rowferry.keys import ObjectKeys, map_object
 from rowferry.plan import BucketPrefix, ObjectPrefix, SideName
-from rowferry.s3.key_listing import ListedKeys
+from rowferry.s3.listings.keys import ListedKeys
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.objects import Judge, MappedRow
 from rowferry_worker.batch.sources.listing import RANGE_PAGES, choose_most, find_prefix, list_keys

@@ -8,8 +8,8 @@ from functools import partial
 from rowferry.errors import ObjectError, RowferryError
 from rowferry.keys import object_prefixes
 from rowferry.plan import CannedAcl, Plan, Side
+from rowferry.progress import OnProgress
 from rowferry.s3.client import ObjectClient, open_object_client
-from rowferry.s3.listing import OnProgress
 from rowferry.s3.operations import get_object
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.buckets.acl import check_legacy_acl

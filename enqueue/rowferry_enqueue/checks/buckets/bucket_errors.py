@@ -19,10 +19,10 @@ from rowferry.errors import (
 )
 from rowferry.nearest import suggest
 from rowferry.plan import Side
+from rowferry.s3.access.credentials import load_credentials
+from rowferry.s3.access.endpoint import resolve_endpoint
 from rowferry.s3.boto import open_client
 from rowferry.s3.client import ObjectClient, check_bucket
-from rowferry.s3.credentials import load_credentials
-from rowferry.s3.endpoint import resolve_endpoint
 from rowferry.s3.errors import BOTO_ERRORS, REMEDY_OF_CODE
 from rowferry.s3.operations import list_first_object
 from rowferry.s3.responses import Response

@@ -13,9 +13,9 @@ from rowferry.db.entries import EntryQueries
 from rowferry.errors import ObjectNotFound, RowferryError
 from rowferry.formatting import count
 from rowferry.plan import OnConflict, Plan
+from rowferry.progress import OnProgress
+from rowferry.s3.access.credentials import load_credentials
 from rowferry.s3.boto import Bucket, ObjectInfo, open_bucket
-from rowferry.s3.credentials import load_credentials
-from rowferry.s3.listing import OnProgress
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
 from rowferry_enqueue.checks.rows.keys import Pair, compose_other, find_colliding_pairs, other_parameters, quote_key
 

@@ -17,7 +17,7 @@ from rowferry.http import event_loop
 from rowferry.keys import map_entry
 from rowferry.plan import Entries, Side
 from rowferry.s3.client import ObjectClient
-from rowferry.s3.key_listing import read_page
+from rowferry.s3.listings.keys import read_page
 from rowferry.s3.operations import head_object, list_keys
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import TRIES, send_with_retries

@@ -8,7 +8,7 @@ from rowferry.errors import ListingUnusable, ObjectError
 from rowferry.keys import map_object
 from rowferry.plan import ObjectPrefix, Plan, Side
 from rowferry.s3.client import ObjectClient
-from rowferry.s3.key_listing import PAGE_KEYS, list_range
+from rowferry.s3.listings.keys import PAGE_KEYS, list_range
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.buckets.bucket_errors import refuse
 from rowferry_enqueue.checks.buckets.objects import list_first

@@ -10,7 +10,7 @@ from urllib.request import Request, urlopen
 
 from rowferry.http.trust import trust
 from rowferry.plan import Plan
-from rowferry.s3.endpoint import resolve_endpoint
+from rowferry.s3.access.endpoint import resolve_endpoint
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
 from rowferry_enqueue.checks.rows.keys import quote_key
 

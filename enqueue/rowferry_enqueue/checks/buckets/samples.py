@@ -14,7 +14,7 @@ from rowferry.errors import DatabaseUnavailable, RowferryError
 from rowferry.formatting import count, shorten
 from rowferry.keys import ObjectKeys, has_form, map_entry
 from rowferry.plan import Entries, Plan
-from rowferry.s3.listing import OnProgress
+from rowferry.progress import OnProgress
 from rowferry_enqueue.checks.buckets.objects import Sample
 from rowferry_enqueue.checks.finding import Finding, note, problem
 from rowferry_enqueue.checks.rows.keys import quote_key

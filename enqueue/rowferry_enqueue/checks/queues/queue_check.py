@@ -17,9 +17,9 @@ from rowferry.db.connection import Connection, summarise
 from rowferry.db.entries import EntryQueries
 from rowferry.errors import RowferryError
 from rowferry.plan import Entries, ObjectPrefix, Plan, SideName
+from rowferry.progress import OnProgress, ignore_progress
 from rowferry.queue_spec import QueueSpec, describe_fault
 from rowferry.s3.client import ObjectClient, open_object_client
-from rowferry.s3.listing import OnProgress, ignore_progress
 from rowferry_enqueue.checks.finding import Finding, problem
 
 DEADLINE = timedelta(seconds=30)

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from rowferry.db.connection import Connection
 from rowferry.errors import UsageError
 from rowferry.plan import Plan
+from rowferry.progress import OnProgress
 from rowferry.queues import find_circle
-from rowferry.s3.listing import OnProgress
 from rowferry_enqueue.checks.finding import Finding, fine, problem
 from rowferry_enqueue.checks.queues.columns import check_columns
 from rowferry_enqueue.checks.queues.plan import PlannedQueue, judge_chain, judge_queue, read_queue

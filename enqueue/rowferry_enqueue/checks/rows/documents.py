@@ -11,7 +11,7 @@ from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
 from rowferry.errors import DatabaseUnavailable
 from rowferry.formatting import count
-from rowferry.s3.listing import OnProgress
+from rowferry.progress import OnProgress
 from rowferry_enqueue.checks.finding import Finding, note, problem
 
 

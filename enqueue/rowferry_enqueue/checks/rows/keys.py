@@ -17,7 +17,7 @@ from rowferry.errors import DatabaseUnavailable, RowferryError
 from rowferry.formatting import count
 from rowferry.keys import MAX_KEY_BYTES, leaves_signed
 from rowferry.plan import Entries
-from rowferry.s3.listing import OnProgress
+from rowferry.progress import OnProgress
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
 from rowferry_enqueue.checks.rows.expressions import refuse
 

@@ -8,7 +8,7 @@ from rowferry.db.entries import EntryQueries
 from rowferry.errors import UsageError
 from rowferry.formatting import count
 from rowferry.plan import Entries, Plan
-from rowferry.s3.listing import OnProgress
+from rowferry.progress import OnProgress
 from rowferry_enqueue.checks.finding import Finding, problem
 from rowferry_enqueue.checks.rows.keys import Pair, compose_other, other_parameters, quote_key
 

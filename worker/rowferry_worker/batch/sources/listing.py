@@ -12,11 +12,11 @@ from rowferry.db.connection import call
 from rowferry.errors import AccessDenied, CredentialsUnavailable, MigrationFault, ObjectError
 from rowferry.http import event_loop
 from rowferry.plan import BucketPrefix, ObjectPrefix, SideName
-from rowferry.s3.key_listing import ListedKeys, list_range
+from rowferry.s3.listings.keys import ListedKeys, list_range
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext, find_meant
-from rowferry_worker.batch.side_faults import judge_sides, refuse_side_fault
+from rowferry_worker.batch.sides.faults import judge_sides, refuse_side_fault
 from rowferry_worker.batch.sources.ranges import RangeSource
 
 _log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from rowferry.s3.retry import retry_delay
 from rowferry_worker.machine import log_machine
 from rowferry_worker.monitoring.server import share_metrics
 from rowferry_worker.service import notify
-from rowferry_worker.supervised_process import Relay, SupervisedProcess
+from rowferry_worker.supervisor.supervised_process import Relay, SupervisedProcess
 
 _log = logging.getLogger(__name__)
 

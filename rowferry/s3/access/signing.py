@@ -15,9 +15,9 @@ from typing import NamedTuple
 from rowferry.errors import ObjectRejected
 from rowferry.http.proxy import describe_target
 from rowferry.plan import Side
-from rowferry.s3.credentials import CredentialSnapshot
+from rowferry.s3.access.credentials import CredentialSnapshot
+from rowferry.s3.access.endpoint import Endpoint
 from rowferry.s3.encodings import OBJECTS, OTHER, Accepts
-from rowferry.s3.endpoint import Endpoint
 from rowferry.s3.operations import REQUESTER_PAYS, Request
 
 Headers = list[tuple[str, str]]

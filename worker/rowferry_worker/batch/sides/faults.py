@@ -19,7 +19,7 @@ from rowferry.errors import (
 )
 from rowferry.plan import Plan, SideName
 from rowferry.s3.operations import head_object
-from rowferry_worker.batch.side_questions import (
+from rowferry_worker.batch.sides.questions import (
     ask_all,
     ask_without_object,
     find_lost_bucket,

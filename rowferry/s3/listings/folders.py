@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from rowferry.plan import SideName
-from rowferry.s3.key_listing import PAGE_KEYS, Ask, read_page
+from rowferry.s3.listings.keys import PAGE_KEYS, Ask, read_page
 from rowferry.s3.operations import list_keys
 
 AT_ONCE = 8

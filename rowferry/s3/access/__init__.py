@@ -1,0 +1,1 @@
+"""Who asks, at which endpoint, and how a request proves it."""

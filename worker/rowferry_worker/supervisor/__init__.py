@@ -1,0 +1,1 @@
+"""Several worker processes on one machine, each replaced when it dies."""
