@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from bench.environment import Usage, run_measured
 from rowferry.db.connection import connect
 from rowferry.plan import Entries, LegacySide, MigrationSettings, Plan, ProductionSide
-from rowferry_enqueue.enqueue import Request, enqueue
+from rowferry_enqueue.enqueue import EnqueueRequest, enqueue
 from rowferry_queues.migrate.spec import MIGRATE
 
 WORKER = (sys.executable, "-m", "rowferry_cli", "worker", "--processes=1", "--until-empty", "--log-format=json")
@@ -41,7 +41,7 @@ def enqueue_rows(
     entries = Entries("pictures", "id", "path", "image/", "avatar/")
     plan = make_plan(entries, legacy_url, production_url, production_bucket)
     with connect("bench", autocommit=True) as connection:
-        enqueue(connection, plan, Request(MIGRATE, batch_size))
+        enqueue(connection, plan, EnqueueRequest(MIGRATE, batch_size))
 
 
 def make_plan(entries: Entries, legacy_url: str, production_url: str, production_bucket: str = "production") -> Plan:

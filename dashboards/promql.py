@@ -60,10 +60,5 @@ def by_outcome(selector: str) -> tuple[tuple[str, str], ...]:
     return tuple((f"{name} {{{{queue}}}}", expression) for name, expression in found.items())
 
 
-def or_zero(expression: str) -> str:
-    """Return 0 where an expression without labels has no value."""
-    return f"({expression}) or vector(0)"
-
-
 def _by(labels: str) -> str:
     return f" by ({labels})" if labels else ""

@@ -15,7 +15,7 @@ from bench.record import Figures, Record
 from rowferry.db.connection import Connection, connect, fetch_one
 from rowferry.db.entries import EntryQueries
 from rowferry.plan import Entries, LegacySide, MigrationSettings, Plan, ProductionSide
-from rowferry_enqueue.enqueue import Request, enqueue
+from rowferry_enqueue.enqueue import EnqueueRequest, enqueue
 from rowferry_queues.migrate.spec import MIGRATE
 
 BATCH_SIZE = 100
@@ -80,7 +80,7 @@ def enqueue_the_rest(connection: Connection, rows: int) -> Figures:
 
 def measure_pass(connection: Connection, entries: int) -> Figures:
     began = time.monotonic()
-    (enqueued,) = enqueue(connection, PLAN, Request(MIGRATE, BATCH_SIZE))
+    (enqueued,) = enqueue(connection, PLAN, EnqueueRequest(MIGRATE, BATCH_SIZE))
     seconds = time.monotonic() - began
     assert enqueued.entries == entries, f"{enqueued.entries} of {entries} entries were enqueued"
     return {"seconds": seconds, "entries_per_second": entries / seconds}

@@ -24,7 +24,7 @@ from bench.migration import run_worker
 from bench.record import Figures, Record
 from rowferry.db.connection import connect
 from rowferry.plan import Entries, LegacySide, MigrationSettings, Plan, ProductionSide
-from rowferry_enqueue.enqueue import Request, enqueue
+from rowferry_enqueue.enqueue import EnqueueRequest, enqueue
 from rowferry_queues.migrate.spec import MIGRATE
 
 LATENCY_MS = 70
@@ -119,7 +119,7 @@ def prepare(url: str, tables: dict[str, int], buckets: dict[str, str] | None = N
             (Entries(name, "id", "path", "image/", f"{name}/"),),
         )
         with connect("bench", autocommit=True) as connection:
-            enqueue(connection, plan, Request(MIGRATE, BATCH_SIZE))
+            enqueue(connection, plan, EnqueueRequest(MIGRATE, BATCH_SIZE))
 
 
 def measure_share(url: str, batches: int, weight: int, rounds: int) -> Figures:

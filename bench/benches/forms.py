@@ -15,7 +15,7 @@ from bench.timed import Launch, run_for
 from bench.watch import Watch
 from rowferry.db.connection import Connection, connect
 from rowferry.db.entries import EntryQueries
-from rowferry_enqueue.enqueue import Request, enqueue
+from rowferry_enqueue.enqueue import EnqueueRequest, enqueue
 from rowferry_queues.migrate.spec import MIGRATE
 from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.sources.table import read_entries
@@ -56,7 +56,7 @@ def measure_queue(form: Form, rows: int, claims: int) -> Figures:
     plan = form.make_plan(NOWHERE, NOWHERE)
     with connect("bench", autocommit=True) as connection:
         began = time.monotonic()
-        (enqueued,) = enqueue(connection, plan, Request(MIGRATE))
+        (enqueued,) = enqueue(connection, plan, EnqueueRequest(MIGRATE))
         enqueue_seconds = time.monotonic() - began
         assert enqueued.entries == rows, f"{enqueued.entries} of {rows} entries were enqueued"
         connection.execute("vacuum analyze rowferry.batch_queue")
@@ -91,7 +91,7 @@ def measure_pace(form: Form, seconds: float) -> Figures:
     form.make_rows(int(seconds * MOST_PER_SECOND) // form.objects)
     with fake_s3(LATENCY_MS) as server:
         with connect("bench", autocommit=True) as connection:
-            enqueue(connection, form.make_plan(server.endpoint_url, server.endpoint_url), Request(MIGRATE))
+            enqueue(connection, form.make_plan(server.endpoint_url, server.endpoint_url), EnqueueRequest(MIGRATE))
         seen = run_for(seconds, Watch(server), [Launch()], counts=COUNTS)
     figures = seen.figures(seconds / 2, seconds)
     return {

@@ -16,7 +16,7 @@ from bench.timing import run_script
 from rowferry.db.connection import connect
 from rowferry.plan_file import parse_plan
 from rowferry.queues import find_queue
-from rowferry_enqueue.enqueue import Request, enqueue
+from rowferry_enqueue.enqueue import EnqueueRequest, enqueue
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.s3_servers import FakeS3Server
 
@@ -159,4 +159,4 @@ def enqueue_rows(url: str, place: str) -> None:
         "queue": {"inspect": {"columns": COLUMNS, **PLACES[place]}},
     }
     with connect("bench", autocommit=True) as connection:
-        enqueue(connection, parse_plan(plan, "of the bench"), Request(find_queue("inspect"), BATCH_SIZE))
+        enqueue(connection, parse_plan(plan, "of the bench"), EnqueueRequest(find_queue("inspect"), BATCH_SIZE))

@@ -18,7 +18,7 @@ from bench.record import Figures, Record
 from bench.timed import WORKER
 from rowferry.db.connection import connect
 from rowferry.plan import Entries, LegacySide, MigrationSettings, Plan, ProductionSide
-from rowferry_enqueue.enqueue import Request, enqueue
+from rowferry_enqueue.enqueue import EnqueueRequest, enqueue
 from rowferry_lab.servers.s3_servers import FakeS3Server
 from rowferry_queues.parts.spec import PARTS
 
@@ -90,7 +90,7 @@ def enqueue_parts(legacy: FakeS3Server, production: FakeS3Server) -> None:
     queues = {"parts": {"least_bytes": PART_BYTES, "replace": "own", "then": ["migrate"]}}
     plan = Plan(MigrationSettings("bench"), *sides, (entries,), queue=queues)
     with connect("bench", autocommit=True) as connection:
-        enqueue(connection, plan, Request(PARTS, 100))
+        enqueue(connection, plan, EnqueueRequest(PARTS, 100))
 
 
 def work(processes: int) -> None:

@@ -12,7 +12,7 @@ from bench.watch import Watch, between
 from rowferry.db.connection import connect
 from rowferry.plan_file import parse_plan
 from rowferry.queues import find_queue
-from rowferry_enqueue.enqueue import Request, enqueue
+from rowferry_enqueue.enqueue import EnqueueRequest, enqueue
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 
 LATENCY_MS = 70
@@ -111,7 +111,7 @@ def enqueue_rows(url: str) -> None:
     """Put all rows in the queue."""
     plan = parse_plan(describe_plan(url), "of the bench")
     with connect("bench", autocommit=True) as connection:
-        enqueue(connection, plan, Request(find_queue("tag"), BATCH_SIZE))
+        enqueue(connection, plan, EnqueueRequest(find_queue("tag"), BATCH_SIZE))
 
 
 def describe_plan(url: str) -> dict[str, Any]:

@@ -94,12 +94,6 @@ def number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def has_data(frames: Sequence[Frame]) -> bool:
-    """Return whether a panel was given a value that it could show."""
-    fields = [field for frame in frames for field in frame["fields"] if field["type"] != "time"]
-    return any(value is not None for field in fields for value in field["values"])
-
-
 def _named(query: Mapping[str, Any], curve: Mapping[str, Any]) -> dict[str, str]:
     legend = query.get("legendFormat") or ""
     if legend in {"", "__auto"}:

@@ -27,12 +27,12 @@ from rowferry_enqueue.refusals import (
     refuse_missing_sides,
     refuse_undoing,
 )
-from rowferry_enqueue.request import Enqueued, Request, Within, describe_queues
+from rowferry_enqueue.request import Enqueued, EnqueueRequest, Within, describe_queues
 
-__all__ = ["Enqueued", "Request", "Within", "enqueue", "find_migration", "preview"]
+__all__ = ["EnqueueRequest", "Enqueued", "Within", "enqueue", "find_migration", "preview"]
 
 
-def enqueue(connection: Connection, plan: Plan, request: Request) -> list[Enqueued]:
+def enqueue(connection: Connection, plan: Plan, request: EnqueueRequest) -> list[Enqueued]:
     """Put all entries in the queue that are not waiting there yet: one pass.
 
     Of entries whose rows stay, those that have changed since their last pass, once that has ended. A second caller
@@ -62,7 +62,7 @@ def register(connection: Connection, plan: Plan) -> tuple[int, int]:
     return row["migration_id"], row["revision"]
 
 
-def preview(connection: Connection, plan: Plan, request: Request) -> list[Enqueued]:
+def preview(connection: Connection, plan: Plan, request: EnqueueRequest) -> list[Enqueued]:
     """Return what `enqueue` would put in the queue, and write nothing."""
     with translated_refusals(), connection.transaction():
         connection.execute(statement("lift_timeouts"))
@@ -74,7 +74,7 @@ def preview(connection: Connection, plan: Plan, request: Request) -> list[Enqueu
         return tables + add_listings(connection, listings, request, tables)
 
 
-def _refuse_queue(connection: Connection, plan: Plan, request: Request) -> None:
+def _refuse_queue(connection: Connection, plan: Plan, request: EnqueueRequest) -> None:
     """Raise UsageError where a side is missing, rows do not tell their objects, or legacy objects would be replaced."""
     refuse_missing_sides(plan, request.queue)
     refuse_foreign_code(plan, request.queue)
@@ -88,7 +88,7 @@ def _refuse_queue(connection: Connection, plan: Plan, request: Request) -> None:
     refuse_overwritten_objects(connection, plan, [entries for entries in chosen if request.replaces(entries)])
 
 
-def _refuse_unreadable(connection: Connection, plan: Plan, request: Request, chosen: Sequence[Entries]) -> None:
+def _refuse_unreadable(connection: Connection, plan: Plan, request: EnqueueRequest, chosen: Sequence[Entries]) -> None:
     """Raise UsageError where the queue cannot read what it needs of the rows."""
     settings = request.queue.read_settings(plan)
     for entries in chosen:
@@ -113,7 +113,7 @@ def _wait_for_turn(connection: Connection, plan: Plan) -> None:
 
 
 def _add_batches(
-    connection: Connection, plan: Plan, request: Request, migration_id: int, revision: int
+    connection: Connection, plan: Plan, request: EnqueueRequest, migration_id: int, revision: int
 ) -> list[Enqueued]:
     listings = find_listings(connection, plan, request, migration_id)
     call(connection, "renew_batches", migration_id, request.queue.name, Jsonb(request.payload()))
@@ -128,7 +128,7 @@ def _add_batches(
 
 
 def _enqueue_tables(
-    connection: Connection, plan: Plan, request: Request, migration_id: int | None, action: str
+    connection: Connection, plan: Plan, request: EnqueueRequest, migration_id: int | None, action: str
 ) -> Iterator[Enqueued]:
     left, form, where = request.limit, request.find_form(plan), request.find_condition(plan)
     for entries in request.choose(plan):
@@ -164,7 +164,9 @@ def _enqueue_tables(
         left = None if left is None else left - row["entries"]
 
 
-def _describe_batches(plan: Plan, entries: Entries, request: Request, migration_id: int | None) -> dict[str, Any]:
+def _describe_batches(
+    plan: Plan, entries: Entries, request: EnqueueRequest, migration_id: int | None
+) -> dict[str, Any]:
     return {
         "migration_id": migration_id,
         "label": entries.label,
@@ -178,7 +180,7 @@ def _find_pass(
     connection: Connection,
     plan: Plan,
     queries: EntryQueries,
-    request: Request,
+    request: EnqueueRequest,
     migration_id: int | None,
     *,
     begins: bool,
@@ -193,7 +195,7 @@ def _find_pass(
 
 
 def _compose(
-    queries: EntryQueries, request: Request, wanted: sql.Composable, action: str, *, beside_waiting: bool
+    queries: EntryQueries, request: EnqueueRequest, wanted: sql.Composable, action: str, *, beside_waiting: bool
 ) -> sql.Composed:
     """Return the one statement over a table, for the entries that meet the condition `wanted`."""
     limit = sql.SQL("") if request.limit is None else statement("free_entries_limit")

@@ -20,7 +20,7 @@ from rowferry.queue_spec import QueueChoices, QueueSpec
 from rowferry.queues import find_queue, list_following, read_settings
 from rowferry_enqueue.enqueue import register, translated_refusals
 from rowferry_enqueue.refusals import refuse_foreign_code
-from rowferry_enqueue.request import Request
+from rowferry_enqueue.request import EnqueueRequest
 
 Item = Mapping[str, Any]
 """An object with an `id`, which is a text, and what its queue needs."""
@@ -83,7 +83,7 @@ def enqueue_items(
     """
     refuse_items(plan, queue)
     done = ItemsEnqueued() if enqueued is None else enqueued
-    payload = Jsonb(Request(queue, choices=choices).payload())
+    payload = Jsonb(EnqueueRequest(queue, choices=choices).payload())
     with translated_refusals():
         migration_id, _ = register(connection, plan)
         this = _Call(migration_id, queue.name)

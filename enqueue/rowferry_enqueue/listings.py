@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 from rowferry.db.connection import Connection, call, fetch_one
 from rowferry.db.statements import statement
 from rowferry.plan import BucketPrefix, ObjectPrefix, Plan
-from rowferry_enqueue.request import Enqueued, Request
+from rowferry_enqueue.request import Enqueued, EnqueueRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,9 @@ class Listing:
     """None: an earlier pass is unfinished, so that none is added."""
 
 
-def find_listings(connection: Connection, plan: Plan, request: Request, migration_id: int | None) -> list[Listing]:
+def find_listings(
+    connection: Connection, plan: Plan, request: EnqueueRequest, migration_id: int | None
+) -> list[Listing]:
     """Return the listings of a new pass; call it before batches in ERROR are renewed.
 
     An earlier pass is unfinished while one of its batches is INIT. What batches in ERROR cover is left out when the
@@ -54,7 +56,9 @@ def _find_waiting(connection: Connection, label: str, queue: str, migration_id: 
     return fetch_one(connection, statement("find_waiting_objects"), parameters)
 
 
-def renew_ranges(connection: Connection, listings: Iterable[Listing], request: Request, migration_id: int) -> None:
+def renew_ranges(
+    connection: Connection, listings: Iterable[Listing], request: EnqueueRequest, migration_id: int
+) -> None:
     """Let the batches in ERROR of earlier passes take part in those that begin: an object may have come, or changed."""
     if not request.queue.makes_passes:  # those of other queues are renewed, as all theirs are
         return
@@ -67,7 +71,7 @@ def renew_ranges(connection: Connection, listings: Iterable[Listing], request: R
 def add_listings(
     connection: Connection,
     listings: Iterable[Listing],
-    request: Request,
+    request: EnqueueRequest,
     tables: Sequence[Enqueued],
     target: dict[str, Any] | None = None,
 ) -> list[Enqueued]:

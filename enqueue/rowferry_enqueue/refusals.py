@@ -9,7 +9,7 @@ from rowferry.queues import find_queue, list_following, list_queues, read_settin
 from rowferry.reports.progress import read_counts
 from rowferry_enqueue.checks.queues.columns import find_missing_columns
 from rowferry_enqueue.checks.queues.plan import read_queue
-from rowferry_enqueue.request import Request
+from rowferry_enqueue.request import EnqueueRequest
 
 
 def refuse_missing_sides(plan: Plan, queue: QueueSpec) -> None:
@@ -39,7 +39,7 @@ def refuse_missing_columns(connection: Connection, plan: Plan, queue: QueueSpec)
             raise UsageError(f"{finding.what[:1].upper()}{finding.what[1:]}: {finding.remedy}.")
 
 
-def refuse_undoing(connection: Connection, plan: Plan, request: Request) -> None:
+def refuse_undoing(connection: Connection, plan: Plan, request: EnqueueRequest) -> None:
     """Raise UsageError where rows are meant that were never moved, or batches wait that would move them again."""
     spec = request.queue
     staying = [entries.label for entries in request.choose_all(plan) if entries.rows == "stay"]

@@ -54,7 +54,7 @@ class Within:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class EnqueueRequest:
     """Which batches to make, and what their workers shall do."""
 
     queue: QueueSpec
@@ -141,7 +141,7 @@ def _describe_queue(spec: QueueSpec, settings: QueueSettings) -> dict[str, Any]:
         "weight": settings.weight,
         "max_in_hand": settings.max_in_hand,
         "next": settings.then,
-        "payload": Request(spec).payload(),
+        "payload": EnqueueRequest(spec).payload(),
     }
 
 

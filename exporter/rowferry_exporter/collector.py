@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 
 from rowferry.errors import RowferryError
 from rowferry_exporter.metrics import describe
-from rowferry_exporter.reader import Reader, Reading
+from rowferry_exporter.reader import Reader, ViewRows
 
 _log = logging.getLogger(__name__)
 
@@ -31,8 +31,8 @@ class QueueCollector(Collector):
         self._reader = Reader()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="reader")
         self._lock = Lock()
-        self._running: Future[Reading] | None = None
-        self._latest: Reading | None = None
+        self._running: Future[ViewRows] | None = None
+        self._latest: ViewRows | None = None
         self._is_unavailable = False
 
     def collect(self) -> Iterable[Metric]:
@@ -43,7 +43,7 @@ class QueueCollector(Collector):
         """Return whether the database answers."""
         return self.read() is not None
 
-    def read(self) -> Reading | None:
+    def read(self) -> ViewRows | None:
         """Return a fresh reading; None if the database fails or does not answer in time."""
         if self._latest is not None and is_fresh(self._latest, time.monotonic()):
             return self._latest
@@ -63,14 +63,14 @@ class QueueCollector(Collector):
         self._thread.shutdown(cancel_futures=True)
         self._reader.close()
 
-    def _start_reading(self) -> Future[Reading]:
+    def _start_reading(self) -> Future[ViewRows]:
         """Return the running reading, which concurrent scrapes share."""
         with self._lock:
             if self._running is None or self._running.done():
                 self._running = self._thread.submit(self._read)
             return self._running
 
-    def _read(self) -> Reading:
+    def _read(self) -> ViewRows:
         """Store the reading even if its scrape has timed out: the next scrape can use it."""
         self._latest = self._reader.read()
         return self._latest
@@ -82,6 +82,6 @@ class QueueCollector(Collector):
         self._is_unavailable = True
 
 
-def is_fresh(reading: Reading, now: float) -> bool:
+def is_fresh(reading: ViewRows, now: float) -> bool:
     """Return whether a reading may be shown again at `now`, by time.monotonic()."""
     return now - reading.read_at < max(MIN_AGE.total_seconds(), MIN_AGE_FACTOR * reading.seconds)

@@ -6,14 +6,14 @@ from prometheus_client.metrics_core import GaugeMetricFamily
 from psycopg.rows import DictRow
 
 from rowferry.batch import Outcome
-from rowferry_exporter.reader import MOST, Reading
+from rowferry_exporter.reader import MOST, ViewRows
 
 STATES = ("done", "need_somebody", "paused", "no_workers", "waiting", "stalled", "running")
 """The words of rowferry.migration_state."""
 STATUSES = {"INIT": "batches_init", "DONE": "batches_done", "ERROR": "batches_error"}
 
 
-def describe(reading: Reading | None) -> Iterator[GaugeMetricFamily]:
+def describe(reading: ViewRows | None) -> Iterator[GaugeMetricFamily]:
     """Yield the gauges of a reading; for None, only that the database is unavailable."""
     up = GaugeMetricFamily("rowferry_exporter_up", "1 when the database answered, else 0.")
     up.add_metric([], 0.0 if reading is None else 1.0)

@@ -13,7 +13,7 @@ MOST = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ViewRows:
     """The rows of the views, read in one transaction."""
 
     queues: list[DictRow]
@@ -35,7 +35,7 @@ class Reader:
         # Opened by the first reading, and again after every failure.
         self._connection: Connection | None = None
 
-    def read(self) -> Reading:
+    def read(self) -> ViewRows:
         """Return a reading. Raises DatabaseUnavailable, DatabaseBusy or UsageError."""
         try:
             with translated_errors():
@@ -56,7 +56,7 @@ class Reader:
         return self._connection
 
 
-def _read(connection: Connection) -> Reading:
+def _read(connection: Connection) -> ViewRows:
     began = time.monotonic()
     names = ("exporter_queues", "exporter_migrations", "exporter_hosts", "exporter_transactions", "exporter_tables")
     with connection.transaction():
@@ -64,4 +64,4 @@ def _read(connection: Connection) -> Reading:
         rows = (connection.execute(statement(name), {"limit": MOST}).fetchall() for name in names)
         queues, migrations, hosts, transactions, tables = rows
     ended = time.monotonic()
-    return Reading(queues, migrations, hosts, transactions, tables, ended - began, ended)
+    return ViewRows(queues, migrations, hosts, transactions, tables, ended - began, ended)

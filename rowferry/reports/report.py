@@ -150,17 +150,6 @@ def find_time_between(began_at: datetime | None, ended_at: datetime | None) -> t
     return ended_at - began_at
 
 
-def read_report(connection: Connection, migration: str, manifest: TextIO | None = None) -> tuple[Report, int]:
-    """Return the report of a migration, and how many lines were written to `manifest`.
-
-    Both are of one snapshot: the `entries` of the manifest add up to the report's outcomes other than migrated and
-    kept. The connection must be idle and is used for this alone.
-    """
-    with open_snapshot(connection):
-        report = read_tables(connection, migration)
-        return report, 0 if manifest is None else write_manifest(connection, migration, manifest)
-
-
 @contextmanager
 def open_snapshot(connection: Connection) -> Generator[None]:
     """Read everything of one moment: in one transaction. The connection must be idle and is used for this alone."""

@@ -138,12 +138,6 @@ class Bucket:
         with self._translated():
             self._client.put_object(Bucket=self._side.bucket, Key=key, Body=body)
 
-    def delete(self, key: str) -> None:
-        """Remove an object that a check wrote, if it is there; raises ObjectRejected on the legacy side."""
-        self._refuse_legacy("deleted from")
-        with self._translated():
-            self._client.delete_object(Bucket=self._side.bucket, Key=key)
-
     def copy_from(self, source: Side, source_key: str, key: str, *, if_none_match: bool = False) -> None:
         """Let the server copy an object of at most 5 GiB from another of its buckets; for one, not for many.
 

@@ -10,7 +10,7 @@
 --   Raises object_not_in_prerequisite_state where this transaction has not claimed the batch, invalid_parameter_value
 --   where a patch is no part of it.
 --   Unfinished uploads of the claimed batch go with the new one: it continues them.
---   Writes: batch_queue, upload. Called by: rowferry_worker/batch/perform.py, in the transaction of the claim.
+--   Writes: batch_queue, upload. Called by: rowferry_worker/batch/process.py, in the transaction of the claim.
 create or replace function rowferry.split_batch(
     p_batch_id bigint, p_part jsonb, p_entry_count integer, p_crashes integer, p_keep jsonb
 )

@@ -21,7 +21,7 @@ from rowferry_cli.estimate.calculation import (
     classify_sizes,
     estimate_seconds,
 )
-from rowferry_cli.estimate.drive import Reading
+from rowferry_cli.estimate.drive import MeterReading
 from rowferry_cli.estimate.entries import extrapolate
 from rowferry_cli.estimate.intervals import Interval, Stratum, estimate_share, estimate_totals, share_of_largest
 from rowferry_cli.estimate.measurement import Measurement, choose_steady, is_steady, trim
@@ -323,8 +323,8 @@ def test_without_a_pace_a_migration_has_no_end() -> None:
 # Readings
 
 
-def read(*ended: int, every: float = 1.0) -> list[Reading]:
-    return [Reading(number * every, 0, one, 0, Counter(), Counter(), 4) for number, one in enumerate(ended)]
+def read(*ended: int, every: float = 1.0) -> list[MeterReading]:
+    return [MeterReading(number * every, 0, one, 0, Counter(), Counter(), 4) for number, one in enumerate(ended)]
 
 
 def test_the_time_after_the_last_object_does_not_count() -> None:

@@ -9,10 +9,11 @@ import pytest
 
 from rowferry.db.connection import connect
 from rowferry.reports import report as accounts
-from rowferry.reports.report import Report, read_report
+from rowferry.reports.report import Report
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.queue.queue_runs import migrate, revert, verify
+from support.queue.reports import read_report
 
 
 def read(dsn_is_set: EntryTable, name: str = "avatars") -> tuple[Report, list[dict[str, Any]]]:

@@ -8,7 +8,7 @@ import pytest
 
 from drawing.__main__ import sentence
 from drawing.answers import list_panels, write_words
-from drawing.frames import fill_gaps, frame_of_rows, frames_of_curves, has_data, table_of_samples
+from drawing.frames import fill_gaps, frame_of_rows, frames_of_curves, table_of_samples
 from drawing.intervals import choose_interval, milliseconds, rate_interval
 from drawing.macros import View, fill_of
 from drawing.throttling_proxy import Throttle
@@ -190,11 +190,6 @@ def test_samples_become_a_table_with_a_column_for_each_label() -> None:
         ("Value #C", [2.0, None]),
     ]
     assert table_of_samples({"refId": "C"}, [], "Value")["fields"] == []
-
-
-def test_a_frame_of_nothing_but_times_has_no_data() -> None:
-    assert not has_data([frame_of_rows("A", [("time", STAMP), ("x", FLOAT)], [(START, None)], "table")])
-    assert has_data([frame_of_rows("A", [("x", FLOAT)], [(0.0,)], "table")])
 
 
 def test_panels_of_collapsed_rows_are_asked_too() -> None:

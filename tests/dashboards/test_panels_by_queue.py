@@ -12,7 +12,7 @@ from prometheus_client import Gauge, Histogram
 
 from rowferry.batch import Outcome
 from rowferry_exporter.metrics import describe
-from rowferry_exporter.reader import Reading
+from rowferry_exporter.reader import ViewRows
 from support.entries.migration import Migration
 from support.queue.queue_runs import migrate, verify
 from support.screens.grafana import Target, View, list_targets, list_variables, read_board
@@ -130,7 +130,7 @@ def metrics_by_queue() -> set[str]:
     batches = ("batches_init", "batches_done", "batches_error", "claimed", "max_in_hand", "due_seconds")
     others = ("position", "priority", "paused", "entries", "waiting", "in_hand", "rate", "ends_at", "total")
     row |= dict.fromkeys((*batches, *others, *map(str, Outcome)), 1)
-    told = describe(Reading([row], [], [], [], [], 0.0, 0.0))
+    told = describe(ViewRows([row], [], [], [], [], 0.0, 0.0))
     return names | {family.name for family in told if any("queue" in sample.labels for sample in family.samples)}
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from rowferry_queues.inspecting.function import MOST_STUCK
-from rowferry_queues.inspecting.inflating import WINDOW_BYTES
-from rowferry_queues.inspecting.reading import WHOLE_BYTES
-from rowferry_queues.inspecting.spec import FACTS, INSPECT, MAX_INFLATED_BYTES, InspectSettings, MiB
+from rowferry_queues.inspect.function import MOST_STUCK
+from rowferry_queues.inspect.inflating import WINDOW_BYTES
+from rowferry_queues.inspect.reading import WHOLE_BYTES
+from rowferry_queues.inspect.spec import FACTS, INSPECT, MAX_INFLATED_BYTES, InspectSettings, MiB
 from support.docs.doc_pages import ROOT, read_blocks, read_section
 from support.entries.entry_table import trusted
 from support.entries.migration import Migration

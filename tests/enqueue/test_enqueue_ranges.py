@@ -16,7 +16,7 @@ from psycopg.rows import DictRow, dict_row
 from rowferry.db.connection import Connection, fetch_one
 from rowferry.db.timeouts import LOCK_TIMEOUT
 from rowferry_enqueue import enqueue as enqueueing
-from rowferry_enqueue.enqueue import Request, enqueue
+from rowferry_enqueue.enqueue import EnqueueRequest, enqueue
 from rowferry_queues.migrate.spec import MIGRATE
 from support.entries.entry_table import FROM, TABLE, TO, EntryTable, Record, trusted
 from support.processes.processes import wait_for
@@ -100,7 +100,7 @@ def test_a_second_enqueuer_waits_for_the_first_and_adds_only_the_rest(
     table.add_legacy(range(100))
     with connect_plainly(table.dsn) as first, ThreadPoolExecutor(1) as pool:
         with first.transaction():
-            enqueue(first, table.read_plan(), Request(MIGRATE, 10, limit=60))
+            enqueue(first, table.read_plan(), EnqueueRequest(MIGRATE, 10, limit=60))
             second = pool.submit(table.enqueue, 7)
             wait_for(lambda: second.done() or is_waiting_for_lock(table, timedelta(milliseconds=200)))
             assert not second.done()

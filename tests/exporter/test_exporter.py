@@ -10,13 +10,13 @@ import pytest
 
 from rowferry_exporter.collector import MIN_AGE, QueueCollector, is_fresh
 from rowferry_exporter.metrics import describe
-from rowferry_exporter.reader import Reading
+from rowferry_exporter.reader import ViewRows
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.queue.queue_states import acting, missing
 
-READING = Reading([], [], [], [], [], seconds=0.0, read_at=100.0)
+READING = ViewRows([], [], [], [], [], seconds=0.0, read_at=100.0)
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowferry_queues.inspecting import inflating
-from rowferry_queues.inspecting.content import ContentFault
-from rowferry_queues.inspecting.inspection import Computed, Inspection
-from rowferry_queues.inspecting.spec import FACTS, MiB
+from rowferry_queues.inspect import inflating
+from rowferry_queues.inspect.content import ContentFault
+from rowferry_queues.inspect.inspection import Computed, Inspection
+from rowferry_queues.inspect.spec import FACTS, MiB
 from support.queue.zstd_module import zstd
 
 PACK: dict[str, Callable[[bytes], bytes]] = {"gzip": lambda data: gzip.compress(data, mtime=0), "zstd": zstd.compress}

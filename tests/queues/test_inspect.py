@@ -16,8 +16,8 @@ from rowferry.errors import PlanError
 from rowferry.plan_file import parse_plan
 from rowferry.queues import find_queue
 from rowferry_lab.servers.fake_s3.settings import Deviations
-from rowferry_queues.inspecting import perform as performing
-from rowferry_queues.inspecting.spec import MiB
+from rowferry_queues.inspect import perform as performing
+from rowferry_queues.inspect.spec import MiB
 from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
 from support.postgres.lock_holders import uncommitted

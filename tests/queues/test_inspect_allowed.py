@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rowferry_queues.inspecting import allowed
-from rowferry_queues.inspecting.allowed import ALLOWED_FUNCTIONS, load_function
+from rowferry_queues.inspect import allowed
+from rowferry_queues.inspect.allowed import ALLOWED_FUNCTIONS, load_function
 from support.entries.migration import Migration
 from support.queue.inspected import add, run, words_of
 from support.queue.plug_in import PlugIn

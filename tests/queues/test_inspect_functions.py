@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rowferry_queues.inspecting.allowed import ALLOWED_FUNCTIONS, forget_functions
-from rowferry_queues.inspecting.spec import MiB
+from rowferry_queues.inspect.allowed import ALLOWED_FUNCTIONS, forget_functions
+from rowferry_queues.inspect.spec import MiB
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
 from support.processes.processes import wait_for

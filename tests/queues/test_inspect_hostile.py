@@ -10,10 +10,10 @@ import pytest
 
 from rowferry_lab.servers.fake_s3.settings import Deviations
 from rowferry_lab.servers.fake_s3.store import make_object
-from rowferry_queues.inspecting import inflating, pieces, reading
-from rowferry_queues.inspecting.allowed import ALLOWED_FUNCTIONS
-from rowferry_queues.inspecting.inspection import Computed, Inspection, measure_image
-from rowferry_queues.inspecting.spec import MiB
+from rowferry_queues.inspect import inflating, pieces, reading
+from rowferry_queues.inspect.allowed import ALLOWED_FUNCTIONS
+from rowferry_queues.inspect.inspection import Computed, Inspection, measure_image
+from rowferry_queues.inspect.spec import MiB
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
 from support.queue.inspected import MODULE, add, cut, run, use, words_of

@@ -61,25 +61,21 @@ def test_a_wrong_secret_is_refused_access(versitygw_buckets: Buckets) -> None:
             bucket.first_key()
 
 
-def test_objects_are_put_read_and_removed(buckets: Buckets) -> None:
+def test_objects_are_put_and_read(buckets: Buckets) -> None:
     with opened(buckets) as bucket:
         bucket.put("a b+c/\u00e9", b"content")
         facts = bucket.head("a b+c/\u00e9")
         assert (facts.size_bytes, facts.etag) == (7, "9a0364b9e99bb480dd25e1f0284c8555")
         assert bucket.get("a b+c/\u00e9") == b"content"
-        bucket.delete("a b+c/\u00e9")
-        bucket.delete("a b+c/\u00e9")
         with pytest.raises(ObjectNotFound):
-            bucket.head("a b+c/\u00e9")
+            bucket.head("a b+c/gone")
         with pytest.raises(ObjectNotFound):
-            bucket.get("a b+c/\u00e9")
+            bucket.get("a b+c/gone")
 
 
-def test_nothing_can_be_written_to_or_deleted_from_the_legacy_bucket(buckets: Buckets) -> None:
+def test_nothing_can_be_written_to_the_legacy_bucket(buckets: Buckets) -> None:
     buckets.client.put_object(Bucket=buckets.legacy, Key="k", Body=b"old")
     with opened(buckets, "legacy") as bucket:
-        with pytest.raises(ObjectRejected, match="ever deleted from the legacy bucket"):
-            bucket.delete("k")
         with pytest.raises(ObjectRejected, match="ever written to the legacy bucket"):
             bucket.put("k", b"new")
         assert bucket.get("k") == b"old"

@@ -87,8 +87,7 @@ def test_botos_requests_say_so_too(make_migration: Callable[..., Migration]) -> 
                 bucket.check_exists()
                 assert bucket.get(f"{TO}1.png") == b"one"
                 bucket.copy_from(plan.production, f"{TO}1.png", f"{TO}3.png")
-                bucket.delete(f"{TO}3.png")
     operations = {operation for side, operation, pays in requests if side == "production" and pays}
-    assert operations == {"ListObjectsV2", "HeadBucket", "GetObject", "CopyObject", "DeleteObject"}
+    assert operations == {"ListObjectsV2", "HeadBucket", "GetObject", "CopyObject"}
     assert not [one for one in requests if one[0] == "production" and not one[2]]
     assert ("legacy", "ListObjectsV2", False) in requests

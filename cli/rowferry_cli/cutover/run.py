@@ -28,7 +28,7 @@ from rowferry_cli.migrate.passes import Run, Workers, name_log
 from rowferry_cli.migrate.run import prepare_database
 from rowferry_cli.options import WorkerOptions
 from rowferry_cli.reporter import Reporter
-from rowferry_enqueue.enqueue import Request
+from rowferry_enqueue.enqueue import EnqueueRequest
 from rowferry_queues.migrate.spec import MIGRATE, MigrateChoices
 from rowferry_queues.verify.spec import VERIFY, VerifyChoices
 
@@ -89,7 +89,7 @@ def run_cutover(plan: Plan, options: CutoverOptions) -> int:
             skew = measure_clocks(plan, reporter)
             confirm_abandoned(connection, plan, reporter)
         choices = MigrateChoices(on_conflict=options.on_conflict, skew=skew)
-        request = Request(MIGRATE, options.batch_size, choices=choices)
+        request = EnqueueRequest(MIGRATE, options.batch_size, choices=choices)
         log_path = options.log_file or name_log(plan, request)
         reporter.print(f"Log: {log_path}")
         with log_to_file(log_path) as log:
@@ -251,7 +251,7 @@ class Cutover:
     def _verify(self, switched_at: datetime) -> int:
         """Compare all objects, copy again what is missing or older, and say the result in one sentence."""
         choices = VerifyChoices(repair="older", switched_at=switched_at, skew=self.choices.skew)
-        request = Request(VERIFY, self.run.request.batch_size, choices=choices)
+        request = EnqueueRequest(VERIFY, self.run.request.batch_size, choices=choices)
         self._print("Verifying every object …")
         counts = replace(self.run, request=request).one_pass()[0].counts
         if find_pause(self.run.connection, self.run.plan.name):

@@ -45,7 +45,7 @@ def discover_plan(wanted: Wanted) -> None:
     """Discover, write the plan, and print what was seen. Raises UsageError where nothing was found."""
     from rowferry.db.connection import connect
     from rowferry_cli.discover.bucket import LegacyBucket
-    from rowferry_cli.discover.discover import Discovery, Request
+    from rowferry_cli.discover.discover import Discovery, Scope
     from rowferry_cli.discover.known import read_known
     from rowferry_cli.discover.left_folders import LeftFolders, describe_folders, propose_objects
 
@@ -57,7 +57,7 @@ def discover_plan(wanted: Wanted) -> None:
             "see what would be written."
         )
     legacy, production = choose_side(wanted.legacy, document), choose_side(wanted.production, document)
-    request = Request(legacy, production, wanted.sample, known, wanted.fields)
+    request = Scope(legacy, production, wanted.sample, known, wanted.fields)
     with (
         _show_progress() as on_step,
         connect("plan --discover", autocommit=True) as connection,

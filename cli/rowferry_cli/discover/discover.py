@@ -30,7 +30,7 @@ OnStep = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class Scope:
     """What to look for."""
 
     legacy: Side
@@ -62,7 +62,7 @@ class Discovered:
 class Discovery:
     """One run over a database and the legacy bucket. Reads only."""
 
-    def __init__(self, connection: Connection, bucket: LegacyBucket, request: Request, on_step: OnStep) -> None:
+    def __init__(self, connection: Connection, bucket: LegacyBucket, request: Scope, on_step: OnStep) -> None:
         """`connection` is in autocommit."""
         self._connection, self._catalogue = connection, Catalogue(connection)
         self._bucket, self._request = bucket, request

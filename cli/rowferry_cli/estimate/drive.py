@@ -30,7 +30,7 @@ LATENCIES = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class MeterReading:
     """The counters at one moment."""
 
     at: float
@@ -86,7 +86,7 @@ class Drive:
 
     meter: RequestMeter
     count_bytes: Callable[[], int]
-    readings: list[Reading] = field(default_factory=list[Reading])
+    readings: list[MeterReading] = field(default_factory=list[MeterReading])
     ended: int = 0
     is_interrupted: bool = False
     """By Ctrl-C."""
@@ -123,7 +123,7 @@ class Drive:
     def take_reading(self) -> None:
         meter = self.meter
         self.readings.append(
-            Reading(
+            MeterReading(
                 time.monotonic(),
                 time.process_time(),
                 self.ended,

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from rowferry_cli.estimate.drive import Drive, Reading
+from rowferry_cli.estimate.drive import Drive, MeterReading
 from rowferry_cli.estimate.intervals import Interval, estimate_mean
 from rowferry_cli.estimate.request_counts import Operation
 
@@ -83,14 +83,14 @@ def read_measurement(
     )
 
 
-def trim(readings: Sequence[Reading]) -> Sequence[Reading]:
+def trim(readings: Sequence[MeterReading]) -> Sequence[MeterReading]:
     """Return the readings up to the one that saw the last object end: then nothing was left to do."""
     last = readings[-1].ended
     until = next(index for index, reading in enumerate(readings) if reading.ended == last)
     return readings[: max(until + 1, 2)]
 
 
-def choose_steady(readings: Sequence[Reading]) -> tuple[Reading, Reading]:
+def choose_steady(readings: Sequence[MeterReading]) -> tuple[MeterReading, MeterReading]:
     """Return the first and the last reading of the part that counts; all of it where the rest saw few objects."""
     begin, end = readings[0], readings[-1]
     settled = begin.at + SETTLES_AFTER * (end.at - begin.at)
@@ -98,7 +98,7 @@ def choose_steady(readings: Sequence[Reading]) -> tuple[Reading, Reading]:
     return (start, end) if end.ended - start.ended >= LEAST_OBJECTS else (begin, end)
 
 
-def is_steady(readings: Sequence[Reading]) -> bool:
+def is_steady(readings: Sequence[MeterReading]) -> bool:
     """Return whether the pace of the last seconds is that of the seconds before."""
     end = readings[-1]
     rates: list[float] = []
@@ -111,7 +111,7 @@ def is_steady(readings: Sequence[Reading]) -> bool:
     return rates[0] > 0 and abs(rates[1] - rates[0]) <= STEADY_WITHIN * rates[0]
 
 
-def _measure_rate(readings: Sequence[Reading], start: Reading, end: Reading) -> Interval:
+def _measure_rate(readings: Sequence[MeterReading], start: MeterReading, end: MeterReading) -> Interval:
     """Return the rate of the steady part, with the interval of the mean of its windows."""
     width = (end.at - start.at) / WINDOWS
     marks = [_find(readings, start.at + width * number) or start for number in range(WINDOWS + 1)]
@@ -121,7 +121,7 @@ def _measure_rate(readings: Sequence[Reading], start: Reading, end: Reading) -> 
     return Interval(rate, min(rate, spread.low), max(rate, spread.high))
 
 
-def _is_rising(readings: Sequence[Reading]) -> bool:
+def _is_rising(readings: Sequence[MeterReading]) -> bool:
     begin, end = readings[0], readings[-1]
     third = (end.at - begin.at) / 3
     one, two = _find(readings, begin.at + third), _find(readings, begin.at + 2 * third)
@@ -131,7 +131,7 @@ def _is_rising(readings: Sequence[Reading]) -> bool:
     return (end.ended - two.ended) / max(end.at - two.at, 0.001) > RISING * before
 
 
-def _find(readings: Sequence[Reading], at: float) -> Reading | None:
+def _find(readings: Sequence[MeterReading], at: float) -> MeterReading | None:
     """Return the last reading not after a moment; None where there was none yet."""
     found = None
     for reading in readings:

@@ -12,11 +12,17 @@ from rowferry_cli.messages import describe_enqueued, describe_pause, write_reque
 from rowferry_cli.migrate.passes import Run, name_log
 from rowferry_cli.options import WorkerOptions
 from rowferry_cli.reporter import Reporter
-from rowferry_enqueue.enqueue import Request, enqueue
+from rowferry_enqueue.enqueue import EnqueueRequest, enqueue
 
 
 def run_one_pass(
-    connection: Connection, plan: Plan, request: Request, options: WorkerOptions, reporter: Reporter, *, unsettled: str
+    connection: Connection,
+    plan: Plan,
+    request: EnqueueRequest,
+    options: WorkerOptions,
+    reporter: Reporter,
+    *,
+    unsettled: str,
 ) -> int:
     """Run one pass, report it, and return the exit status.
 

@@ -24,7 +24,7 @@ from rowferry_cli.migrate.moving_time import MovingTime
 from rowferry_cli.migrate.workers import LocalWorkers, LostWorkers, WorkersElsewhere, of_migration
 from rowferry_cli.options import MAX_PROCESSES, WorkerOptions
 from rowferry_cli.reporter import Reporter
-from rowferry_enqueue.enqueue import Enqueued, Request, enqueue
+from rowferry_enqueue.enqueue import Enqueued, EnqueueRequest, enqueue
 from rowferry_worker.machine import choose_processes, log_machine
 
 _log = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class Run:
 
     connection: Connection
     plan: Plan
-    request: Request
+    request: EnqueueRequest
     options: WorkerOptions
     reporter: Reporter
     log: LogFile
@@ -223,7 +223,7 @@ def count_entries_of(tables: Iterable[Enqueued]) -> int:
     return sum(table.entries for table in tables)
 
 
-def name_log(plan: Plan, request: Request) -> Path:
+def name_log(plan: Plan, request: EnqueueRequest) -> Path:
     """Return the name of a new log file in this folder."""
     moment = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     return Path(f"rowferry-{plan.name}-{request.queue.name}-{moment}-{os.getpid()}.log")

@@ -34,7 +34,7 @@ from rowferry_cli.options import WorkerOptions
 from rowferry_cli.reporter import Reporter
 from rowferry_cli.setup.check import print_findings, refuse_problems
 from rowferry_enqueue.check import check_plan
-from rowferry_enqueue.enqueue import Request, find_migration, preview
+from rowferry_enqueue.enqueue import EnqueueRequest, find_migration, preview
 from rowferry_enqueue.skipped import find_skipped
 from rowferry_enqueue.waiting_batches import choose_on_conflict
 from rowferry_queues.migrate.spec import MIGRATE, MigrateChoices
@@ -68,9 +68,9 @@ class MigrateOptions:
         return MigrateChoices(on_conflict="overwrite" if self.overwrite else self.on_conflict)
 
     @property
-    def request(self) -> Request:
+    def request(self) -> EnqueueRequest:
         """Return what each pass enqueues."""
-        return Request(MIGRATE, self.batch_size, self.limit, self.choices)
+        return EnqueueRequest(MIGRATE, self.batch_size, self.limit, self.choices)
 
     @property
     def workers(self) -> WorkerOptions:

@@ -44,7 +44,7 @@ class Focus:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ActionRequest:
     """What is to be done soon, beside reading a snapshot."""
 
     action: Action | None = None
@@ -64,7 +64,7 @@ class Poller:
         self._interval = interval
         self._history = PaceHistory(migration)
         self._history_of = migration
-        self._requests: SimpleQueue[Request] = SimpleQueue()
+        self._requests: SimpleQueue[ActionRequest] = SimpleQueue()
         self._connection: Connection | None = None
 
     def start(self) -> None:
@@ -73,13 +73,13 @@ class Poller:
 
     def request(self, action: Action, migration: str, queue: str | None) -> None:
         """Carry out an action soon, on the migration and queue that are looked at, and read a snapshot after it."""
-        self._requests.put(Request(action, migration, queue))
+        self._requests.put(ActionRequest(action, migration, queue))
 
     def look_at(self, focus: Focus) -> None:
         """Read this from now on; at once if it is another."""
         if focus != self._focus:
             self._focus = focus
-            self._requests.put(Request())
+            self._requests.put(ActionRequest())
 
     def _run(self) -> None:
         try:
@@ -93,10 +93,10 @@ class Poller:
             try:
                 request = self._requests.get(timeout=wait.total_seconds())
             except Empty:
-                request = Request()
+                request = ActionRequest()
             wait = self._poll(request)
 
-    def _poll(self, request: Request) -> timedelta:
+    def _poll(self, request: ActionRequest) -> timedelta:
         """Carry out the action, if any, read a snapshot, and return how long to wait for the next."""
         wait, focus = self._interval, self._focus
         try:
@@ -118,7 +118,7 @@ class Poller:
             self._history, self._history_of = PaceHistory(focus.migration), focus.migration
         return read_snapshot(self._connect(), focus.migration, self._history, failures_of=focus.failures_of)
 
-    def _act(self, request: Request) -> str:
+    def _act(self, request: ActionRequest) -> str:
         """Carry out an action and return its result, or the error (no permission, a lock); "" without an action."""
         if request.action is None:
             return ""

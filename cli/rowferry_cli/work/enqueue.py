@@ -123,10 +123,10 @@ def _enqueue_entries(
     """Show what a pass would add; ask, and add it."""
     from rowferry.db.connection import connect
     from rowferry.db.schema import check_version
-    from rowferry_enqueue.enqueue import Request, enqueue, preview
+    from rowferry_enqueue.enqueue import EnqueueRequest, enqueue, preview
     from rowferry_enqueue.skipped import find_skipped
 
-    request = Request(spec, batch_size, limit, choices)
+    request = EnqueueRequest(spec, batch_size, limit, choices)
     with connect("enqueue", autocommit=True) as connection:
         check_version(connection)
         planned = preview(connection, plan, request)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rowferry.db.connection import Connection
     from rowferry.plan import Plan
     from rowferry_cli.reporter import Reporter
-    from rowferry_enqueue.enqueue import Request
+    from rowferry_enqueue.enqueue import EnqueueRequest
 
 
 @click.command("revert", cls=Command, groups=(WORKERS, LOG_FILE))
@@ -33,7 +33,7 @@ def command(options: PassOptions) -> int:
     from rowferry.plan_file import read_plan
     from rowferry_cli.migrate.one_pass import run_one_pass
     from rowferry_cli.reporter import Reporter
-    from rowferry_enqueue.enqueue import Request, Within
+    from rowferry_enqueue.enqueue import EnqueueRequest, Within
     from rowferry_enqueue.skipped import find_skipped
     from rowferry_queues.migrate.spec import MIGRATE
     from rowferry_queues.revert.spec import REVERT
@@ -41,7 +41,7 @@ def command(options: PassOptions) -> int:
     plan = read_plan(options.plan_path)
     plan.require_both_sides()
     reporter = Reporter(yes=options.yes)
-    request = Request(REVERT, options.batch_size, within=Within(options.table, options.first, options.last))
+    request = EnqueueRequest(REVERT, options.batch_size, within=Within(options.table, options.first, options.last))
     _refuse_rows_that_stay(plan, request)
     with connect("revert", autocommit=True) as connection:
         check_version(connection)
@@ -53,7 +53,7 @@ def command(options: PassOptions) -> int:
         return status
 
 
-def _refuse_rows_that_stay(plan: Plan, request: Request) -> None:
+def _refuse_rows_that_stay(plan: Plan, request: EnqueueRequest) -> None:
     """Raise UsageError where rows are meant that no migration has changed."""
     from rowferry.errors import UsageError
 
@@ -74,7 +74,7 @@ def _refuse_rows_that_stay(plan: Plan, request: Request) -> None:
         )
 
 
-def _preview(connection: Connection, plan: Plan, request: Request, reporter: Reporter) -> None:
+def _preview(connection: Connection, plan: Plan, request: EnqueueRequest, reporter: Reporter) -> None:
     """Show which rows would be reverted, and ask. Raises UsageError while batches still wait to migrate."""
     from rowferry.db.connection import name_database
     from rowferry.errors import UsageError

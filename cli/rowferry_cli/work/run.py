@@ -36,11 +36,11 @@ def command(options: PassOptions, queue: str) -> int:
     from rowferry.queues import find_queue
     from rowferry_cli.migrate.one_pass import run_one_pass
     from rowferry_cli.reporter import Reporter
-    from rowferry_enqueue.enqueue import Request, Within, preview
+    from rowferry_enqueue.enqueue import EnqueueRequest, Within, preview
 
     spec, plan = find_queue(queue), read_plan(options.plan_path)
     reporter = Reporter(yes=options.yes)
-    request = Request(spec, options.batch_size, within=Within(options.table, options.first, options.last))
+    request = EnqueueRequest(spec, options.batch_size, within=Within(options.table, options.first, options.last))
     with connect("run", autocommit=True) as connection:
         check_version(connection)
         reporter.print(f"{spec.name}: {spec.summary}")

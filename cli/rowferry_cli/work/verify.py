@@ -32,7 +32,7 @@ def command(options: PassOptions, deep: bool, repair: bool, overwrite: bool) -> 
     from rowferry_cli.cutover.switch import measure_clocks
     from rowferry_cli.migrate.one_pass import run_one_pass
     from rowferry_cli.reporter import Reporter
-    from rowferry_enqueue.enqueue import Request, Within
+    from rowferry_enqueue.enqueue import EnqueueRequest, Within
     from rowferry_queues.verify.spec import VERIFY, VerifyChoices
 
     if overwrite and not repair:
@@ -54,5 +54,5 @@ def command(options: PassOptions, deep: bool, repair: bool, overwrite: bool) -> 
             skew=measure_clocks(plan, reporter) if repair and not overwrite else None,
         )
         within = Within(options.table, options.first, options.last)
-        request = Request(VERIFY, options.batch_size, choices=choices, within=within)
+        request = EnqueueRequest(VERIFY, options.batch_size, choices=choices, within=within)
         return run_one_pass(connection, plan, request, options, reporter, unsettled="different or missing")

@@ -18,7 +18,7 @@ from rowferry.errors import RowferryError
 from rowferry.interrupts import hold_interrupts
 from rowferry.plan import Plan
 from rowferry.plan_file import read_plan
-from rowferry_enqueue.enqueue import Request, enqueue
+from rowferry_enqueue.enqueue import EnqueueRequest, enqueue
 from rowferry_lab.queries import statement
 from rowferry_lab.servers.s3_servers import FakeS3Server
 from rowferry_lab.servers.server_process import dismiss_guard, post_guard
@@ -72,7 +72,7 @@ def run_trial(environment: SweepEnvironment, grid: Grid, trial: Trial) -> Result
     server.set_latency(timedelta(0))
     prepare(connection, plan, grid.entries, seed=grid.seed, clean_production=True)
     expected = Expected.of(plan, _draw_again(plan, grid), list_bucket(environment.base, plan.legacy.bucket))
-    enqueue(connection, plan, Request(MIGRATE, trial.setting.batch_size))
+    enqueue(connection, plan, EnqueueRequest(MIGRATE, trial.setting.batch_size))
     server.set_latency(grid.latency)
     cpu_before = server.read_cpu_seconds()
     worker_cpu = _work(trial.setting, grid)

@@ -14,7 +14,7 @@ from rowferry.db.connection import connect
 from rowferry.plan import Plan
 from rowferry.plan_file import parse_plan
 from rowferry.queues import find_queue
-from rowferry_enqueue.enqueue import Enqueued, Request, enqueue, preview
+from rowferry_enqueue.enqueue import Enqueued, EnqueueRequest, enqueue, preview
 
 FROM, TO = "image/", "avatar/"
 TABLE = "create table public.avatars (id {type} primary key, path text)"
@@ -27,11 +27,11 @@ def trusted(text: str) -> sql.SQL:
     return sql.SQL(cast("LiteralString", text))
 
 
-def make_request(batch_size: int = 100, queue: str = "migrate", **asked: Any) -> Request:
-    """Return a request to a queue; what Request has no field for is one of the queue's own choices."""
+def make_request(batch_size: int = 100, queue: str = "migrate", **asked: Any) -> EnqueueRequest:
+    """Return a request to a queue; what EnqueueRequest has no field for is one of the queue's own choices."""
     spec = find_queue(queue)
-    own = {field.name: asked.pop(field.name) for field in fields(Request) if field.name in asked}
-    return Request(spec, batch_size, choices=spec.choices(**asked), **own)
+    own = {field.name: asked.pop(field.name) for field in fields(EnqueueRequest) if field.name in asked}
+    return EnqueueRequest(spec, batch_size, choices=spec.choices(**asked), **own)
 
 
 class EntryTable:

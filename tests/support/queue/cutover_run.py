@@ -21,7 +21,7 @@ from rowferry_cli.migrate import passes
 from rowferry_cli.migrate.passes import Run
 from rowferry_cli.options import WorkerOptions
 from rowferry_cli.reporter import Reporter
-from rowferry_enqueue.enqueue import Request
+from rowferry_enqueue.enqueue import EnqueueRequest
 from rowferry_queues.migrate.spec import MIGRATE, MigrateChoices
 from support.entries.entry_table import EntryTable
 
@@ -78,7 +78,7 @@ def cut_over(
 ) -> Step:
     """Run a step of the cutover to its end, without a terminal."""
     plan = table.read_plan()
-    request = Request(MIGRATE, 100, choices=MigrateChoices(**choices))
+    request = EnqueueRequest(MIGRATE, 100, choices=MigrateChoices(**choices))
     said = io.StringIO()
     workers, log_path = _with_workers(Finishers(table, judge)), Path(os.devnull)
     with workers, connect("cutover", autocommit=True) as connection, log_to_file(log_path) as log:

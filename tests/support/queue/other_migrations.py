@@ -2,7 +2,7 @@
 
 from rowferry.db.connection import connect
 from rowferry.plan_file import parse_plan
-from rowferry_enqueue.enqueue import Request, enqueue
+from rowferry_enqueue.enqueue import EnqueueRequest, enqueue
 from rowferry_queues.migrate.spec import MIGRATE
 from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
@@ -16,4 +16,4 @@ def add_other_migration(migration: Migration) -> None:
     entries = [{"table": "public.covers", "id": "id", "key": "path", "from": FROM, "to": TO}]
     plan = parse_plan(migration.plan | {"migration": {"name": "covers"}, "entries": entries}, "of the test")
     with connect("enqueue", autocommit=True) as connection:
-        enqueue(connection, plan, Request(MIGRATE))
+        enqueue(connection, plan, EnqueueRequest(MIGRATE))

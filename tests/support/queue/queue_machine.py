@@ -14,7 +14,7 @@ from rowferry.db.connection import Connection, connect
 from rowferry_worker.attempts import begin_attempt
 from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.crash_policy import choose_policy
-from rowferry_worker.batch.perform import bisect_batch, split_remaining
+from rowferry_worker.batch.process import bisect_batch, split_remaining
 from rowferry_worker.batch.verdict import judge, write_failure, write_verdict
 from rowferry_worker.ledger import Ledger
 from support.entries.entry_table import EntryTable

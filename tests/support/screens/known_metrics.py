@@ -1,7 +1,7 @@
 """The metrics that dashboards may ask for."""
 
 from rowferry_exporter.metrics import describe
-from rowferry_exporter.reader import Reading
+from rowferry_exporter.reader import ViewRows
 
 
 def known_metrics() -> set[str]:
@@ -17,4 +17,4 @@ def known_metrics() -> set[str]:
     }
     own = [metric for metric in vars(metrics).values() if isinstance(metric, (Counter, Gauge, Histogram))]
     names = {next(iter(m.describe())).name + suffix for m in own for suffix in suffixes[type(m)]}
-    return names | {family.name for family in describe(Reading([], [], [], [], [], 0.0, 0.0))}
+    return names | {family.name for family in describe(ViewRows([], [], [], [], [], 0.0, 0.0))}

@@ -15,7 +15,7 @@ from rowferry.errors import (
 )
 from rowferry_worker.batch import run
 from rowferry_worker.batch.context import BatchContext, BatchReleased
-from rowferry_worker.batch.perform import BatchResult
+from rowferry_worker.batch.process import BatchResult
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.monitoring import metrics
 from support.entries.entry_table import EntryTable

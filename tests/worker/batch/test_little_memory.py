@@ -14,9 +14,8 @@ import pytest
 from rowferry.batch import Attempt, Batch, EntryResult, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, call, connect
 from rowferry.db.entries import EntryQueries
-from rowferry.reports.report import read_report
 from rowferry_enqueue.check import check_rows
-from rowferry_enqueue.enqueue import Request, enqueue
+from rowferry_enqueue.enqueue import EnqueueRequest, enqueue
 from rowferry_queues.migrate.spec import MIGRATE
 from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.rows import Move, update_rows
@@ -24,6 +23,7 @@ from rowferry_worker.batch.sources.table import read_entries
 from rowferry_worker.batch.verdict import write_verdict
 from support.entries.entry_table import FROM, TO, EntryTable
 from support.postgres.ordinary import set_as_administrator
+from support.queue.reports import read_report
 
 ROWS = 100_000
 BATCH_SIZE = 100
@@ -129,7 +129,7 @@ def test_an_enqueue_spills_one_sort_of_ids_at_most(full: EntryTable, waiting: bo
     with frugal(autocommit=True) as (connection, spills):
         connection.execute("set enable_indexscan = off")
         connection.execute("set enable_indexonlyscan = off")
-        (done,) = enqueue(connection, full.read_plan(), Request(MIGRATE, BATCH_SIZE))
+        (done,) = enqueue(connection, full.read_plan(), EnqueueRequest(MIGRATE, BATCH_SIZE))
         assert done.entries == (ROWS // 2 if waiting else ROWS)
         assert 0 < spills.take() <= ROWS * 64
 
@@ -138,7 +138,7 @@ def test_an_enqueue_sorts_what_is_new_and_not_what_waits(full: EntryTable) -> No
     """It spills the bounds of the ranges that wait, twice sorted and twice numbered, and nothing an entry."""
     full.execute("insert into public.avatars select -i, %s || i from generate_series(1, 50) as i", (FROM,))
     with frugal(autocommit=True) as (connection, spills):
-        (done,) = enqueue(connection, full.read_plan(), Request(MIGRATE, BATCH_SIZE))
+        (done,) = enqueue(connection, full.read_plan(), EnqueueRequest(MIGRATE, BATCH_SIZE))
         assert done.entries == 50
         assert spills.take() <= ROWS // BATCH_SIZE * 2 * 4 * 64
 

@@ -26,7 +26,7 @@ from rowferry_worker.backoff import pause_after_faults
 from rowferry_worker.batch.claim import give_back
 from rowferry_worker.batch.context import BatchContext, BatchReleased, Queue
 from rowferry_worker.batch.crash_policy import choose_wait, count_strikes, describe_wait
-from rowferry_worker.batch.perform import BatchResult, perform
+from rowferry_worker.batch.process import BatchResult, process
 from rowferry_worker.batch.sources import list_sides
 from rowferry_worker.batch.verdict import judge_failure, write_failure, write_result
 from rowferry_worker.batch.writes import savepoint
@@ -250,7 +250,7 @@ def _perform_isolated(context: BatchContext) -> BatchResult:
     connection, batch, attempt = context.connection, context.batch, context.attempt
     try:
         with savepoint(connection, "work"):
-            result = perform(context)
+            result = process(context)
             with context.steps.step("commit"):
                 write_result(connection, batch, attempt, result.judgement, result.results)
             return result

@@ -9,7 +9,7 @@ from rowferry.batch import Outcome
 from rowferry.errors import PlanError
 from rowferry.plan import AboveZero, Plan, QueueSettings, SideName
 from rowferry.queue_spec import ROW_CHANGED, QueueSpec, TableUse, Words
-from rowferry_queues.inspecting.allowed import refuse_function
+from rowferry_queues.inspect.allowed import refuse_function
 
 FACTS = {
     "size": "number",
@@ -119,7 +119,7 @@ def refuse_code(settings: InspectSettings) -> None:
 
 INSPECT = QueueSpec(
     name="inspect",
-    perform="rowferry_queues.inspecting.perform:perform",
+    perform="rowferry_queues.inspect.perform:perform",
     summary="Compute size, digest, type and more of each object as it streams by, and write them into rows.",
     words=Words(
         outcomes=ROW_CHANGED
@@ -136,7 +136,7 @@ INSPECT = QueueSpec(
     settings=InspectSettings,
     tables=list_tables,
     fits=fit_plan,
-    check="rowferry_queues.inspecting.check:check",
+    check="rowferry_queues.inspect.check:check",
     refuses=refuse_code,
     updates_rows=True,
 )

@@ -6,10 +6,10 @@ from typing import cast
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.keys import ObjectKeys
 from rowferry.plan import BucketPrefix, SideName
-from rowferry_queues.inspecting.allowed import load_function
-from rowferry_queues.inspecting.reading import Reading, inspect_object
-from rowferry_queues.inspecting.spec import InspectSettings
-from rowferry_queues.inspecting.writing import write_facts
+from rowferry_queues.inspect.allowed import load_function
+from rowferry_queues.inspect.reading import ReadSettings, inspect_object
+from rowferry_queues.inspect.spec import InspectSettings
+from rowferry_queues.inspect.writing import write_facts
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.batch.objects import Judge, MappedRow, find_rows
@@ -67,5 +67,5 @@ def run_inspections(
 ) -> dict[str, ObjectResult]:
     """Inspect each object once, many at once, and return what was found by key."""
     s3, function = context.object_requests(), None if settings.function is None else load_function(settings.function)
-    reading = Reading.of(settings, context.migration.bodies, function)
+    reading = ReadSettings.of(settings, context.migration.bodies, function)
     return run_copies(context, lambda key: log_copy(inspect_object(s3, reading, side, key), key, key), keys)

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from rowferry.errors import MigrationFault
-from rowferry_queues.inspecting import content_types, inflating
-from rowferry_queues.inspecting.content import ContentFault
-from rowferry_queues.inspecting.spec import MAX_INFLATED_BYTES, MiB
+from rowferry_queues.inspect import content_types, inflating
+from rowferry_queues.inspect.content import ContentFault
+from rowferry_queues.inspect.spec import MAX_INFLATED_BYTES, MiB
 
 IMAGE_HEAD_BYTES = 256 * 1024
 """Where an image tells its size: behind EXIF data and colour profiles, of 64 KiB at most each."""

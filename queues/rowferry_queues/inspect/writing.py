@@ -10,7 +10,7 @@ from rowferry.db.connection import Connection
 from rowferry.db.written_tables import describe_columns
 from rowferry.errors import MigrationFault, ObjectRejected
 from rowferry.plan import SideName
-from rowferry_queues.inspecting.spec import FACTS, InspectSettings
+from rowferry_queues.inspect.spec import FACTS, InspectSettings
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.objects import Judge, MappedRow
 from rowferry_worker.batch.row_values import NewValues, update_values

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from rowferry_queues.inspecting.inspection import Inspection
+from rowferry_queues.inspect.inspection import Inspection
 from rowferry_worker.compute import compute
 
 INLINE_BYTES = 256 * 1024

@@ -6,7 +6,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from rowferry_queues.inspecting.content import ContentFault
+from rowferry_queues.inspect.content import ContentFault
 
 PIECE_BYTES = 64 * 1024
 """What is inflated at once."""

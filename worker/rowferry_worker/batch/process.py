@@ -42,7 +42,7 @@ class BatchResult:
     """Whether a RELEASED verdict means that a server is busy or unavailable: not where the time budget ended."""
 
 
-def perform(context: BatchContext) -> BatchResult:
+def process(context: BatchContext) -> BatchResult:
     """Do what the batch's crashes call for: run it, run it slowly, bisect it or fail it."""
     batch, attempt = context.batch, context.attempt
     if not is_meant(context):

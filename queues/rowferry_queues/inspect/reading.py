@@ -15,11 +15,11 @@ from rowferry.s3.operations import Request, get_object
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_content_range
 from rowferry.s3.retry import TRIES, may_pass, pause_before_retry
-from rowferry_queues.inspecting import inflating
-from rowferry_queues.inspecting.function import Function, Functions
-from rowferry_queues.inspecting.inspection import DIMENSIONS, IMAGE_HEAD_BYTES, Computed, Inspection
-from rowferry_queues.inspecting.pieces import INLINE_BYTES, exhaust, read_whole
-from rowferry_queues.inspecting.spec import InspectSettings
+from rowferry_queues.inspect import inflating
+from rowferry_queues.inspect.function import Function, Functions
+from rowferry_queues.inspect.inspection import DIMENSIONS, IMAGE_HEAD_BYTES, Computed, Inspection
+from rowferry_queues.inspect.pieces import INLINE_BYTES, exhaust, read_whole
+from rowferry_queues.inspect.spec import InspectSettings
 from rowferry_worker.compute import compute
 from rowferry_worker.copying.copy import CopyResult
 from rowferry_worker.machine import count_cores
@@ -40,7 +40,7 @@ HEAD_BYTES = IMAGE_HEAD_BYTES
 """What is asked for of an object whose beginning tells all: compressed, it may have to inflate to a little less."""
 
 
-class Reading(Struct, frozen=True):
+class ReadSettings(Struct, frozen=True):
     """How the objects of a batch are read."""
 
     computed: Computed
@@ -50,7 +50,7 @@ class Reading(Struct, frozen=True):
     function_seconds: float = 60.0
 
     @classmethod
-    def of(cls, settings: InspectSettings, bodies: BodyBudget, function: Function | None) -> "Reading":
+    def of(cls, settings: InspectSettings, bodies: BodyBudget, function: Function | None) -> "ReadSettings":
         """Return what the plan asks for."""
         computed = Computed(
             facts=settings.facts,
@@ -74,7 +74,7 @@ def get_windows() -> BodyBudget:
     return BodyBudget(WINDOWS_BYTES)
 
 
-async def inspect_object(s3: ObjectRequests, reading: Reading, side: SideName, key: str) -> CopyResult:
+async def inspect_object(s3: ObjectRequests, reading: ReadSettings, side: SideName, key: str) -> CopyResult:
     """Return the facts of an object as the result's value. Raises ContentFault, and any ObjectError of its GET.
 
     A GET whose body breaks off is repeated as one without a response is.
@@ -101,7 +101,7 @@ class _BrokenBody(Exception):
 class _InspectedObject:
     """One try at one object."""
 
-    def __init__(self, s3: ObjectRequests, reading: Reading, side: SideName, key: str) -> None:
+    def __init__(self, s3: ObjectRequests, reading: ReadSettings, side: SideName, key: str) -> None:
         self._s3 = s3
         self._reading = reading
         self._request: Request = replace(get_object(side, key), stream_above=WHOLE_BYTES)

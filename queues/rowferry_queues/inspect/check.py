@@ -11,10 +11,10 @@ from rowferry.db.written_tables import WrittenColumn, describe_columns
 from rowferry.errors import MigrationFault
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
 from rowferry_enqueue.checks.queues.queue_check import QueueCheck
-from rowferry_queues.inspecting.allowed import load_function
-from rowferry_queues.inspecting.inflating import can_read_zstd
-from rowferry_queues.inspecting.inspection import DIMENSIONS, measure_image
-from rowferry_queues.inspecting.spec import FACTS, InspectSettings
+from rowferry_queues.inspect.allowed import load_function
+from rowferry_queues.inspect.inflating import can_read_zstd
+from rowferry_queues.inspect.inspection import DIMENSIONS, measure_image
+from rowferry_queues.inspect.spec import FACTS, InspectSettings
 
 FITTING = {"number": "a number", "digest": "text or bytea", "text": "text"}
 
