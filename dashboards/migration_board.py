@@ -59,7 +59,7 @@ def _add_pace(board: Dashboard) -> Dashboard:
         colours={"left": "blue", "at this pace": "text"},
         none="no entries yet",
     )
-    curves = show_areas(pace, sql_over_time("pace")).interval("10s")
+    curves = show_areas(pace, sql_over_time("speed")).interval("10s")
     burndown = show_curves(left, same_as("Entries a second")).override_by_regexp("/^at this pace/", DASHED)
     burndown = burndown.override_by_regexp("/^left/", [override("custom.fillOpacity", 25)])
     outcomes = Look("Outcomes", "All finished entries of the queue.", 5, colours=OUTCOMES, none="no entries yet")

@@ -5,4 +5,4 @@ from rowferry.migration_state as s
 where
     (s.state in ('running', 'stalled') or (s.state = 'waiting' and s.next_at < now() + interval '10 minutes'))
     and coalesce(s.still_since < now() - interval '2 minutes', true)
-    and not exists (select from rowferry.throughput as t where t.migration_id = s.migration_id)
+    and not exists (select from rowferry.rate_1m as t where t.migration_id = s.migration_id)

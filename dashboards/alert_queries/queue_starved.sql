@@ -6,6 +6,6 @@ from rowferry.queue_status as s
 where
     s.due_since < now() - interval '15 minutes'
     and s.claimed = 0
-    and s.rate = 0
+    and s.rate_1m = 0
     and s.paused_at is null
     and s.priority >= (select max(o.priority) from rowferry.queue_status as o where o.claimed > 0)

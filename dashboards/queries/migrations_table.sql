@@ -6,7 +6,7 @@ select
     waiting as "entries left",
     seconds_left as "time left",
     ends_at as "ends at",
-    rate as "entries/s",
+    rate_1m as "entries/s",
     need_somebody as "need an operator",
     what_to_do as "what to do"
 from rowferry.migration_state

@@ -3,7 +3,7 @@ select
     s.state,
     floor(1000 * s.done_share) / 10 as "done",
     s.waiting as "left",
-    s.rate as "speed",
+    s.rate_1m as "speed",
     s.seconds_left as "time left",
     1000 * extract(epoch from s.ends_at)::double precision as "ends at",
     s.need_somebody as "need an operator",

@@ -8,10 +8,10 @@ grant select on
     rowferry.coverage
 to {role};
 grant select on
-    rowferry.progress, rowferry.table_progress, rowferry.throughput, rowferry.error_reasons, rowferry.live_workers,
+    rowferry.progress, rowferry.table_progress, rowferry.rate_1m, rowferry.error_reasons, rowferry.live_workers,
     rowferry.claimed_batches, rowferry.worker_hosts, rowferry.finished_batches,
     rowferry.recent_attempts, rowferry.open_uploads, rowferry.queue_status, rowferry.migration_state, rowferry.events,
-    rowferry.pace, rowferry.oldest_transactions, rowferry.dead_rows, rowferry.finished_minutes, rowferry.in_hand,
+    rowferry.rate_10m, rowferry.oldest_transactions, rowferry.dead_rows, rowferry.finished_minutes, rowferry.in_hand,
     rowferry.open_attempts
 to {role};
 grant execute on function rowferry.measure_transactions, rowferry.share_done to {role};
@@ -52,10 +52,10 @@ to {role};
 -- Grafana and the exporter: see the views, which read the tables with their owner's rights, and no table.
 grant usage on schema rowferry to {role};
 grant select on
-    rowferry.progress, rowferry.table_progress, rowferry.throughput, rowferry.error_reasons, rowferry.live_workers,
+    rowferry.progress, rowferry.table_progress, rowferry.rate_1m, rowferry.error_reasons, rowferry.live_workers,
     rowferry.claimed_batches, rowferry.worker_hosts, rowferry.finished_batches,
     rowferry.recent_attempts, rowferry.open_uploads, rowferry.queue_status, rowferry.migration_state, rowferry.events,
-    rowferry.pace, rowferry.oldest_transactions, rowferry.dead_rows, rowferry.finished_minutes, rowferry.in_hand,
+    rowferry.rate_10m, rowferry.oldest_transactions, rowferry.dead_rows, rowferry.finished_minutes, rowferry.in_hand,
     rowferry.open_attempts
 to {role};
 grant execute on function rowferry.measure_transactions, rowferry.share_done to {role};

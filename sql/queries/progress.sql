@@ -36,8 +36,8 @@ where {where};
 -- What happens now: the live workers, and the rate of one queue of a migration.
 select
     (select count(*) from rowferry.live_workers) as workers,
-    coalesce(sum(p.rate), 0)::double precision as rate
-from rowferry.throughput as p
+    coalesce(sum(p.rate_1m), 0)::double precision as rate
+from rowferry.rate_1m as p
 inner join rowferry.migration as m on p.migration_id = m.id
 where m.name = %(migration)s and p.queue_name = %(queue)s;
 
@@ -140,7 +140,7 @@ select
     s.reached,
     s.claimed,
     s.max_in_hand,
-    s.rate,
+    s.rate_1m as rate,
     s.time_left,
     s.due_since,
     s.is_done,

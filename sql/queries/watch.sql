@@ -132,7 +132,7 @@ where f.migration = %(migration)s and f.finished_at >= %(since)s
 group by f.queue_name, began;
 
 -- name: watch_hosts
--- The entries a second of each host and queue, over the last minute, reckoned as in rowferry.throughput.
+-- The entries a second of each host and queue, over the last minute, reckoned as in rowferry.rate_1m.
 select
     m.queue_name as queue,
     m.host,

@@ -15,8 +15,8 @@
 --   `batches_init`: the batches of these queues that wait or run, of which those that list a bucket have no entries yet.
 --   `need_somebody`: entries of all queues that are missing, conflict or failed, or were set to ERROR by hand; at least
 --   one for each batch in ERROR. `next_at`: when the first batch is due, if none of a queue that is not paused is yet.
---   `rate`: entries a second in the last minute, of the slowest queue that has waiting batches; 0 where none waits.
---   `seconds_left`: until the last queue has finished, at the pace of the last ten minutes (rowferry.pace); null unless
+--   `rate_1m`: entries a second in the last minute, of the slowest queue that has waiting batches; 0 where none waits.
+--   `seconds_left`: until the last queue has finished, at the rate of ten minutes (rowferry.rate_10m); null unless
 --   it is running and all queues with waiting batches move. `ends_at`: that as a time.
 --   `still_since`: since when nothing has moved that could (rowferry.queue_status); null where nothing could.
 --   `passes`: the enqueues so far. `due_since`: since when its oldest due batch has been due (null: none is due; a claimed
@@ -44,7 +44,7 @@ with queues as (
         coalesce(max(s.pending - s.pending_in_hand), 0) as waiting,
         coalesce(sum(s.unsettled), 0)::bigint as unsettled,
         coalesce(sum(s.waiting) filter (where s.batches_init = 0), 0)::bigint as parked,
-        coalesce(min(s.rate) filter (where s.batches_init > 0), max(s.rate)) as rate,
+        coalesce(min(s.rate_1m) filter (where s.batches_init > 0), max(s.rate_1m)) as rate_1m,
         case when bool_and(s.time_left is not null or s.pending_batches = 0) then max(s.time_left) end as time_left
     from rowferry.queue_status as s
     group by s.migration_id
@@ -68,7 +68,7 @@ stated as (
         q.still_since,
         q.due_since,
         q.oldest_due_batch_id,
-        coalesce(q.rate, 0) as rate,
+        coalesce(q.rate_1m, 0) as rate_1m,
         q.time_left,
         case
             when q.is_done then 'done'
@@ -96,7 +96,7 @@ select
     s.batches_init,
     s.need_somebody,
     s.next_at,
-    case when s.state in ('done', 'need_somebody') then 0 else s.rate end as rate,
+    case when s.state in ('done', 'need_somebody') then 0 else s.rate_1m end as rate_1m,
     case when s.state = 'running' then extract(epoch from s.time_left)::double precision end as seconds_left,
     case when s.state = 'running' then now() + s.time_left end as ends_at,
     s.paused_by_worker,

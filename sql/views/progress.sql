@@ -1,8 +1,8 @@
 -- rowferry.progress
 --   One row a migration and queue: batches by status, entries by outcome, the rate of the last minute, the time left.
---   `entries` = `waiting` + the seven outcomes of finished work; `rate` is in entries a second, and `pace` is the same
---   for the last ten minutes; `time_left` goes by the pace, null while nothing moves. `in_hand` and `reached`: see
---   rowferry.table_progress, which it sums; `done_share`: see rowferry.share_done; then it joins `rowferry.throughput` and `rowferry.pace`.
+--   `entries` = `waiting` + the seven outcomes of finished work; `rate_1m` is in entries a second, `rate_10m` is the same
+--   for the last ten minutes; `time_left` goes by that, null while nothing moves. `in_hand` and `reached`: see
+--   rowferry.table_progress, which it sums; `done_share`: see rowferry.share_done; then it joins `rowferry.rate_1m` and `rowferry.rate_10m`.
 create or replace view rowferry.progress as
 with summed as (
     select
@@ -33,10 +33,10 @@ with summed as (
 
 select
     s.*,
-    coalesce(t.rate, 0) as rate,
-    coalesce(p.pace, 0) as pace,
-    case when p.pace > 0 then make_interval(secs => (s.waiting - s.reached) / p.pace) end as time_left,
+    coalesce(t.rate_1m, 0) as rate_1m,
+    coalesce(p.rate_10m, 0) as rate_10m,
+    case when p.rate_10m > 0 then make_interval(secs => (s.waiting - s.reached) / p.rate_10m) end as time_left,
     rowferry.share_done(s.entries, s.waiting, s.reached, s.missing + s.conflict + s.failed) as done_share
 from summed as s
-left join rowferry.throughput as t on s.migration_id = t.migration_id and s.queue_name = t.queue_name
-left join rowferry.pace as p on s.migration_id = p.migration_id and s.queue_name = p.queue_name;
+left join rowferry.rate_1m as t on s.migration_id = t.migration_id and s.queue_name = t.queue_name
+left join rowferry.rate_10m as p on s.migration_id = p.migration_id and s.queue_name = p.queue_name;

@@ -7,8 +7,8 @@
 --   `waiting` are its own entries; `pending` are these and the waiting entries of all queues that lead to it, as
 --   `pending_batches` are the batches in INIT. `in_hand` and `pending_in_hand` are those of them that workers have
 --   settled inside their batches (rowferry.in_hand); `reached`: those of its own, with what dead workers had settled.
---   `rate` is that of the last minute, `pace` that of the last ten. `time_left` is how long it takes until nothing is
---   pending, at this pace: the longest of its own and those of the queues before it; null while that is unknown, nothing
+--   `rate_1m` is that of the last minute, `rate_10m` that of the last ten. `time_left` is how long it takes until nothing is
+--   pending, at this rate: the longest of its own and those of the queues before it; null while that is unknown, nothing
 --   is pending, one of them with waiting batches is paused or served by no live worker, or no batch of the migration is
 --   due. `unsettled`: its entries that are missing, conflict or failed; `done_share`: its settled entries, 0 to 1
 --   (rowferry.share_done). `is_done`: it had batches, none waits here or before, and none of its own is in ERROR.
@@ -125,8 +125,8 @@ known as (
         coalesce(p.waiting, 0) as waiting,
         coalesce(p.in_hand, 0) as in_hand,
         coalesce(p.waiting - p.reached, 0) as unreached,
-        coalesce(p.rate, 0) as rate,
-        coalesce(p.pace, 0) as pace,
+        coalesce(p.rate_1m, 0) as rate_1m,
+        coalesce(p.rate_10m, 0) as rate_10m,
         coalesce(p.missing + p.conflict + p.failed, 0) as unsettled,
         p.done_share,
         p.started_at
@@ -184,7 +184,7 @@ paced as (
         case
             when o.batches_init + coalesce(c.batches_init, 0) = 0 then 0
             when o.batches_init > 0 and o.paused_at is not null then 'infinity'
-            when o.pace > 0 then (o.unreached + coalesce(c.unreached, 0)) / o.pace
+            when o.rate_10m > 0 then (o.unreached + coalesce(c.unreached, 0)) / o.rate_10m
             when o.batches_init > 0 then 'infinity'
             else 0
         end as seconds
@@ -261,8 +261,8 @@ select
     r.pending,
     r.pending_batches,
     r.unsettled,
-    r.rate,
-    r.pace,
+    r.rate_1m,
+    r.rate_10m,
     case
         when
             r.pending_batches > 0 and r.seconds_left > 0 and r.seconds_left < 'infinity'

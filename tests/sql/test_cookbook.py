@@ -218,7 +218,7 @@ def check_hosts(scene: Scene, rows: Rows, folder: Path) -> None:
 def check_progress(scene: Scene, rows: Rows, folder: Path) -> None:
     (row,) = rows
     assert (row["entries"], row["waiting"], row["migrated"], row["batches_init"]) == ("60", "50", "10", "5")
-    assert float(row["rate"]) > 0
+    assert float(row["rate_1m"]) > 0
     assert row["time_left"]
 
 

@@ -122,7 +122,7 @@ def test_the_time_left_goes_by_the_pace_of_ten_minutes(lines: Lines) -> None:
         change(lines, "batch_queue", "started_at = now() - interval '10 min', finished_at = now() - interval '5 min'")
         add(lines, "copy", 100)
         row = read(lines)
-        assert row["rate"] == 0
+        assert row["rate_1m"] == 0
         assert row["seconds_left"] == pytest.approx(10)
         assert row["ends_at"] is not None
         change(lines, "worker", "stopped_at = now()")

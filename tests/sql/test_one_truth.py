@@ -200,7 +200,7 @@ def compare_numbers(lines: Lines) -> None:
         assert now["done"] == row["done"]
         assert now["left"] == row["entries left"] == whole["waiting"]
         assert now["time left"] == row["time left"] == whole["seconds_left"]
-        assert now["speed"] == row["entries/s"] == whole["rate"]
+        assert now["speed"] == row["entries/s"] == whole["rate_1m"]
         assert now["need an operator"] == row["need an operator"]
     assert (row["what to do"] == "") == (whole["state"] in {"running", "done"})
     assert row["shown"] == "▶"

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 NO_STALL = timedelta(seconds=15)
 """So long without progress is no slower pace: workers tell it once a second, and a dead one is waited for. As in
-sql/views/pace.sql."""
+sql/views/rate_10m.sql."""
 
 
 class MovingTime:

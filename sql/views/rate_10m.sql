@@ -1,10 +1,10 @@
--- rowferry.pace
---   The pace of the last ten minutes, for the time left: one row a migration and queue that finished a batch in them, or
+-- rowferry.rate_10m
+--   The rate of the last ten minutes, for the time left: one row a migration and queue that finished a batch in them, or
 --   settled entries inside one (rowferry.in_hand), in entries a second. Of a queue that began later, or a migration of
 --   which anything was resumed later, the time since then. The time since something last moved counts only from 15
 --   seconds on: for so long the batches of a dead worker may wait for its silence. Reads only the index of finished
 --   batches, and what workers have claimed.
-create or replace view rowferry.pace as
+create or replace view rowferry.rate_10m as
 with bounds as (
     select
         m.id as migration_id,
@@ -57,5 +57,5 @@ select
     round(s.entries)::bigint as entries,
     (
         s.entries / extract(epoch from greatest(s.ended_at - s.began_at, interval '1 second'))
-    )::double precision as pace
+    )::double precision as rate_10m
 from summed as s;

@@ -1,8 +1,8 @@
--- rowferry.throughput
---   The throughput of the last minute: one row a migration and queue that finished a batch in it, or settled entries
---   inside one (rowferry.in_hand), with these entries and the rate in entries a second. Reads only the index of finished
+-- rowferry.rate_1m
+--   The rate of the last minute: one row a migration and queue that finished a batch in it, or settled entries
+--   inside one (rowferry.in_hand), with these entries and their rate in entries a second. Reads only the index of finished
 --   batches, and what workers have claimed.
-create or replace view rowferry.throughput as
+create or replace view rowferry.rate_1m as
 with moved as (
     select
         q.migration_id,
@@ -30,6 +30,6 @@ select
     (
         sum(m.entries)
         / extract(epoch from greatest(least(now() - min(m.started_at), interval '1 minute'), interval '1 second'))
-    )::double precision as rate
+    )::double precision as rate_1m
 from moved as m
 group by m.migration_id, m.queue_name;

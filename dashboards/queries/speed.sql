@@ -3,14 +3,14 @@ with chosen as (
         s.queue_name,
         s.entries,
         s.waiting,
-        case when s.pending_batches > 0 then s.rate else 0 end as rate,
+        case when s.pending_batches > 0 then s.rate_1m else 0 end as rate_1m,
         -- Nothing is to be expected of what is paused, of what does not move, or without a worker that serves it.
         case
             when
                 s.time_left is not null
                 and exists (select from rowferry.live_workers as w where s.queue_name = any(w.queues))
-                then s.pace
-        end as pace
+                then s.rate_10m
+        end as rate_10m
     from rowferry.queue_status as s
     where s.migration = ${migration:sqlstring} and s.queue_name = any(array[${queue:sqlstring}]::text[])
 ),
@@ -95,8 +95,8 @@ filled as (
         b.last_step > b.step_now as is_future_shown,
         c.queue_name,
         c.waiting,
-        c.rate,
-        c.pace,
+        c.rate_1m,
+        c.rate_10m,
         least(c.entries, c.waiting + coalesce(sum(f.entries) over later, 0)) as entries_left,
         avg(coalesce(f.entries, 0)) over minute as entries,
         coalesce(f.migrated, 0) as migrated,
@@ -135,11 +135,11 @@ select
     case when steps_ahead <= 0 then missing * 1000.0 / step_ms end as "missing",
     case when steps_ahead <= 0 then conflict * 1000.0 / step_ms end as "conflict",
     case when steps_ahead <= 0 then failed * 1000.0 / step_ms end as "failed",
-    case when steps_ahead <= 0 then entries * 1000.0 / step_ms when steps_ahead = 1 then rate end as "speed",
+    case when steps_ahead <= 0 then entries * 1000.0 / step_ms when steps_ahead = 1 then rate_1m end as "speed",
     case when steps_ahead <= 1 then entries_left end as "left",
     case
-        when is_future_shown and steps_ahead >= 1 and pace > 0
-            then greatest(0, waiting - pace * (steps_ahead - 1) * step_ms / 1000.0)
+        when is_future_shown and steps_ahead >= 1 and rate_10m > 0
+            then greatest(0, waiting - rate_10m * (steps_ahead - 1) * step_ms / 1000.0)
     end as "at this pace"
 from filled
 where is_shown
