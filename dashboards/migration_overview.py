@@ -7,7 +7,7 @@ from grafana_foundation_sdk.models.common import BigValueTextMode
 from colours import STATES
 from frame import board_url, explained_by, link, runbook
 from kit import MOVES, Look, override, same_as, show_stat, sql, words
-from tables import BAD, Column, show_table
+from tables import BAD, WARN, Column, show_table
 
 THIS = board_url("migration", "postgresql", "prometheus")
 DURATION = "dtdhms"
@@ -24,8 +24,8 @@ def add_overview(board: Dashboard) -> Dashboard:
 def _migrations() -> table.Panel:
     look = Look(
         "All migrations",
-        "The worst first; ▶ is the one shown below. A click on a name shows that migration. What to do: what holds it, "
-        "and what to type.",
+        "The worst first; ▶ is the one shown below. A click on a name shows that migration. Left behind: objects of "
+        "the legacy bucket that the plan does not name. What to do: what holds it, and what to type.",
         24,
         6,
         none="no migration yet",
@@ -42,6 +42,7 @@ def _migrations() -> table.Panel:
         Column("ends at", "time:ddd HH:mm", width=110),
         Column("entries/s", decimals=0, width=100),
         Column("need an operator", steps=BAD, cell="color-background", width=150),
+        Column("left behind", steps=WARN, cell="color-background", width=120),
         Column("what to do", whole=True),
     )
 

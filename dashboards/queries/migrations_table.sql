@@ -8,6 +8,7 @@ select
     ends_at as "ends at",
     rate_1m as "entries/s",
     need_somebody as "need an operator",
+    left_behind as "left behind",
     what_to_do as "what to do"
 from rowferry.migration_state
 order by

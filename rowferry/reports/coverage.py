@@ -60,16 +60,23 @@ class Coverage:
         left = self.left
         if not left:
             return None
-        unnamed, objects = sum(one.unnamed for one in left), sum(one.objects for one in self.folders)
-        is_complete = all(one.is_complete for one in self.folders)
-        number = _show(unnamed, is_complete=is_complete, is_exact=all(one.is_exact for one in left))
-        share = f" ({unnamed / objects:.0%})" if is_complete else ""
         more = [count(len(left) - MOST_SHOWN, "more folder", "more folders")] if len(left) > MOST_SHOWN else []
         return (
-            f"the plan covers a part of the legacy bucket: no row and no [[objects]] names {number} of "
-            f"{'' if is_complete else 'at least '}{objects:,} objects{share}, in "
+            f"the plan covers a part of the legacy bucket: no row and no [[objects]] names {self._count_left()}, in "
             f"{', '.join([*map(str, left[:MOST_SHOWN]), *more])}"
         )
+
+    def summarise(self) -> str | None:
+        """Return the same in a line, the most important first; None where the plan covers the bucket."""
+        folders = ", ".join(one.folder or "the whole bucket" for one in self.left)
+        return f"Stays behind: {self._count_left()}, in {folders}" if folders else None
+
+    def _count_left(self) -> str:
+        unnamed, objects = sum(one.unnamed for one in self.left), sum(one.objects for one in self.folders)
+        is_complete = all(one.is_complete for one in self.folders)
+        number = _show(unnamed, is_complete=is_complete, is_exact=all(one.is_exact for one in self.left))
+        share = f" ({unnamed / objects:.0%})" if is_complete else ""
+        return f"{number} of {'' if is_complete else 'at least '}{objects:,} objects{share}"
 
     def as_sentence(self) -> str | None:
         """Return the same as a sentence with the next step."""

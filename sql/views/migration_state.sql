@@ -21,7 +21,8 @@
 --   `still_since`: since when nothing has moved that could (rowferry.queue_status); null where nothing could.
 --   `passes`: the enqueues so far. `due_since`: since when its oldest due batch has been due (null: none is due; a claimed
 --   batch counts); `oldest_due_batch_id` is that batch. `what_to_do`: what holds it, and what to type, in one sentence;
---   empty while it is running, and when it is done.
+--   empty while it is running, and when all is done. `left_behind`: objects of the legacy bucket, as they were seen last,
+--   that the plan does not name (rowferry.coverage), in folders of which a tenth or more is not named; null: none is known.
 create or replace view rowferry.migration_state as
 with queues as (
     select
@@ -82,6 +83,15 @@ stated as (
         end as state
     from rowferry.migration as m
     left join queues as q on m.id = q.migration_id
+),
+
+left_out as (
+    select
+        c.migration,
+        sum(c.unnamed)::bigint as left_behind
+    from rowferry.coverage as c
+    where c.unnamed > 0 and c.unnamed >= 0.1 * c.objects
+    group by c.migration
 )
 
 select
@@ -120,6 +130,12 @@ select
                 ' has paused it', ' (' || s.pause_reason || ')', '; then: rowferry resume'
             )
         end
+        when 'done' then case
+            when l.left_behind > 0 then 'It was a part of the bucket; what the plan leaves out: rowferry status'
+            else ''
+        end
         else ''
-    end as what_to_do
-from stated as s;
+    end as what_to_do,
+    l.left_behind
+from stated as s
+left join left_out as l on s.migration = l.migration;

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from rowferry.db.connection import connect
+from rowferry.reports.coverage import Coverage, FolderCoverage, record_coverage
 from support.entries.migration import Migration
 
 WORDS = "names 3 of 5 objects (60%), in lfs/: 2, packages/: 1. Name these in the plan by [[objects]] or [[entries]]"
@@ -44,6 +46,23 @@ def test_status_and_report_read_it_without_s3(partial: Migration) -> None:
     page = (partial.folder / "report.html").read_text(encoding="utf-8")
     assert "Done in part" in page
     assert "names 3 of 5 objects (60%)" in page
+
+
+def test_watch_and_the_board_say_it_too(partial: Migration) -> None:
+    assert partial.run_here("migrate", "--yes").returncode == 0
+    assert "Stays behind: 3 of 5 objects (60%), in lfs/, packages/" in partial.run_here("watch").stdout
+    (row,) = partial.execute("select left_behind, what_to_do from rowferry.migration_state")
+    assert row["left_behind"] == 3
+    assert row["what_to_do"] == "It was a part of the bucket; what the plan leaves out: rowferry status"
+
+
+def test_few_objects_that_deleted_rows_have_left_are_no_part(partial: Migration) -> None:
+    folders = [FolderCoverage("a/", 1000, 99), FolderCoverage("b/", 10, 1), FolderCoverage("c/", 5, 0)]
+    assert partial.run_here("migrate", "--yes").returncode == 0
+    with connect("test", autocommit=True) as connection:
+        record_coverage(connection, "avatars", Coverage(folders))
+    assert Coverage(folders).left == folders[1:2]
+    assert partial.execute("select left_behind from rowferry.migration_state") == [{"left_behind": 1}]
 
 
 def test_a_check_after_the_plan_was_completed_ends_it(partial: Migration) -> None:

@@ -34,7 +34,7 @@ LONGEST_SPARKLINE = 30
 
 
 def draw_head(state: State, database: str, now: datetime) -> Iterator[RenderableType]:
-    """Yield the migration with its state, why there is nothing newer, and since when it is paused."""
+    """Yield the migration with its state, why there is nothing newer, since when it is paused, what it leaves out."""
     snapshot = state.snapshot
     title = Table.grid(expand=True)
     title.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
@@ -49,6 +49,8 @@ def draw_head(state: State, database: str, now: datetime) -> Iterator[Renderable
     if snapshot is not None and snapshot.paused_at is not None:
         reason = snapshot.pause_reason or "workers claim no new batches."
         yield line(f"Paused since {show_moment(snapshot.paused_at, now)}: {reason}", f"{WARNING} {STRONG}")
+    if snapshot is not None and (left_behind := snapshot.coverage.summarise()):
+        yield line(left_behind, WARNING)
 
 
 def list_bars(looked_at: WatchedQueue | None) -> list[tuple[str, Counts]]:

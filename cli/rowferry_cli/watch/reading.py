@@ -10,6 +10,7 @@ from rowferry.db.connection import Connection, call, translated_errors
 from rowferry.db.statements import statement
 from rowferry.errors import DatabaseUnavailable, RowferryError, UsageError
 from rowferry.reports.chain import read_chain
+from rowferry.reports.coverage import read_coverage
 from rowferry.reports.progress import Counts
 from rowferry.reports.unusable import Unusable, find_unusable
 from rowferry_cli.watch.pace import PaceHistory
@@ -61,6 +62,7 @@ def read_snapshot(
             workers=workers,
             migrations=tuple(row["migrations"]),
             lost=row["lost"],
+            coverage=read_coverage(connection, migration),
             unusable=unusable,
             bounds=Bounds(
                 row["max_rows_per_second"],

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from rowferry.reports.chain import QueueStatus, is_chain_done
+from rowferry.reports.coverage import Coverage
 from rowferry.reports.progress import Counts
 from rowferry.reports.state import DEAD_AFTER, StateWord
 from rowferry.reports.unusable import Unusable
@@ -167,6 +168,8 @@ class Snapshot:
     """The names of all migrations of this database."""
     lost: int = 0
     """Workers that became silent within the last hour, 30 s ago or earlier."""
+    coverage: Coverage = field(default_factory=Coverage)
+    """Which folders of the legacy bucket the plan leaves out."""
     bounds: Bounds = Bounds()
     unusable: tuple[Unusable, ...] = ()
     """Workers that skip the migration, by reason."""

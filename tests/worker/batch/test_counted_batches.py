@@ -128,7 +128,7 @@ def test_entries_that_fail_say_nothing_of_the_server(slot: Slot, error: Rowferry
 
 def test_a_batch_whose_time_was_over_says_nothing_of_the_server(slot: Slot, monkeypatch: pytest.MonkeyPatch) -> None:
     result = BatchResult(Judgement(Verdict.RELEASED, timedelta(0), "the budget"), is_outage=False)
-    monkeypatch.setattr(run, "perform", lambda _context: result)
+    monkeypatch.setattr(run, "process", lambda _context: result)
     slot.run()
     assert (slot.end()[2], slot.state.backoff.troubles) == (["RELEASED"], {})
 
