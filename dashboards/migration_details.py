@@ -158,13 +158,13 @@ def _workers() -> Row:
                 sql("claimed_batches"),
                 Column("batch", NUMBER, 70),
                 Column("queue", width=90),
-                Column("claimed for", SECONDS, 100, 1),
-                Column("entries", width=80),
-                Column("done", width=80),
-                Column("attempt", width=80),
-                Column("pid", NUMBER, 80),
-                Column("first id", NUMBER, 80),
-                Column("last id", NUMBER, 80),
+                Column("claimed for", SECONDS, 90, 1),
+                Column("entries", width=65),
+                Column("done", width=60),
+                Column("attempt", width=70),
+                Column("pid", NUMBER, 65),
+                Column("first id", NUMBER, 70),
+                Column("last id", NUMBER, 70),
             )
         )
     )
