@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from rowferry_cli.discover import catalogue
+from rowferry_cli.discover.evidence import catalogue
 from support.entries.discovering import Discovering
 from support.postgres.roles import PASSWORD, new_role
 from support.processes.terminal import in_terminal

@@ -5,7 +5,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from rowferry_cli.discover.written_sql import RESERVED, quote_name
+from rowferry_cli.discover.evidence.written_sql import RESERVED, quote_name
 from support.entries.discovering import Discovering, Plan
 from support.s3.buckets import Buckets
 

@@ -44,8 +44,8 @@ class Wanted:
 def discover_plan(wanted: Wanted) -> None:
     """Discover, write the plan, and print what was seen. Raises UsageError where nothing was found."""
     from rowferry.db.connection import connect
-    from rowferry_cli.discover.bucket import LegacyBucket
     from rowferry_cli.discover.discover import Discovery, Scope
+    from rowferry_cli.discover.evidence.bucket import LegacyBucket
     from rowferry_cli.discover.known import read_known
     from rowferry_cli.discover.left_folders import LeftFolders, describe_folders, propose_objects
 

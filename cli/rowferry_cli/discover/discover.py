@@ -6,14 +6,16 @@ from typing import Any
 
 from rowferry.db.connection import Connection
 from rowferry.plan import Side
-from rowferry_cli.discover.bucket import LegacyBucket
-from rowferry_cli.discover.catalogue import Catalogue, Column, UserTable
-from rowferry_cli.discover.computed import ComputedKeys, find_computed, write_expression
-from rowferry_cli.discover.conventions import find_conventions, propose_conventions
+from rowferry_cli.discover.computed_keys.conventions import find_conventions, propose_conventions
+from rowferry_cli.discover.computed_keys.frameworks import ComputedKeys, find_computed, write_expression
+from rowferry_cli.discover.evidence.bucket import LegacyBucket
+from rowferry_cli.discover.evidence.catalogue import Catalogue, Column, UserTable
+from rowferry_cli.discover.evidence.measure import measure_objects
+from rowferry_cli.discover.evidence.search import Named, Search
+from rowferry_cli.discover.evidence.telling_columns import find_change_column, find_state_columns
 from rowferry_cli.discover.fitness import Fitness
 from rowferry_cli.discover.known import KnownSchema, list_entries, recognise, refuse_unknown
 from rowferry_cli.discover.known_entries import KnownFinder
-from rowferry_cli.discover.measure import measure_objects
 from rowferry_cli.discover.proposals import (
     Proposal,
     explain_stay,
@@ -21,8 +23,6 @@ from rowferry_cli.discover.proposals import (
     name_rows,
     propose,
 )
-from rowferry_cli.discover.search import Named, Search
-from rowferry_cli.discover.telling_columns import find_change_column, find_state_columns
 from rowferry_cli.discover.weigh import LEAST_SHARE, find_hindrance, tell_by_bucket
 
 OnStep = Callable[[str, int, int], None]

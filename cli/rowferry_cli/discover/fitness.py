@@ -11,10 +11,10 @@ from rowferry.errors import PlanError
 from rowferry.formatting import show_text
 from rowferry.plan import Plan, Side
 from rowferry.plan_file import parse_plan
-from rowferry_cli.discover.bucket import LegacyBucket
-from rowferry_cli.discover.catalogue import Catalogue, UserTable
+from rowferry_cli.discover.evidence.bucket import LegacyBucket
+from rowferry_cli.discover.evidence.catalogue import Catalogue, UserTable
+from rowferry_cli.discover.evidence.readings import Reading
 from rowferry_cli.discover.proposals import Proposal
-from rowferry_cli.discover.readings import Reading
 from rowferry_cli.discover.separate import (
     Kinds,
     Values,

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from rowferry.errors import UsageError
 from rowferry.nearest import suggest
-from rowferry_cli.discover.catalogue import Catalogue, UserTable
+from rowferry_cli.discover.evidence.catalogue import Catalogue, UserTable
 
 FOLDER = Path(__file__).with_name("known")
 

@@ -8,13 +8,13 @@ from psycopg import sql
 
 from rowferry.db.connection import identifiers, literal
 from rowferry.plan import Side
-from rowferry_cli.discover.bucket import LegacyBucket
-from rowferry_cli.discover.catalogue import EVERY_ROW, Catalogue, UserTable
-from rowferry_cli.discover.computed import write_partition
+from rowferry_cli.discover.computed_keys.frameworks import write_partition
+from rowferry_cli.discover.evidence.bucket import LegacyBucket
+from rowferry_cli.discover.evidence.catalogue import EVERY_ROW, Catalogue, UserTable
+from rowferry_cli.discover.evidence.measure import Measured, measure_objects
+from rowferry_cli.discover.evidence.search import Named, Search
 from rowferry_cli.discover.known import KnownEntries
-from rowferry_cli.discover.measure import Measured, measure_objects
 from rowferry_cli.discover.proposals import Proposal, name_rows, propose
-from rowferry_cli.discover.search import Named, Search
 
 NEW_VALUE = "production"
 """What a state column says of production rows until the user writes the right value."""

@@ -11,11 +11,11 @@ from urllib.parse import urlsplit
 
 from rowferry.formatting import show_text
 from rowferry.plan import Side
-from rowferry_cli.discover.catalogue import UserTable
-from rowferry_cli.discover.readings import Reading, names_bucket
-from rowferry_cli.discover.search import Named
-from rowferry_cli.discover.telling_columns import find_change_column
-from rowferry_cli.discover.written_sql import quote_name
+from rowferry_cli.discover.evidence.catalogue import UserTable
+from rowferry_cli.discover.evidence.readings import Reading, names_bucket
+from rowferry_cli.discover.evidence.search import Named
+from rowferry_cli.discover.evidence.telling_columns import find_change_column
+from rowferry_cli.discover.evidence.written_sql import quote_name
 
 ABOUT_SIGNED = (
     "These URLs are presigned: they are valid for one bucket and for a time, so no row can be given one of the "

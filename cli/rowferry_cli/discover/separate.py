@@ -8,9 +8,9 @@ from typing import Any
 from psycopg import sql
 
 from rowferry.db.connection import identifiers, literal
-from rowferry_cli.discover.catalogue import Catalogue, Column, UserTable
-from rowferry_cli.discover.telling_columns import find_state_columns
-from rowferry_cli.discover.written_sql import quote_name, quote_text
+from rowferry_cli.discover.evidence.catalogue import Catalogue, Column, UserTable
+from rowferry_cli.discover.evidence.telling_columns import find_state_columns
+from rowferry_cli.discover.evidence.written_sql import quote_name, quote_text
 
 LEAST_ROWS = 3
 """Of either kind: fewer are chance."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rowferry.plan import Side
+from rowferry_cli.discover.evidence.search import Named
 from rowferry_cli.discover.proposals import Proposal
-from rowferry_cli.discover.search import Named
 
 LEAST_SHARE = 10
 """One in so many texts of a column must name an object, or it is a coincidence."""

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from rowferry_cli.discover.catalogue import Column
-from rowferry_cli.discover.written_sql import quote_name, quote_text
+from rowferry_cli.discover.evidence.catalogue import Column
+from rowferry_cli.discover.evidence.written_sql import quote_name, quote_text
 
 LEAST_PAIRS = 3
 """Rows and keys that a template must explain."""

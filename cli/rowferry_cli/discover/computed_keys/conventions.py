@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from psycopg import sql
 
 from rowferry.db.connection import identifiers
-from rowferry_cli.discover.bucket import LegacyBucket
-from rowferry_cli.discover.catalogue import Catalogue, Column, Row, UserTable
-from rowferry_cli.discover.key_templates import (
+from rowferry_cli.discover.computed_keys.templates import (
     RowTexts,
     Template,
     Values,
@@ -18,10 +16,12 @@ from rowferry_cli.discover.key_templates import (
     learn,
     list_strong,
 )
-from rowferry_cli.discover.measure import Measured, measure_objects
+from rowferry_cli.discover.evidence.bucket import LegacyBucket
+from rowferry_cli.discover.evidence.catalogue import Catalogue, Column, Row, UserTable
+from rowferry_cli.discover.evidence.measure import Measured, measure_objects
+from rowferry_cli.discover.evidence.telling_columns import find_change_column
+from rowferry_cli.discover.evidence.written_sql import quote_name
 from rowferry_cli.discover.proposals import Proposal, name_rows
-from rowferry_cli.discover.telling_columns import find_change_column
-from rowferry_cli.discover.written_sql import quote_name
 
 MOST_PAIRS = 300
 """Rows and keys of one table that are compared."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 from psycopg import sql
 
-from rowferry_cli.discover.bucket import LegacyBucket
-from rowferry_cli.discover.catalogue import EVERY_ROW, Catalogue, Column, UserTable
-from rowferry_cli.discover.places import Placed, is_below, merge_paths, split_places
-from rowferry_cli.discover.readings import (
+from rowferry_cli.discover.evidence.bucket import LegacyBucket
+from rowferry_cli.discover.evidence.catalogue import EVERY_ROW, Catalogue, Column, UserTable
+from rowferry_cli.discover.evidence.places import Placed, is_below, merge_paths, split_places
+from rowferry_cli.discover.evidence.readings import (
     Reading,
     first_folder,
     is_signed,

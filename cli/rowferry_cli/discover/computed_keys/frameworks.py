@@ -10,9 +10,9 @@ from typing import Any, Literal, cast
 from psycopg import sql
 
 from rowferry.db.connection import identifiers
-from rowferry_cli.discover.catalogue import Catalogue, Row
-from rowferry_cli.discover.search import ColumnTexts
-from rowferry_cli.discover.written_sql import quote_name, quote_text
+from rowferry_cli.discover.evidence.catalogue import Catalogue, Row
+from rowferry_cli.discover.evidence.search import ColumnTexts
+from rowferry_cli.discover.evidence.written_sql import quote_name, quote_text
 
 MOST_IDS = 40
 """Of one folder that rows are looked up by."""

@@ -2,7 +2,7 @@
 
 import re
 
-from rowferry_cli.discover.catalogue import Column, UserTable
+from rowferry_cli.discover.evidence.catalogue import Column, UserTable
 
 _VERB = r"(updat(ed?|ing)?|modif(y|ied|ication)|chang(ed?|ing)?|writ(e|ten)|edit(ed)?)"
 _TIME = r"(_?(at|on|dt|ts|time|date|stamp|timestamp|ms|utc))*"

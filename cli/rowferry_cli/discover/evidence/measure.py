@@ -8,8 +8,8 @@ from typing import Any, cast
 from psycopg import sql
 
 from rowferry.db.connection import identifiers, literal
-from rowferry_cli.discover.bucket import LegacyBucket
-from rowferry_cli.discover.catalogue import Catalogue, UserTable
+from rowferry_cli.discover.evidence.bucket import LegacyBucket
+from rowferry_cli.discover.evidence.catalogue import Catalogue, UserTable
 
 
 @dataclass(frozen=True, slots=True)
