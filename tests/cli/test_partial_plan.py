@@ -50,7 +50,7 @@ def test_status_and_report_read_it_without_s3(partial: Migration) -> None:
 
 def test_watch_and_the_board_say_it_too(partial: Migration) -> None:
     assert partial.run_here("migrate", "--yes").returncode == 0
-    assert "Stays behind: 3 of 5 objects (60%), in lfs/, packages/" in partial.run_here("watch").stdout
+    assert "Stays behind: 3 of 5 objects (60%), in lfs/, packages/" in partial.run_here("watch", "--once").stdout
     (row,) = partial.execute("select left_behind, what_to_do from rowferry.migration_state")
     assert row["left_behind"] == 3
     assert row["what_to_do"] == "It was a part of the bucket; what the plan leaves out: rowferry status"
