@@ -12,11 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import click
 import pytest
 
-from rowferry_lab.commands.sweep import command
-from support.docs.doc_pages import ROOT, read_table
 from support.processes.cli import Run
 from support.processes.processes import wait_for
 
@@ -95,14 +92,13 @@ def test_without_matplotlib_a_plot_is_refused_before_the_first_run(run_rowferry:
     [
         (["--parallel", "16,many"], "'16,many' is not a list of numbers from 1 to 10,000, such as 16,64"),
         (["--batch-size", "auto"], "'auto' is not a list of numbers from 1 to 100,000"),
-        (["--slots", "2"], "--slots is no longer an option: a worker claims as many batches as it needs, so leave it"),
         (["--batch-size", "0"], "'0' is not a list of numbers from 1 to 100,000"),
         (["--parallel", ",".join(map(str, range(1, 25)))], "24 values are too many, 20 the most"),
         (
             ["--latency", "70"],
             "Invalid duration '70' for --latency: use a number and s, m, h, d or w (for exam",
         ),
-        (["--latency", "11s"], "'11s' is longer than 10s"),
+        (["--latency", "11s"], "11s is longer than 10s"),
         (["--csv", "none/s.csv"], "The CSV none/s.csv cannot be written: No such file or directory."),
         (["--plot", "s.gif"], "The plot s.gif must end in .png, .svg or .pdf."),
     ],
@@ -113,21 +109,6 @@ def test_a_mistake_is_one_sentence_before_anything_is_started(
     done = run_rowferry("sweep", *arguments)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert words in done.stderr
-
-
-def test_the_options_are_all_explained() -> None:
-    rows = read_table(ROOT / "docs" / "sweep.md", "Measure on your machine")
-    table = {row[0].strip("`"): row[1].strip("`") for row in rows}
-    options = {option.opts[-1]: option for option in command.params if isinstance(option, click.Option)}
-    assert set(table) == set(options)
-    shown = {
-        name: option.show_default if isinstance(option.show_default, str) else option.default
-        for name, option in options.items()
-        if option.show_default
-    }
-    assert {name: table[name] for name in shown} == {
-        name: f"{value:g}" if isinstance(value, float) else str(value) for name, value in shown.items()
-    }
 
 
 def processes_of(folder: Path) -> list[int]:

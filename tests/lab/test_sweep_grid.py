@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from rowferry_lab.sweep.grid import (
     AUTO,
@@ -21,8 +22,14 @@ from rowferry_lab.sweep.grid import (
     recommend,
     summarise,
 )
-from rowferry_lab.sweep.reporter import Reporter
-from rowferry_lab.sweep.results import CsvFile, describe_sweep
+from rowferry_lab.sweep.results import (
+    describe_grid,
+    list_facts,
+    list_summary_facts,
+    make_document,
+    open_csv,
+    show_conclusion,
+)
 
 SIZES = st.lists(st.integers(1, 1000), min_size=1, max_size=4, unique=True).map(lambda found: tuple(sorted(found)))
 
@@ -34,7 +41,7 @@ def make_grid(sizes: tuple[int, ...] = (100, 500), parallels: tuple[int, ...] = 
 
 def make_result(parallel: int, size: int, rate: float, *problems: str) -> Result:
     second = timedelta(seconds=1)
-    return Result(Trial(1, Setting(parallel, size), 1), 1000, second * 1000 / rate, second, second / 10, problems)
+    return Result(Trial(1, 1, Setting(parallel, size)), 1000, second * 1000 / rate, second, second / 10, problems)
 
 
 def make_summary(parallel: int, size: int, mean: float, *, stdev: float = 1.0, server_share: float = 0.1) -> Summary:
@@ -50,8 +57,8 @@ def test_each_repetition_tries_each_setting_once(
     assert [trial.number for trial in trials] == list(range(1, grid.runs + 1))
     assert [trial.repetition for trial in trials] == sorted(trial.repetition for trial in trials)
     counted = Counter((trial.setting, trial.repetition) for trial in trials)
-    assert counted == {(setting, number): 1 for setting in grid.settings for number in range(1, repetitions + 1)}
-    assert len(grid.settings) == len(sizes) * len(parallels)
+    settings = [Setting(parallel, size) for parallel in parallels for size in sizes]
+    assert counted == {(setting, number): 1 for setting in settings for number in range(1, repetitions + 1)}
 
 
 def test_the_order_is_of_chance_and_the_seed_repeats_it() -> None:
@@ -75,13 +82,11 @@ def test_a_run_has_four_of_its_largest_batches(sizes: tuple[int, ...], rows: int
     assert grid.starved_sizes == [size for size in sizes if size == 100_000]
 
 
-def test_too_few_rows_are_told_before_the_first_run(capsys: pytest.CaptureFixture[str]) -> None:
-    Reporter(make_grid((10, 500, 1000), entries=2000), quiet=False).introduce()
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if "--entries" in line]
+def test_too_few_rows_are_told_before_the_first_run() -> None:
+    _, line = describe_grid(make_grid((10, 500, 1000), entries=2000))
     assert "So few rows make too few batches of 500, 1,000, so these figures will be too low" in line
     assert line.endswith("use --entries 8000.")
-    Reporter(make_grid((10, 500), entries=4000), quiet=False).introduce()
-    assert "--entries" not in capsys.readouterr().out
+    assert len(describe_grid(make_grid((10, 500), entries=4000))) == 1
 
 
 def test_mean_and_deviation_are_those_of_the_correct_runs() -> None:
@@ -118,7 +123,10 @@ def test_the_smallest_setting_near_enough_to_the_best_is_recommended(within: flo
 def test_the_reason_names_both_figures_and_what_would_change_it() -> None:
     middle = recommend([make_summary(16, 100, 97), make_summary(64, 100, 100)], 0.05)
     assert middle is not None
-    assert "97% of the fastest (97 ± 1 entries/s of 100 ± 1, which takes 64 in flight and batches" in middle.why[0]
+    assert (
+        "97% of the fastest (97 ± 1 entries/s of 100 ± 1 entries/s, which takes 64 in flight and batches"
+        in middle.why[0]
+    )
     assert len(middle.why) == 1
     edge = recommend([make_summary(16, 100, 20), make_summary(64, 100, 100, server_share=0.9)], 0.05)
     assert edge is not None
@@ -131,18 +139,18 @@ def test_the_reason_names_both_figures_and_what_would_change_it() -> None:
 def test_the_command_that_is_recommended_leaves_the_choice_of_the_worker_to_it(
     parallel: int, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Reporter(make_grid(), quiet=False).conclude([], Recommendation(Setting(parallel, 30), ()))
+    show_conclusion(Console(), [], Recommendation(Setting(parallel, 30), ()))
     assert command in [line.strip() for line in capsys.readouterr().out.splitlines()]
 
 
 def test_the_csv_is_complete_after_each_run(tmp_path: Path) -> None:
     path, results = tmp_path / "sweep.csv", [make_result(16, 100, 90), make_result(16, 100, 110, "a row is wrong")]
-    with CsvFile(path) as file:
+    with open_csv(path) as add_row:
         for number, result in enumerate(results, start=1):
-            file.add_result(result)
+            add_row(list_facts(result))
             assert len(list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))) == number
         for summary in summarise(results):
-            file.add_summary(summary)
+            add_row(list_summary_facts(summary))
     rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
     assert [row["kind"] for row in rows] == ["run", "run", "summary"]
     assert [row["correct"] for row in rows] == ["True", "False", "True"]
@@ -152,6 +160,6 @@ def test_the_csv_is_complete_after_each_run(tmp_path: Path) -> None:
 
 def test_the_document_names_the_problems_of_a_run() -> None:
     results = [make_result(16, 100, 90, "a row is wrong")]
-    document = describe_sweep(make_grid(), results, [], None)
+    document = make_document(make_grid(), results, [], None)
     assert document["runs"][0]["problems"] == ["a row is wrong"]
     assert document["recommendation"] is None

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from queue_conformance.worker import working
+from rowferry_lab.servers import server_process
 from rowferry_lab.servers.server_process import post_guard
 from rowferry_lab.sweep import run
 from rowferry_lab.sweep.grid import Grid, Setting, Trial
@@ -40,7 +41,7 @@ def environment(_environment: SweepEnvironment, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_run_is_correct_and_counts_its_legacy_entries(environment: SweepEnvironment) -> None:
     grid = make_grid()
-    first, again = (run_trial(environment, grid, Trial(number, Setting(8, 10), number)) for number in (1, 2))
+    first, again = (run_trial(environment, grid, Trial(number, number, Setting(8, 10))) for number in (1, 2))
     assert (first.problems, again.problems) == ((), ())
     assert first.entries == again.entries
     assert 15 < first.entries < 45
@@ -125,7 +126,7 @@ def test_whatever_is_wrong_after_a_run_is_found(
 ) -> None:
     """A worker, here in this process, does its work; then something happens that must not."""
 
-    def work_badly(_setting: Setting, _grid: Grid) -> timedelta:
+    def work_badly(*_: object) -> timedelta:
         with working("migrate") as worker:
             worker.work()
         environment.server.set_latency(timedelta(0))
@@ -135,7 +136,7 @@ def test_whatever_is_wrong_after_a_run_is_found(
         return timedelta(0)
 
     monkeypatch.setattr(run, "_work", work_badly)
-    result = run_trial(environment, make_grid(), Trial(1, Setting(8, 10), 1))
+    result = run_trial(environment, make_grid(), Trial(1, 1, Setting(8, 10)))
     assert len(result.problems) == 1, result.problems
     assert words in result.problems[0]
 
@@ -144,7 +145,7 @@ def test_a_worker_that_takes_too_long_is_ended(environment: SweepEnvironment, mo
     monkeypatch.setattr(run, "AT_LEAST", timedelta(seconds=0.2))
     monkeypatch.setattr(run, "TIME_FACTOR", 0)
     with pytest.raises(run.RowferryError, match=r"8 in flight and batches of 10 was not done within 0 s"):
-        run_trial(environment, make_grid(), Trial(1, Setting(8, 10), 1))
+        run_trial(environment, make_grid(), Trial(1, 1, Setting(8, 10)))
     wait_for(lambda: not environment.connection.execute("select from rowferry.claimed_batches").fetchall())
 
 
@@ -179,8 +180,8 @@ def test_a_worker_is_ended_whatever_happens_while_it_starts(
         started.append(pid)
         return happens(pid, *more)
 
-    monkeypatch.setattr(run, "post_guard", note)
+    monkeypatch.setattr(server_process, "post_guard", note)
     with pytest.raises(error):
-        run_trial(environment, make_grid(), Trial(1, Setting(8, 10), 1))
+        run_trial(environment, make_grid(), Trial(1, 1, Setting(8, 10)))
     assert len(started) == 1
     assert not is_running(started[0])

@@ -5,21 +5,23 @@ from __future__ import annotations
 import signal
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rowferry_cli.command import Command, Group
-from rowferry_cli.options import SLOTS_ARE_GONE, json_option
-from rowferry_lab.commands.sweep_values import Latency, Numbers
+from rowferry_cli.options import Duration, json_option
 from rowferry_lab.sweep.grid import AUTO
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rich.console import Console
+
     from rowferry_lab.sweep.grid import Grid, Result
-    from rowferry_lab.sweep.reporter import Reporter
-    from rowferry_lab.sweep.results import CsvFile
 
-
+MOST_VALUES = 20
+LONGEST_LATENCY = timedelta(seconds=10)
 RUNS = Group(
     "Runs",
     "The defaults take about eight minutes. More runs and more rows make the figures steadier.",
@@ -27,28 +29,51 @@ RUNS = Group(
 )
 
 
+class Numbers(click.ParamType[tuple[int, ...]]):
+    """Whole numbers from 1 to `most`, separated by commas; each once, in rising order."""
+
+    name = "N,N,…"
+
+    def __init__(self, most: int, words: Mapping[str, int] | None = None) -> None:
+        """Take the words for numbers, too."""
+        self._most, self._words = most, words or {}
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        """Return the numbers; a usage error when they are none."""
+        numbers: set[int] = set()
+        for word in map(str.strip, str(value).split(",")):
+            if word not in self._words and not (word.isascii() and word.isdecimal() and 1 <= int(word) <= self._most):
+                self.fail(f"{value!r} is not a list of numbers from 1 to {self._most:,}, such as 16,64", param, ctx)
+            numbers.add(self._words[word] if word in self._words else int(word))
+        if len(numbers) > MOST_VALUES:
+            self.fail(f"{len(numbers)} values are too many, {MOST_VALUES} the most", param, ctx)
+        return tuple(sorted(numbers))
+
+
+def _check_latency(_context: click.Context, _option: click.Parameter, latency: timedelta) -> timedelta:
+    if latency > LONGEST_LATENCY:
+        raise click.BadParameter(f"{latency.total_seconds():g}s is longer than {LONGEST_LATENCY.total_seconds():g}s")
+    return latency
+
+
 @click.command(
     "sweep",
     cls=Command,
     groups=(RUNS,),
-    removed={"--slots": SLOTS_ARE_GONE},
     short_help="Measure which batch size and parallelism are best, in a simulated environment.",
 )
 @click.option(
-    "-b",
-    "--batch-size",
-    "batch_sizes",
+    *("-b", "--batch-size", "batch_sizes"),
     default="100,500,1000",
     show_default=True,
     type=Numbers(100_000),
     help="Entries per batch: the values to try.",
 )
 @click.option(
-    "--parallel",
-    "parallels",
+    *("--parallel", "parallels"),
     default="auto,256,1024",
     show_default=True,
-    type=Numbers(10_000, auto=AUTO),
+    type=Numbers(10_000, {"auto": AUTO}),
     help="Objects in flight: the values to try; auto: the worker finds them by itself, as it does by default.",
 )
 @click.option("--repetitions", default=3, show_default=True, type=click.IntRange(1, 100), help="Runs of each setting.")
@@ -62,7 +87,9 @@ RUNS = Group(
     "--latency",
     default="70ms",
     show_default=True,
-    type=Latency(),
+    type=Duration("70ms"),
+    callback=_check_latency,
+    metavar="TIME",
     help="The response time of the simulated S3 server.",
 )
 @click.option(
@@ -81,15 +108,13 @@ RUNS = Group(
     help="Decides the images and the order of the runs.",
 )
 @click.option(
-    "--csv",
-    "csv_path",
+    *("--csv", "csv_path"),
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     help="Write one line per run and one per setting to this file.",
 )
 @click.option(
-    "--plot",
-    "plot_path",
+    *("--plot", "plot_path"),
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     help="Draw the plot into this .png, .svg or .pdf (needs `pip install 'rowferry-lab[plot]'`).",
@@ -97,15 +122,12 @@ RUNS = Group(
 @json_option
 def command(
     batch_sizes: tuple[int, ...],
-    parallels: tuple[int, ...],
-    repetitions: int,
     entries: int | None,
-    latency: timedelta,
     within: float,
-    seed: int,
     csv_path: Path | None,
     plot_path: Path | None,
     as_json: bool,
+    **more: Any,
 ) -> int:
     """Compare batch sizes and parallelisms: migrate simulated images with each combination.
 
@@ -124,62 +146,56 @@ def command(
 
     Exit status: 0, or 1 if a run was not correct.
     """
-    from rowferry_lab.sweep.grid import Grid, choose_rows
-    from rowferry_lab.sweep.plot import check_plot_path
-    from rowferry_lab.sweep.results import CsvFile
-
-    grid = Grid(
-        batch_sizes=batch_sizes,
-        parallels=parallels,
-        repetitions=repetitions,
-        entries=entries or choose_rows(batch_sizes),
-        latency=latency,
-        seed=seed,
-    )
-    if plot_path is not None:
-        check_plot_path(plot_path)
-    with CsvFile(csv_path) as csv_file:
-        return _run(grid, within / 100, csv_file, plot_path, as_json=as_json)
-
-
-def _run(grid: Grid, within: float, csv_file: CsvFile, plot_path: Path | None, *, as_json: bool) -> int:
-    """Run the sweep, report its results, and return the exit status."""
     import json
 
-    from rowferry_lab.sweep.grid import recommend, summarise
-    from rowferry_lab.sweep.plot import draw_plot
-    from rowferry_lab.sweep.reporter import Reporter
-    from rowferry_lab.sweep.results import describe_sweep
+    from rich.console import Console
 
-    reporter = Reporter(grid, quiet=as_json)
-    results = _collect(grid, csv_file, reporter)
-    summaries = summarise(results)
-    recommendation = recommend(summaries, within)
-    for summary in summaries:
-        csv_file.add_summary(summary)
-    reporter.conclude(summaries, recommendation)
+    from rowferry_lab.sweep import results as show
+    from rowferry_lab.sweep.grid import Grid, choose_rows, recommend, summarise
+
+    grid = Grid(batch_sizes=batch_sizes, entries=entries or choose_rows(batch_sizes), **more)
+    if plot_path is not None:
+        show.check_plot_path(plot_path)
+    console = Console(highlight=False, markup=False, soft_wrap=True, stderr=as_json)
+    console.quiet = as_json and not console.is_terminal
+    with show.open_csv(csv_path) as add_row:
+        results = _run_all(grid, add_row, console)
+        summaries = summarise(results)
+        for summary in summaries:
+            add_row(show.list_summary_facts(summary))
+    recommendation = recommend(summaries, within / 100)
+    show.show_conclusion(console, summaries, recommendation)
     if plot_path is not None and summaries:
-        draw_plot(plot_path, summaries, grid)
-        reporter.print(f"Plot: {plot_path}")
+        show.draw_plot(plot_path, summaries, grid)
+        console.print(f"Plot: {plot_path}")
     if as_json:
-        click.echo(json.dumps(describe_sweep(grid, results, summaries, recommendation), indent=2))
+        click.echo(json.dumps(show.make_document(grid, results, summaries, recommendation), indent=2))
     return 1 if any(result.problems for result in results) else 0
 
 
-def _collect(grid: Grid, csv_file: CsvFile, reporter: Reporter) -> list[Result]:
+def _run_all(grid: Grid, add_row: Callable[[Mapping[str, Any]], object], console: Console) -> list[Result]:
     """Return the results of all runs, each in the CSV as soon as it is there. Raises click.Abort on Ctrl-C, SIGTERM."""
-    from rowferry_lab.sweep.run import open_environment, run_sweep
+    from rich.progress import Progress
+
+    from rowferry_lab.sweep.results import describe_grid, describe_run, list_facts
+    from rowferry_lab.sweep.run import open_environment, run_trial
 
     results: list[Result] = []
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends as Ctrl-C does: nothing is left behind
-    reporter.introduce()
+    console.print(*describe_grid(grid), "Starting a PostgreSQL and a simulated S3 server …", sep="\n")
     try:
-        with open_environment() as environment, reporter.show_progress():
-            for result in run_sweep(environment, grid, reporter.start):
-                results.append(result)
-                csv_file.add_result(result)
-                reporter.finish(result)
+        with (
+            open_environment() as environment,
+            Progress(console=console, transient=True, disable=not console.is_terminal) as bar,
+        ):
+            task = bar.add_task("", total=grid.runs)
+            for trial in grid.order():
+                bar.update(task, description=str(trial.setting))
+                results.append(run_trial(environment, grid, trial))
+                add_row(list_facts(results[-1]))
+                console.print(describe_run(results[-1], grid.runs))
+                bar.advance(task)
     except KeyboardInterrupt:
-        reporter.print(f"Stopped after {len(results)} of {grid.runs} runs; the servers are gone.")
+        console.print(f"Stopped after {len(results)} of {grid.runs} runs; the servers are gone.")
         raise click.exceptions.Abort from None
     return results

@@ -8,6 +8,7 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Self
@@ -158,6 +159,12 @@ class ServerProcess:
             time.sleep(POLL_INTERVAL.total_seconds())
         state = "was not ready in time" if self.running else f"ended with status {self._process.returncode}"
         raise ServerFailed(f"{self._name} {state}:\n{self.read_last_words()}")
+
+    def wait(self, deadline: timedelta) -> int | None:
+        """Return the exit status once the process has ended by itself; None when it still runs at the deadline."""
+        with suppress(subprocess.TimeoutExpired):
+            return self._process.wait(deadline.total_seconds())
+        return None
 
     def read_last_words(self) -> str:
         """Return the last lines that the server wrote."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
+from typing import NamedTuple
 
 AUTO = 0
 """The parallelism that a worker finds by itself; it sorts before all others, as there is nothing to set."""
@@ -15,9 +16,8 @@ BUSY_SHARE = 0.8
 """From this share of a core on, the simulated S3 server may be what holds a run up."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Setting:
-    """One choice of the two settings that are compared."""
+class Setting(NamedTuple):
+    """One choice of the two settings that are compared; the smaller sorts first."""
 
     parallel: int
     batch_size: int
@@ -38,22 +38,16 @@ def count_needed_rows(batch_size: int) -> int:
 
 
 def choose_rows(batch_sizes: Sequence[int]) -> int:
-    """Return how many rows to make for each run: enough for the largest batches, from FEWEST_ROWS to MOST_ROWS.
-
-    All settings get the same, so that beginning and end weigh alike in each.
-    """
+    """Return how many rows to make for each run, the same for all: beginning and end then weigh alike in each."""
     return min(max(FEWEST_ROWS, count_needed_rows(max(batch_sizes))), MOST_ROWS)
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """One run to come."""
+class Trial(NamedTuple):
+    """One run to come; `number` is its place in the order, which like `repetition` begins with 1."""
 
     number: int
-    """Its place in the order, from 1."""
-    setting: Setting
     repetition: int
-    """From 1."""
+    setting: Setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,13 +60,8 @@ class Grid:
     entries: int
     """Rows to make for each run, about half of them legacy."""
     latency: timedelta
-    """Of each answer of the simulated S3 server."""
+    """Of each response of the simulated S3 server."""
     seed: int
-
-    @property
-    def settings(self) -> list[Setting]:
-        """Return every combination, the smallest parallelism first."""
-        return sorted(Setting(parallel, size) for parallel in self.parallels for size in self.batch_sizes)
 
     @property
     def runs(self) -> int:
@@ -90,12 +79,11 @@ class Grid:
         Other load on the machine then meets all settings alike, and no setting always follows the same other.
         """
         dice, number = Random(self.seed), 0  # noqa: S311 - to be repeatable, not to be secret
+        settings = [Setting(parallel, size) for parallel in self.parallels for size in self.batch_sizes]
         for repetition in range(1, self.repetitions + 1):
-            settings = self.settings
-            dice.shuffle(settings)
-            for setting in settings:
+            for setting in dice.sample(settings, len(settings)):
                 number += 1
-                yield Trial(number, setting, repetition)
+                yield Trial(number, repetition, setting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +113,8 @@ class Result:
         return self.server_cpu / max(self.duration, timedelta(microseconds=1))
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """The runs of one setting."""
+class Summary(NamedTuple):
+    """The correct runs of one setting."""
 
     setting: Setting
     runs: int
@@ -139,33 +126,27 @@ class Summary:
     """The mean share of a core that the simulated S3 server used."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recommendation:
-    """The setting to take, and why."""
+class Recommendation(NamedTuple):
+    """The setting to take, and why, in sentences."""
 
     setting: Setting
     why: tuple[str, ...]
-    """Sentences."""
 
 
 def summarise(results: Sequence[Result]) -> list[Summary]:
     """Return one summary a setting, the smallest parallelism first; runs that were not correct count for nothing."""
-    grouped: dict[Setting, list[Result]] = {}
-    for result in results:
-        if not result.problems:
-            grouped.setdefault(result.trial.setting, []).append(result)
-    return [_summarise_one(setting, grouped[setting]) for setting in sorted(grouped)]
+    correct = [result for result in results if not result.problems]
+    return [
+        _summarise_one(setting, [result for result in correct if result.trial.setting == setting])
+        for setting in sorted({result.trial.setting for result in correct})
+    ]
 
 
 def _summarise_one(setting: Setting, results: Sequence[Result]) -> Summary:
     rates = [result.rate for result in results]
-    return Summary(
-        setting,
-        len(results),
-        statistics.mean(rates),
-        statistics.stdev(rates) if len(rates) > 1 else 0.0,
-        statistics.mean(result.server_share for result in results),
-    )
+    stdev = statistics.stdev(rates) if len(rates) > 1 else 0.0
+    share = statistics.mean(result.server_share for result in results)
+    return Summary(setting, len(rates), statistics.mean(rates), stdev, share)
 
 
 def recommend(summaries: Sequence[Summary], within: float) -> Recommendation | None:
@@ -177,23 +158,14 @@ def recommend(summaries: Sequence[Summary], within: float) -> Recommendation | N
     if not summaries:
         return None
     best = max(summaries, key=lambda summary: summary.mean)
-    chosen = min(
-        (summary for summary in summaries if summary.mean >= (1 - within) * best.mean), key=lambda one: one.setting
-    )
-    return Recommendation(chosen.setting, tuple(_explain(chosen, best, summaries, within)))
-
-
-def _explain(chosen: Summary, best: Summary, summaries: Sequence[Summary], within: float) -> list[str]:
-    rate = f"{chosen.mean:,.0f} ± {chosen.stdev:,.0f} entries/s"
-    if chosen is best:
-        why = [
-            f"It is the fastest of all that were tried ({rate}), and nothing smaller comes within {within:.0%} of it."
-        ]
-    else:
-        why = [
-            f"It reaches {chosen.mean / best.mean:.0%} of the fastest ({rate} of {best.mean:,.0f} ± {best.stdev:,.0f}, "
-            f"which takes {best.setting}), and is the smallest setting within {within:.0%} of it."
-        ]
+    chosen = min(summary for summary in summaries if summary.mean >= (1 - within) * best.mean)
+    rate, top = (f"{one.mean:,.0f} ± {one.stdev:,.0f} entries/s" for one in (chosen, best))
+    why = [
+        f"It is the fastest of all that were tried ({rate}), and nothing smaller comes within {within:.0%} of it."
+        if chosen is best
+        else f"It reaches {chosen.mean / best.mean:.0%} of the fastest ({rate} of {top}, which takes "
+        f"{best.setting}), and is the smallest setting within {within:.0%} of it."
+    ]
     parallels = {summary.setting.parallel for summary in summaries} - {AUTO}
     if len(parallels) > 1 and chosen.setting.parallel == max(parallels):
         why.append("It is also the largest parallelism that was tried: larger ones may be faster still.")
@@ -202,4 +174,4 @@ def _explain(chosen: Summary, best: Summary, summaries: Sequence[Summary], withi
             f"The simulated S3 server used {chosen.server_share:.0%} of a core meanwhile: this machine may be the "
             "limit, rather than the latency."
         )
-    return why
+    return Recommendation(chosen.setting, tuple(why))
