@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from rowferry.errors import UsageError
 from rowferry.health_server import Endpoint
+from rowferry_worker.monitoring import metrics
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.processes.scrape import fetch, has_said_all, scrape, served_port, sum_of, values_by
@@ -154,3 +155,11 @@ def test_what_was_done_is_counted_by_queue(migration: Migration) -> None:
         "verify",
         "revert",
     }
+
+
+def test_a_process_names_so_many_migrations_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "_named", set[tuple[str, str]]())
+    first = [metrics.name_work(f"migration-{number}", "migrate") for number in range(metrics.MOST_WORK)]
+    assert first == [(f"migration-{number}", "migrate") for number in range(metrics.MOST_WORK)]
+    assert metrics.name_work("one-more", "migrate") == ("others", "others")
+    assert metrics.name_work("migration-3", "migrate") == ("migration-3", "migrate")

@@ -34,6 +34,11 @@ def write_page() -> Iterator[str]:
         "`process_resident_memory_bytes` and the like, as Prometheus' own library names them. A histogram has "
         "`_bucket`, `_sum` and `_count`."
     )
+    yield fill(
+        f"A process names the first {metrics.MOST_WORK} pairs of a migration and one of its queues that it works on; "
+        f"those after them share the names `{metrics.OTHERS}`. One pair has about 70 series in each process or, with "
+        "`--processes`, in each worker command."
+    )
     yield table(HEAD, list_worker_metrics())
     yield "## Exporter"
     yield fill("`rowferry exporter` serves them: gauges of the whole queue, from the [views](views.md).")

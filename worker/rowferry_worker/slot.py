@@ -73,6 +73,8 @@ class Slot:
         self._others = others
         self._connection: Connection | None = None
         self._claimed: ClaimedBatch | None = None
+        self._claim_seconds = 0.0
+        """Of the last claim that found a batch."""
         self._outages = 0
         self._ended_sessions = 0
         """Sessions that were ended in the middle of a batch since the last one that was not."""
@@ -117,6 +119,7 @@ class Slot:
         try:
             self._others.start_if_wanted()
             self._claimed = ClaimedBatch(state, self._connection, batch, find_queue(batch.queue_name))
+            self._claimed.steps.add("claim", self._claim_seconds)
             self._claimed.run()
             self._ended_sessions = 0
         finally:
@@ -144,7 +147,7 @@ class Slot:
                 self._others.note_pool_wait()
             if batch is not None:
                 self._note_claimed(batch)
-                metrics.step_seconds.labels(batch.queue_name, "claim").inc(time.monotonic() - began)
+                self._claim_seconds = time.monotonic() - began
                 return batch
             is_last = state.options.until_empty
             if is_last and is_finished(connection, state.queues, migrations, state.backoff.unusable()):
@@ -223,5 +226,5 @@ class Slot:
         self._state.stopping.wait(wait.total_seconds())
         if self._claimed is not None:
             waited = time.monotonic() - began  # less where the worker is told to stop
-            metrics.step_seconds.labels(self._claimed.batch.queue_name, "held").inc(waited)
+            metrics.step_seconds.labels(*self._claimed.work, "held").inc(waited)
         return True

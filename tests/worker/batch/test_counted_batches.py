@@ -82,7 +82,7 @@ def test_objects_and_bytes_are_counted_of_queues_that_write_them(slot: Slot, *, 
 
 
 def released() -> float:
-    return metrics.attempts.labels("note", "RELEASED")._value.get()
+    return metrics.attempts.labels("avatars", "note", "RELEASED")._value.get()
 
 
 def test_each_attempt_that_is_released_is_counted(slot: Slot) -> None:

@@ -30,7 +30,7 @@ def slot(noted: EntryTable) -> Iterator[Slot]:
 
 
 def claimed() -> float:
-    return metrics.claimed_batches.labels("note")._value.get()
+    return metrics.claimed_batches.labels("avatars", "note")._value.get()
 
 
 def test_a_batch_that_is_given_up_is_as_it_was(slot: Slot) -> None:

@@ -213,6 +213,8 @@ def test_a_failure_is_forgotten_where_the_row_has_changed_since(table: EntryTabl
 class Limit:
     """A bound of rows a second, which says how long to wait."""
 
+    name = "avatars"
+
     def __init__(self, wait: timedelta) -> None:
         self.wait = wait
         self.reserved: list[int] = []

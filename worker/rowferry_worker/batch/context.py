@@ -19,6 +19,7 @@ from rowferry.plan import QueueSettings
 from rowferry.queue_spec import QueueSpec
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContext
+from rowferry_worker.monitoring import metrics
 from rowferry_worker.monitoring.steps import StepClock
 from rowferry_worker.multipart.large import NO_RECORDS, LargeObjects
 from rowferry_worker.multipart.records import UploadRecords
@@ -84,6 +85,11 @@ class BatchContext:
     def settings(self) -> QueueSettings:
         """The plan's [queue.NAME] of the batch's queue."""
         return self.migration.read_settings(self.queue.spec)
+
+    @property
+    def work(self) -> tuple[str, str]:
+        """Migration and queue, as metrics name them."""
+        return metrics.name_work(self.migration.name, self.batch.queue_name)
 
     def leave_unstarted(
         self,

@@ -72,7 +72,7 @@ def run_copies(
         unique,
         deadline=math.inf if is_look else context.deadline,
         batch_id=context.batch.id,
-        queue=None if is_look else context.batch.queue_name,
+        work=None if is_look else context.work,
         note=partial(_note_look if is_look else _note_end, context),
         is_look=is_look,
     )

@@ -51,7 +51,7 @@ def rewrite_rows(
     if not has_turn:
         wait_for_turn(context, len(moves))
     began = time.monotonic()
-    with metrics.row_update_seconds.labels(context.batch.queue_name).time(), context.steps.step("update"):
+    with metrics.row_update_seconds.labels(*context.work).time(), context.steps.step("update"):
         updated = update_rows(context.connection, queries, moves, to, wait_for_locks=wait_for_locks)
     if _log.isEnabledFor(logging.DEBUG):
         log_rows(updated, time.monotonic() - began)

@@ -51,12 +51,15 @@ class ClaimedBatch:
     attempt: Attempt | None = None
     """Set while the batch is being processed."""
     steps: StepClock = field(default_factory=StepClock)
+    work: tuple[str, str] = (metrics.OTHERS, metrics.OTHERS)
+    """Migration and queue, as metrics name them, once the migration is found."""
 
     def run(self) -> None:
         """Process the batch, unless its migration must wait; the claim and the ledger end up agreeing."""
         migration = self._find_migration()
         if migration is None:
             return
+        self.work = metrics.name_work(migration.name, self.batch.queue_name)
         if migration.is_away():  # since a moment ago: the next claim passes it over
             give_back(self.connection)
         elif migration.is_held_up():
@@ -66,7 +69,7 @@ class ClaimedBatch:
                 if not self._try(migration, exclusive=self.batch.crashes > 0):
                     self._try(migration, exclusive=True)
             finally:
-                self.steps.report(self.batch.queue_name)
+                self.steps.report(self.work)
 
     def _find_migration(self) -> MigrationContext | None:
         """Return the batch's migration; None, with it or its queue set aside, where this worker cannot use it."""
@@ -101,7 +104,7 @@ class ClaimedBatch:
         fields = {"max_replica_lag": migration.plan.database.max_replica_lag}
         _log.warning("a replica is behind, holding back", extra=fields)
         metrics.limit_wait_seconds.labels("max_replica_lag").inc(HEARTBEAT_INTERVAL.total_seconds())
-        metrics.step_seconds.labels(self.batch.queue_name, "held").inc(HEARTBEAT_INTERVAL.total_seconds())
+        metrics.step_seconds.labels(*self.work, "held").inc(HEARTBEAT_INTERVAL.total_seconds())
         self.state.backoff.hold_back(self.batch.migration_id, HEARTBEAT_INTERVAL)
 
     def _try(self, migration: MigrationContext, *, exclusive: bool) -> bool:
@@ -131,7 +134,7 @@ class ClaimedBatch:
     def _process(self, attempt: Attempt, migration: MigrationContext) -> None:
         """Process the batch, and log in one line how the attempt ended: finished, released or lost."""
         state, batch, began = self.state, self.batch, time.monotonic()
-        metrics.claimed_batches.labels(batch.queue_name).inc()
+        metrics.claimed_batches.labels(*self.work).inc()
         self.attempt = attempt
         try:
             deadline = began + state.options.time_budget.total_seconds()
@@ -162,7 +165,7 @@ class ClaimedBatch:
         except SessionEnded as error:  # whatever ended it, the batch did not: nothing is held against it
             state.ledger.enqueue("end_attempt", attempt.id, "RELEASED", str(error))
             _log.warning("batch released", extra={"verdict": str(Verdict.RELEASED), "error": str(error)})
-            metrics.attempts.labels(self.batch.queue_name, str(Verdict.RELEASED)).inc()
+            metrics.attempts.labels(*self.work, str(Verdict.RELEASED)).inc()
             raise
         except BaseException:
             state.ledger.enqueue("end_attempt", attempt.id, "LOST", "the connection was lost")
@@ -173,7 +176,7 @@ class ClaimedBatch:
         finally:
             self.attempt = None
             state.in_hand.pop(attempt.id, None)
-            metrics.claimed_batches.labels(batch.queue_name).dec()
+            metrics.claimed_batches.labels(*self.work).dec()
 
     def _defer(self, attempt: Attempt, wait: timedelta) -> None:
         """Put a batch back that must not run yet: it is no longer first in the queue."""
@@ -186,13 +189,13 @@ class ClaimedBatch:
             raise
         fields = {"batch": self.batch.id, "seconds": round(wait.total_seconds(), 1), "error": reason}
         _log.warning("batch deferred", extra=fields)
-        metrics.attempts.labels(self.batch.queue_name, str(Verdict.RELEASED)).inc()
+        metrics.attempts.labels(*self.work, str(Verdict.RELEASED)).inc()
 
     def _release(self, attempt: Attempt, error: RowferryError) -> None:
         """Undo the attempt and close it in the ledger, if need be when the database is back."""
         self.state.ledger.enqueue("end_attempt", attempt.id, "RELEASED", str(error))
         _log.info("batch released", extra={"verdict": str(Verdict.RELEASED), "error": str(error)})
-        metrics.attempts.labels(self.batch.queue_name, str(Verdict.RELEASED)).inc()
+        metrics.attempts.labels(*self.work, str(Verdict.RELEASED)).inc()
         give_back(self.connection)
         self.state.ledger.flush()
 
@@ -208,8 +211,8 @@ class ClaimedBatch:
         fields |= {"seconds": round(seconds, 3)} | ({"error": judgement.error} if judgement.error else {})
         level = logging.INFO if judgement.verdict is Verdict.DONE else logging.WARNING
         _log.log(level, "batch finished", extra=fields)
-        metrics.attempts.labels(batch.queue_name, str(judgement.verdict)).inc()
-        metrics.batch_seconds.labels(batch.queue_name).observe(seconds)
+        metrics.attempts.labels(*self.work, str(judgement.verdict)).inc()
+        metrics.batch_seconds.labels(*self.work).observe(seconds)
         if migration.is_away():
             return
         if judgement.verdict is Verdict.RELEASED and result.is_outage:
@@ -230,15 +233,15 @@ def process_batch(context: BatchContext) -> BatchResult:
             context.connection.commit()
     except psycopg.Error as error:
         raise DatabaseUnavailable(f"PostgreSQL did not commit the batch: {summarise(error)}.") from error
-    migration, counts = context.migration.name, Counter([entry.outcome for entry in result.results])
+    counts = Counter([entry.outcome for entry in result.results])
     for outcome in Outcome:
         if outcome.settled or result.judgement.verdict is Verdict.ERROR:
-            metrics.entries.labels(migration, context.batch.queue_name, str(outcome)).inc(counts[outcome])
+            metrics.entries.labels(*context.work, str(outcome)).inc(counts[outcome])
     if context.queue.spec.writes_objects:
         objects = 0 if context.batch.is_of_parts else counts[Outcome.MIGRATED]
-        metrics.objects_copied.labels(migration, context.batch.queue_name).inc(objects)
+        metrics.objects_copied.labels(*context.work).inc(objects)
         size_bytes = sum([entry.size_bytes for entry in result.results])
-        metrics.object_bytes.labels(migration, context.batch.queue_name).inc(size_bytes)
+        metrics.object_bytes.labels(*context.work).inc(size_bytes)
     return result
 
 

@@ -1,7 +1,7 @@
 """All metrics of a worker; no other module names one.
 
-What counts a batch, its entries or its objects has the label `queue`: a worker knows a few dozen at most. Requests,
-limits and connections belong to all queues of a process.
+What counts a batch, its entries or its objects has the labels `migration` and `queue`: `name_work` bounds how many.
+Requests, limits and connections belong to all queues of a process.
 
 With `--processes`, each process keeps its values in files named after its number, so that its replacement continues
 the counters. Both environment variables must be set before this module is imported.
@@ -24,6 +24,21 @@ MIDDLE = (0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 
 LONG = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0)
 """Seconds, for batches."""
 
+MOST_WORK = 50
+"""Migrations, each with one of its queues, that a process names in its metrics."""
+OTHERS = "others"
+_named: set[tuple[str, str]] = set()
+
+
+def name_work(migration: str, queue: str) -> tuple[str, str]:
+    """Return the labels of a migration and one of its queues: the names of the first ones, then "others"."""
+    if (migration, queue) not in _named:
+        if len(_named) >= MOST_WORK:
+            return OTHERS, OTHERS
+        _named.add((migration, queue))
+    return migration, queue
+
+
 build_info = Gauge("rowferry_build_info", "Always 1; the version is the label.", ["version"], multiprocess_mode="max")
 build_info.labels(__version__).set(1)
 LAST_HEARTBEAT = "rowferry_last_heartbeat_timestamp_seconds"
@@ -43,7 +58,7 @@ object_bytes = Counter(
 object_seconds = Histogram(
     "rowferry_object_seconds",
     "From an object's first request to its last response, retries included.",
-    ["queue"],
+    ["migration", "queue"],
     buckets=MIDDLE,
 )
 
@@ -63,19 +78,19 @@ request_rate_limit = Gauge(
 )
 
 claimed_batches = Gauge(
-    "rowferry_claimed_batches", "Batches claimed and not finished.", ["queue"], multiprocess_mode="livesum"
+    "rowferry_claimed_batches", "Batches claimed and not finished.", ["migration", "queue"], multiprocess_mode="livesum"
 )
-attempts = Counter("rowferry_attempts", "Attempts at batches by their verdict.", ["queue", "verdict"])
-batch_seconds = Histogram("rowferry_batch_seconds", "From claim to COMMIT.", ["queue"], buckets=LONG)
+attempts = Counter("rowferry_attempts", "Attempts at batches by their verdict.", ["migration", "queue", "verdict"])
+batch_seconds = Histogram("rowferry_batch_seconds", "From claim to COMMIT.", ["migration", "queue"], buckets=LONG)
 claim_seconds = Histogram("rowferry_claim_seconds", "Claiming a batch, found or not.", buckets=SHORT)
 row_update_seconds = Histogram(
-    "rowferry_row_update_seconds", "The update of the rows of a batch.", ["queue"], buckets=SHORT
+    "rowferry_row_update_seconds", "The update of the rows of a batch.", ["migration", "queue"], buckets=SHORT
 )
 step_seconds = Counter(
     "rowferry_step_seconds",
     "Time of batches by step: claim, read, perform (S3 included), update (of rows), commit, held (waiting for a limit "
     "of the plan, for a batch that runs alone, or for PostgreSQL). Summed over the slots of a process.",
-    ["queue", "step"],
+    ["migration", "queue", "step"],
 )
 limit_wait_seconds = Counter("rowferry_limit_wait_seconds", "Time that slots waited for limits of a plan.", ["limit"])
 reconnects = Counter("rowferry_reconnects", "Lost connections to PostgreSQL.")

@@ -41,10 +41,10 @@ class StepClock:
         """Count seconds that were measured elsewhere, outside of any step."""
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
-    def report(self, queue: str) -> None:
-        """Add what was counted to the metric, once."""
+    def report(self, work: tuple[str, str]) -> None:
+        """Add what was counted to the metric, once; `work`: migration and queue, as `metrics.name_work` names them."""
         for name, seconds in self.seconds.items():
-            metrics.step_seconds.labels(queue, name).inc(seconds)
+            metrics.step_seconds.labels(*work, name).inc(seconds)
         self.seconds = {}
 
     def _settle(self) -> None:

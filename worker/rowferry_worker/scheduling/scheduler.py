@@ -168,14 +168,14 @@ class CopyRun:
         *,
         deadline: float = math.inf,
         batch_id: int | None = None,
-        queue: str | None = None,
+        work: tuple[str, str] | None = None,
         note: Callable[[str, ObjectResult], None] = lambda _key, _result: None,
         is_look: bool = False,
     ) -> None:
         """`keys`: a key that comes twice is copied once. `note` is told how each copy ended.
 
         `deadline`: when no more copies start, by time.monotonic(); those under way go on. `batch_id`: the claimed batch
-        whose entries are counted as claimed. `queue`: that of the metrics; None: the objects are not measured.
+        whose entries are counted as claimed. `work`: the labels of the metrics; None: the objects are not measured.
         `is_look`: they were copied, and are looked at: the batch is about to end.
         """
         self._scheduler = scheduler
@@ -183,7 +183,7 @@ class CopyRun:
         self._not_started = deque(dict.fromkeys(keys))
         self._deadline = deadline
         self._batch_id = batch_id
-        self._seconds = None if queue is None else metrics.object_seconds.labels(queue)
+        self._seconds = None if work is None else metrics.object_seconds.labels(*work)
         self._note = note
         self.is_look = is_look
         self._results: dict[str, ObjectResult] = {}
