@@ -1,4 +1,4 @@
-"""`make pictures`: runs the scenario, draws both dashboards in each of its states, and says what cannot be read."""
+"""`make pictures`: runs the scenario, makes the large scene, draws both dashboards in each state, and tells faults."""
 
 import argparse
 import json
@@ -7,13 +7,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from drawing.answers import answer_board
-from drawing.prometheus import SCRAPE_SECONDS
-from drawing.scenario import STATES, Scenario, run
+from drawing.large import scene as large
+from drawing.macros import View
+from drawing.scenario import STATES, run
+from drawing.sources import Sources
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -33,30 +36,46 @@ WIDTH = 1600
 SHOWN_BEFORE = timedelta(seconds=20)
 
 
+SCENES = {"small": run, "large": large.run}
+
+
+class Seen(Protocol):
+    """What is looked at."""
+
+    sources: Sources
+    started_at: float
+    scrape_seconds: int
+    chosen: Mapping[str, str]
+    """Values of variables; the others have what they have when somebody opens the dashboard."""
+
+
 def main() -> None:
     """Run, draw, and put the pictures into docs; the exit status is 1 if a panel cannot be read."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kept", type=Path, default=ROOT / ".tools" / "pictures", help="where all is kept")
     parser.add_argument("--again", action="store_true", help="draw the answers of the last run again")
+    parser.add_argument("--scenes", nargs="+", default=SCENES, choices=SCENES, help="what is run or made")
     parser.add_argument("--boards", type=Path, default=HERE.parent / "grafana/dashboards", help="where the files are")
     options = parser.parse_args()
     answers = options.kept / "answers"
     if not options.again:
         shutil.rmtree(options.kept, ignore_errors=True)
         answers.mkdir(parents=True)
-        with tempfile.TemporaryDirectory(prefix="rowferry-pictures-") as folder:
-            run(Path(folder), lambda state, seen: collect(state, seen, options.boards, answers))
+        for scene in options.scenes:
+            with tempfile.TemporaryDirectory(prefix="rowferry-pictures-") as folder:
+                SCENES[scene](Path(folder), lambda state, seen: collect(state, seen, options.boards, answers))
     from drawing.smaller import write_smaller  # noqa: PLC0415 - only where Pillow is
 
     faults = draw(sorted(answers.glob("*.json")), options.kept)
     for name in PUBLISHED:
-        write_smaller(options.kept / f"{name}.png", PICTURES / f"{name}.png")
+        if (options.kept / f"{name}.png").exists():
+            write_smaller(options.kept / f"{name}.png", PICTURES / f"{name}.png")
     for fault in faults:
         sys.stderr.write(fault + "\n")
     raise SystemExit(1 if faults else 0)
 
 
-def collect(state: str, seen: Scenario, boards: Path, folder: Path) -> dict[str, Any]:
+def collect(state: str, seen: Seen, boards: Path, folder: Path) -> dict[str, Any]:
     """Write down what both dashboards are answered now: as they open, in light, and with every row opened.
 
     Returns what Migration is answered.
@@ -65,14 +84,14 @@ def collect(state: str, seen: Scenario, boards: Path, folder: Path) -> dict[str,
     start = datetime.fromtimestamp(seen.started_at, UTC) - SHOWN_BEFORE
     for name in BOARDS:
         board = json.loads((boards / f"{name}.json").read_text(encoding="utf-8"))
-        end = datetime.now(UTC)
-        shown = answer_board(board, seen.sources, start, end, width=WIDTH, scrape_seconds=SCRAPE_SECONDS)
+        view = View(start, datetime.now(UTC), {}, seen.scrape_seconds)
+        shown = answer_board(board, seen.sources, view, width=WIDTH, chosen=seen.chosen)
         answered[name] = shown
         _write(folder / f"{name}_{state}.json", shown)
         _write(folder / f"{name}_{state}_light.json", {**shown, "light": True})
         if any(panel.get("panels") for panel in board["panels"]):
             _write(folder / f"{name}_{state}_opened.json", {**shown, "expanded": True})
-    sys.stdout.write(f"· {state}: {seen.finished():.0%} of the batches are finished\n")
+    sys.stdout.write(f"· {state}\n")
     sys.stdout.flush()
     return answered["migration"]
 

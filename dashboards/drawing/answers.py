@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 from drawing.frames import Frame, frame_of_rows
@@ -16,10 +17,13 @@ COLUMNS = 24
 
 
 def answer_board(
-    board: Board, sources: Sources, start: datetime, end: datetime, *, width: int, scrape_seconds: int
+    board: Board, sources: Sources, view: View, *, width: int, chosen: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Return a dashboard with the answers to its panels; `width` in pixels, as the number of points depends on it."""
-    view = View(start, end, choose(board, sources, View(start, end, {}, scrape_seconds)), scrape_seconds)
+    """Return a dashboard with the answers to its panels; `width` in pixels, as the number of points depends on it.
+
+    `chosen`: values of variables; the others have what they have when somebody opens the dashboard.
+    """
+    view = replace(view, choices=choose(board, sources, view, chosen or {}))
     answers: dict[str, list[Frame]] = {}
     errors: dict[str, str] = {}
     for panel in list_panels(board):
@@ -39,8 +43,8 @@ def answer_board(
         },
         "annotations": annotate(board, sources, view, width, errors),
         "variables": [{"label": v.get("label") or v["name"], "text": view.choices[v["name"]].shown} for v in shown],
-        "from": start.timestamp() * 1000,
-        "to": end.timestamp() * 1000,
+        "from": view.start.timestamp() * 1000,
+        "to": view.end.timestamp() * 1000,
         "width": width,
     }
 
@@ -84,12 +88,14 @@ def annotate(board: Board, sources: Sources, view: View, width: int, errors: dic
     return marks
 
 
-def choose(board: Board, sources: Sources, view: View) -> dict[str, Choice]:
-    """Return what is chosen of each variable when somebody opens the dashboard."""
+def choose(board: Board, sources: Sources, view: View, chosen: Mapping[str, str]) -> dict[str, Choice]:
+    """Return what is chosen of each variable when somebody opens the dashboard, or chooses these values."""
     choices: dict[str, Choice] = {}
     for variable in board["templating"]["list"]:
-        so_far = View(view.start, view.end, dict(choices), view.scrape_seconds)
-        choices[variable["name"]] = _choose(variable, _values(variable, sources, so_far))
+        name = variable["name"]
+        found = _values(variable, sources, replace(view, choices=dict(choices)))
+        current = {"value": chosen[name]} if name in chosen else variable.get("current")
+        choices[name] = _choose({**variable, "current": current}, found)
     return choices
 
 

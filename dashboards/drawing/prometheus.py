@@ -19,11 +19,12 @@ START_SECONDS = 60
 
 
 @contextmanager
-def running(folder: Path, exporter_port: int) -> Iterator[int]:
-    """Yield the port of a server that scrapes the exporter; workers are added later."""
+def running(folder: Path, exporter_port: int | None) -> Iterator[int]:
+    """Yield the port of a server that scrapes the exporter, and workers that are added; None: it has what is stored."""
     etc, port = folder / "prometheus", find_free_port()
     _configure(etc)
-    _write_targets(etc / "targets" / "exporters.yml", {"": exporter_port})
+    if exporter_port is not None:
+        _write_targets(etc / "targets" / "exporters.yml", {"": exporter_port})
     command = [
         "prometheus", f"--config.file={etc / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'metrics'}",
         f"--web.listen-address=127.0.0.1:{port}",

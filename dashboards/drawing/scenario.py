@@ -23,7 +23,7 @@ from psycopg.conninfo import make_conninfo
 
 from drawing.hosts import worker_on
 from drawing.mending import commands_of, put_back, take_away, type_in_shell
-from drawing.prometheus import add_workers, running
+from drawing.prometheus import SCRAPE_SECONDS, add_workers, running
 from drawing.sources import Sources
 from drawing.throttling_proxy import Throttle, throttling_proxy
 from rowferry_lab.servers.s3_servers import FakeS3Server
@@ -59,6 +59,8 @@ class Scenario:
     sources: Sources
     throttle: Throttle
     started_at: float
+    chosen: Mapping[str, str] = field(default_factory=dict[str, str])
+    scrape_seconds: int = SCRAPE_SECONDS
     lost: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     """The objects that were deleted, by their keys."""
 
