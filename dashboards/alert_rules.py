@@ -9,9 +9,10 @@ from typing import Literal
 
 from promql import HAS_WORK
 
-IS_DEFERRED = 'min_over_time(rowferry_migration_state{state="waiting"}[9m]) == 1'
-"""No batch has been due for longer than any retry waits: somebody has moved `run_after`. Workers that give batches back
-again and again, since a server is away, leave moments in which one is due."""
+SERVER_AWAY = 'unless on (instance, migration) (rowferry_migration_cause{cause="server_away"} == 1)'
+IS_DEFERRED = f'(min_over_time(rowferry_migration_state{{state="waiting"}}[9m]) == 1) {SERVER_AWAY}'
+"""No batch has been due for longer than any retry waits: somebody has moved `run_after`. Not where workers only put
+batches back, since a server is away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ ALERTS = (
         '(changes(rowferry_queue_batches{status="DONE"}[2m])) > 0) '
         "unless on (instance, migration) (rowferry_migration_paused == 1) "
         'unless on (instance, migration) (rowferry_migration_state{state=~"done|need_somebody|no_workers"} == 1) '
-        "unless on (instance, migration) (rowferry_migration_still_seconds < 120) "
+        f"unless on (instance, migration) (rowferry_migration_still_seconds < 120 {SERVER_AWAY}) "
         f"unless on (instance, migration) ({IS_DEFERRED})",
         "{{ $labels.migration }}: {{ VALUE }} batches are waiting and none has finished for ten minutes",
         "migration: What bounds it: a batch's time by step",

@@ -25,13 +25,13 @@ STATES = {
 }
 """States of a migration: the word on the dashboard, and its colour."""
 
-QUEUE_STATES = {
-    "slowest": "orange",
-    "running": "blue",
-    "done": "green",
-    "in ERROR": "red",
-    "paused": "yellow",
+QUEUE_STATES = STATES | {
+    "running": ("running", "blue"),
+    "slowest": ("slowest", "orange"),
+    "waiting": ("waiting", "orange"),
+    "idle": ("idle", "text"),
 }
+"""The same of a queue; `slowest`: it is running, and holds the end."""
 
 STEPS = {
     "claim": "purple",

@@ -35,7 +35,6 @@ def _chain() -> Row:
         8,
         none="no batch has finished",
     )
-    states = {state: (state, colour) for state, colour in QUEUE_STATES.items()}
     return (
         Row("Chain: several queues")
         .with_panel(
@@ -43,7 +42,7 @@ def _chain() -> Row:
                 chain,
                 sql("chain"),
                 Column("queue", width=130),
-                Column("state", words=states, cell="color-text", width=90),
+                Column("state", words=QUEUE_STATES, cell="color-text", width=90),
                 Column("entries waiting", width=140),
                 Column("batches waiting", width=140),
                 Column("claimed", width=90),

@@ -3,7 +3,7 @@ with chosen as (
         s.queue_name,
         s.entries,
         s.waiting,
-        case when s.pending_batches > 0 then s.rate_1m else 0 end as rate_1m,
+        s.rate_1m,
         -- Nothing is to be expected of what is paused, of what does not move, or without a worker that serves it.
         case
             when

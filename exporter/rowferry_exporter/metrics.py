@@ -10,6 +10,20 @@ from rowferry_exporter.reader import MOST, ViewRows
 
 STATES = ("done", "need_somebody", "paused", "no_workers", "waiting", "stalled", "running")
 """The words of rowferry.migration_state."""
+CAUSES = (
+    "errors",
+    "nothing_moves",
+    "no_workers",
+    "skipped",
+    "no_batches",
+    "server_away",
+    "retries",
+    "deferred",
+    "person",
+    "worker",
+    "queues",
+)
+"""What holds a migration, in the words of the same view. There are no others, so that there are no more time series."""
 STATUSES = {"INIT": "batches_init", "DONE": "batches_done", "ERROR": "batches_error"}
 
 
@@ -124,15 +138,37 @@ def _describe_states(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
         "Seconds since anything moved that could; absent unless a batch is due, served by a worker and not paused.",
         labels=labels,
     )
+    since = GaugeMetricFamily(
+        "rowferry_migration_state_since_timestamp_seconds", "Since when it is in this state.", labels=labels
+    )
+    cause = GaugeMetricFamily(
+        "rowferry_migration_cause",
+        "1 for what holds a migration, in one of the words of rowferry.migration_state; absent while nothing does.",
+        labels=[*labels, "cause"],
+    )
+    entries = GaugeMetricFamily(
+        "rowferry_migration_entries_left", "Entries that have not left all queues of the chain.", labels=labels
+    )
+    done = GaugeMetricFamily(
+        "rowferry_migration_done_ratio",
+        "The settled share, 0 to 1, of the queue that is behind the others; absent without entries.",
+        labels=labels,
+    )
     for row in rows:
         for word in STATES:
             state.add_metric([row["migration"], word], float(row["state"] == word))
+        since.add_metric([row["migration"]], row["since"])
+        if row["cause"] in CAUSES:
+            cause.add_metric([row["migration"], row["cause"]], 1.0)
+        entries.add_metric([row["migration"]], row["waiting"])
+        if row["done_share"] is not None:
+            done.add_metric([row["migration"]], row["done_share"])
         if row["seconds_left"] is not None:
             left.add_metric([row["migration"]], row["seconds_left"])
         need.add_metric([row["migration"]], row["need_somebody"])
         if row["still_seconds"] is not None:
             still.add_metric([row["migration"]], row["still_seconds"])
-    yield from (state, left, need, still)
+    yield from (state, left, need, still, since, cause, entries, done)
 
 
 def _describe_database(transactions: Sequence[DictRow], tables: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:

@@ -11,6 +11,7 @@ from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.queues import find_queue
 from rowferry.reports.progress import Counts
+from rowferry.reports.state import show_state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,8 @@ class QueueStatus:
     counts: Counts
     state: str = "running"
     """A word of rowferry.queue_status."""
+    is_slowest: bool = False
+    """Whether it is the pace of the chain, and holds its end."""
     claimed: int = 0
     """Batches that live workers have claimed."""
     max_in_hand: int | None = None
@@ -37,9 +40,9 @@ class QueueStatus:
     """Batches in INIT, here and in the queues before."""
 
     @property
-    def is_slowest(self) -> bool:
-        """Return whether it is the pace of the chain."""
-        return self.state == "slowest"
+    def shown_state(self) -> str:
+        """Return the state as people read it; that a queue is the pace of the chain says that it is running."""
+        return "slowest" if self.is_slowest and self.state == "running" else show_state(self.state)
 
     def as_document(self) -> dict[str, Any]:
         """Return it as plain data, for JSON."""
@@ -47,6 +50,7 @@ class QueueStatus:
         return {
             "queue": self.queue,
             "state": self.state,
+            "slowest": self.is_slowest,
             "batches": {
                 "init": counts.batches_init,
                 "done": counts.batches_done,
@@ -98,12 +102,6 @@ def choose_queues(queues: Sequence[QueueStatus], name: str | None, migration: st
         known = f"it has {', '.join(queue.queue for queue in queues)}" if queues else "nothing is enqueued there yet"
         raise UsageError(f"Migration {migration} has no queue {name!r}; {known}.")
     return found
-
-
-def is_chain_done(queues: Sequence[QueueStatus]) -> bool:
-    """Return whether all batches of all queues are DONE, and there are any."""
-    batches = [queue.counts.batches for queue in queues]
-    return any(batches) and batches == [queue.counts.batches_done for queue in queues]
 
 
 def find_meanings(queue: str, *, alone: bool) -> dict[str, str]:

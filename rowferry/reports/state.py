@@ -1,7 +1,7 @@
-"""How a migration stands: the word of rowferry.migration_state, and how it is shown."""
+"""How a migration stands: the word of rowferry.migration_state, since when, why, and how it is shown."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 from rowferry.db.connection import Connection, translated_errors
@@ -22,6 +22,20 @@ class MigrationState:
     state: StateWord
     time_left: timedelta | None
     """At the pace of the last ten minutes; None unless it is running and all its queues move."""
+    since: datetime | None = None
+    """Since when it is in this state."""
+    cause: str = ""
+    """What holds it, in a word of rowferry.migration_state; empty while it is running, and when all is done."""
+    what_to_do: str = ""
+    """The same in a sentence without a full stop, with what to type."""
+    held_by: str | None = None
+    """The queue that holds the end, where it has several."""
+    need_somebody: int = 0
+    """Entries that need an operator."""
+
+    def describe(self, since: str) -> str:
+        """Return the state, since when (in the words of the reader's clock), and what to do, for one line."""
+        return describe_state(self.state, since, self.what_to_do)
 
 
 def read_state(connection: Connection, migration: str) -> MigrationState | None:
@@ -31,6 +45,12 @@ def read_state(connection: Connection, migration: str) -> MigrationState | None:
     return MigrationState(**row) if row else None
 
 
-def show_state(state: StateWord) -> str:
+def describe_state(state: str, since: str, what_to_do: str) -> str:
+    """Return the state, since when, and what to do, in one sentence."""
+    word = show_state(state)
+    return f"{word[0].upper()}{word[1:]} since {since}{f': {what_to_do}' if what_to_do else ''}."
+
+
+def show_state(state: str) -> str:
     """Return the state as people read it."""
     return SHOWN.get(state, state)

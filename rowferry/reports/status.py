@@ -10,10 +10,10 @@ from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
 from rowferry.plan import Plan, SideName
 from rowferry.progress import OnProgress, ignore_progress
-from rowferry.reports.chain import QueueStatus, choose_queues, is_chain_done, read_chain
+from rowferry.reports.chain import QueueStatus, choose_queues, read_chain
 from rowferry.reports.coverage import Coverage, read_coverage
 from rowferry.reports.pause import find_pause
-from rowferry.reports.state import StateWord, read_state
+from rowferry.reports.state import MigrationState, read_state
 from rowferry.reports.unusable import Unusable, find_unusable
 from rowferry.s3.listings.counts import WITHIN, ObjectCount, count_objects_meanwhile
 
@@ -47,18 +47,12 @@ class DataStatus:
     tables: tuple[EntryCounts, ...]
     queues: tuple[QueueStatus, ...] = ()
     """The queues that are shown, in the order of their chain; none before the first enqueue."""
-    is_done: bool = False
-    """Whether all batches of all queues are DONE, and there are any."""
-    state: StateWord | None = None
-    """None before the first enqueue."""
-    time_left: timedelta | None = None
-    """Until the last of all queues is done; None unless it is running and all its queues move."""
+    stands: MigrationState | None = None
+    """The migration's state, of all its queues; None before the first enqueue."""
     workers: int = 0
     """Workers with a recent heartbeat."""
     paused: str | None = None
     """`paused since ...`, or None."""
-    held_up: str | None = None
-    """Why batches are only put back, as while a server is away, or None."""
     unusable: tuple[Unusable, ...] = ()
     """Live workers that cannot work on it."""
     initialised: bool = True
@@ -80,12 +74,12 @@ class DataStatus:
 
     def as_document(self) -> dict[str, Any]:
         """Return the status as plain data, for JSON."""
-        left = self.time_left
+        stands = self.stands
+        left = stands and stands.time_left
         return {
             "migration": self.migration,
             "initialised": self.initialised,
             "paused": self.paused,
-            "held_up": self.held_up,
             "unusable": [{"workers": one.workers, "queue": one.queue, "error": one.error} for one in self.unusable],
             "objects": self.objects and {side: count.number for side, count in self.objects.items()},
             "objects_below": self.objects and {side: dict(count.below) for side, count in self.objects.items()},
@@ -94,8 +88,13 @@ class DataStatus:
             "tables": {table.label: _as_document(table) for table in self.tables},
             "passes": {table.label: table.last_pass for table in self.tables if table.last_pass is not None},
             "queues": [queue.as_document() for queue in self.queues],
-            "state": self.state,
-            "done": self.is_done,
+            "state": stands and stands.state,
+            "since": stands and stands.since and stands.since.isoformat(),
+            "cause": stands and stands.cause,
+            "what_to_do": stands and stands.what_to_do,
+            "need_operator": stands and stands.need_somebody,
+            "held_by": stands and stands.held_by,
+            "done": bool(stands and stands.state == "done"),
             "left_behind": self.coverage.as_document(),
             "workers": self.workers,
             "seconds_left": None if left is None else left.total_seconds(),
@@ -136,30 +135,17 @@ def _read_database(
         if not initialised:
             return DataStatus(plan.name, None, tables, initialised=False)
         chain = read_chain(connection, plan.name)
-        stands = read_state(connection, plan.name) if chain else None
         return DataStatus(
             plan.name,
             None,
             tables,
             choose_queues(chain, queue, plan.name),
-            is_chain_done(chain),
-            stands and stands.state,
-            stands and stands.time_left,
+            read_state(connection, plan.name) if chain else None,
             fetch_one(connection, statement("count_live_workers"))["workers"],
             find_pause(connection, plan.name),
-            _find_hold_up(connection, plan.name),
             find_unusable(connection, plan.name),
             coverage=read_coverage(connection, plan.name),
         )
-
-
-def _find_hold_up(connection: Connection, migration: str) -> str | None:
-    """Return since when batches are only put back, and why the last one was; None where they are not."""
-    row = connection.execute(statement("find_hold_up"), {"migration": migration}).fetchone()
-    if row is None:
-        return None
-    reason = f": {row['error']}" if row["error"] else ""
-    return f"batches are only put back since {row['since']:%Y-%m-%d %H:%M:%S %Z}{reason}"
 
 
 def _count_entries(connection: Connection, plan: Plan, queue: str) -> Generator[EntryCounts]:

@@ -47,14 +47,11 @@ def print_data_status(status: DataStatus, console: Console) -> None:
 
 
 def _print_hindrances(status: DataStatus, console: Console) -> None:
-    """Print why batches do not go on: a pause, a server that is away, workers that cannot work on the migration."""
-    if status.paused:
-        paused = f"Migration {status.migration} is {status.paused}. To continue: rowferry resume --migration "
-        console.print(f"{paused}{status.migration}", markup=False, soft_wrap=True)
-    elif status.held_up:
-        console.print(
-            f"Nothing is held against an entry, but {show_text(status.held_up)}.", markup=False, soft_wrap=True
-        )
+    """Print why batches do not go on: what the state says, and workers that cannot work on the migration."""
+    stands = status.stands
+    if stands is not None and stands.since is not None and stands.what_to_do and stands.state != "done":
+        words = stands.describe(f"{stands.since:%Y-%m-%d %H:%M:%S %Z}")
+        console.print(show_text(words), markup=False, soft_wrap=True)
     for unusable in status.unusable:
         console.print(show_text(unusable), markup=False, soft_wrap=True)
 
@@ -70,9 +67,11 @@ def _print_queues(status: DataStatus, console: Console) -> None:
 
 def _describe_activity(status: DataStatus) -> str:
     """Return the state, live workers, the rate of the queue that is the pace, and the end of the last, in one line."""
-    partly = ", for a part of the legacy bucket" if status.state == "done" and status.coverage.left else ""
-    parts = [f"State: {show_state(status.state)}{partly}"] if status.state else []
-    idle = ", and none takes its batches" if status.workers and status.state == "no_workers" else ""
+    stands = status.stands
+    state = stands and stands.state
+    partly = ", for a part of the legacy bucket" if state == "done" and status.coverage.left else ""
+    parts = [f"State: {show_state(state)}{partly}"] if state else []
+    idle = ", and none takes its batches" if status.workers and state == "no_workers" else ""
     parts.append(f"Workers alive: {status.workers:,}{idle}")
     slowest = next((queue for queue in status.queues if queue.is_slowest), None)
     if slowest is not None and slowest.rate:
@@ -81,9 +80,9 @@ def _describe_activity(status: DataStatus) -> str:
     in_hand = sum(queue.counts.in_hand for queue in status.queues)
     if in_hand:
         parts.append(f"{count_entries(in_hand)} done in open batches")
-    if status.time_left is not None:
-        parts.append(f"{format_duration(status.time_left)} left")
-    if status.is_done:
+    if stands is not None and stands.time_left is not None:
+        parts.append(f"{format_duration(stands.time_left)} left")
+    if state == "done":
         parts.append("all queues are done")
     return " · ".join(parts)
 
@@ -116,12 +115,12 @@ def _tabulate_queues(queues: Sequence[QueueStatus]) -> Table:
     table.add_column("queue", overflow="fold")
     for heading in ("INIT", "DONE", "ERROR", "entries", "waiting", "unsettled"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("state", no_wrap=True)
+    table.add_column("state")
     for queue in queues:
         counts = queue.counts
         batches = (counts.batches_init, counts.batches_done, counts.batches_error)
         numbers = (*batches, counts.entries, counts.waiting, counts.unsettled)
-        table.add_row(queue.queue, *(f"{number:,}" for number in numbers), queue.state)
+        table.add_row(queue.queue, *(f"{number:,}" for number in numbers), queue.shown_state)
     return table
 
 

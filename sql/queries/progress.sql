@@ -56,34 +56,6 @@ inner join rowferry.migration as m on a.migration_id = m.id
 where m.name = %(migration)s and a.is_last
 order by a.attempt_id;
 
--- name: find_hold_up
--- Since when batches of a migration have only been put back, why the last one was, and how many; no row where one has
--- ended otherwise since, where it was three minutes ago, or where there were fewer than three.
-with recent as (
-    select
-        attempt_id,
-        finished_at,
-        verdict,
-        error
-    from rowferry.recent_attempts
-    where migration = %(migration)s and verdict is not null
-),
-
-put_back as (
-    select *
-    from recent
-    where
-        verdict = 'RELEASED'
-        and attempt_id > coalesce((select max(r.attempt_id) from recent as r where r.verdict <> 'RELEASED'), 0)
-)
-
-select
-    min(finished_at) as since,
-    (array_agg(error order by attempt_id desc))[1] as error,
-    count(*) as attempts
-from put_back
-having count(*) >= 3 and max(finished_at) > now() - interval '3 minutes';
-
 -- name: count_live_workers
 -- The workers of all migrations but for those that count as dead, as in begin_attempt.sql.
 select count(*) as workers
@@ -110,10 +82,16 @@ select
     (select count(*) from rowferry.live_workers where not is_silent) as workers;
 
 -- name: read_migration_state
--- How one migration stands, in one word, and the time left; null unless it is running and all its queues move.
+-- How one migration stands, in one word, since when, what holds it and what to type; and the time left, null unless it
+-- is running and all its queues move.
 select
     s.state,
-    make_interval(secs => s.seconds_left) as time_left
+    make_interval(secs => s.seconds_left) as time_left,
+    s.since,
+    s.cause,
+    s.what_to_do,
+    s.held_by,
+    s.need_somebody
 from rowferry.migration_state as s
 where s.migration = %(migration)s;
 
@@ -144,7 +122,8 @@ select
     s.time_left,
     s.due_since,
     s.is_done,
-    s.pending_batches
+    s.pending_batches,
+    s.is_slowest
 from rowferry.queue_status as s
 left join rowferry.progress as p on s.migration_id = p.migration_id and s.queue_name = p.queue_name
 where s.migration = %(migration)s

@@ -7,17 +7,17 @@ set local transaction_isolation = 'repeatable read';
 -- name: watch_migration
 -- The migration, its state and the time left, its bounds in the plan, and the server's time. `replica_lag` is null
 -- where there is no replica, or where the role may not see it (it needs pg_monitor); `lost`: silent workers of the last
--- hour; `still_for`: for how long nothing has moved that could; `is_paused_whole`: not only its queues with waiting
--- batches are paused; `buckets`: those of its plan.
+-- hour; `buckets`: those of its plan.
 select
     m.id,
     m.name,
-    s.paused_at,
-    m.paused_at is not null as is_paused_whole,
-    m.pause_reason,
     s.state,
     make_interval(secs => s.seconds_left) as time_left,
-    now() - s.still_since as still_for,
+    s.since,
+    s.cause,
+    s.what_to_do,
+    s.held_by,
+    s.need_somebody,
     (m.plan -> 'database' ->> 'max_rows_per_second')::double precision as max_rows_per_second,
     make_interval(secs => (m.plan -> 'database' ->> 'max_replica_lag')::double precision) as max_replica_lag,
     r.replica_lag,
@@ -186,16 +186,6 @@ from (
 ) as b
 where b.place <= 60
 order by b.finished_at desc, b.batch_id desc;
-
--- name: watch_released
--- Why a batch was last given back within a minute: asked where workers claim nothing although batches are due.
-select a.error
-from rowferry.recent_attempts as a
-where
-    a.migration = %(migration)s and a.verdict = 'RELEASED'
-    and a.finished_at > now() - interval '1 minute'
-order by a.finished_at desc
-limit 1;
 
 -- name: watch_entries
 -- The entries that keep batches of one queue in ERROR, the last failure first.

@@ -1,15 +1,24 @@
 -- rowferry.migration_state
---   One row a migration: its state in one word, and how long it takes, for screens, metrics and alerts alike.
---   `state`, the first that is true:
+--   One row a migration: its state in one word, since when, what holds it, and how long it takes, for screens, metrics and
+--   alerts alike. `state`, the first that is true:
 --     done           it had batches, and all batches of all its queues are DONE
 --     need_somebody  no batch waits or runs, and some are in ERROR
 --     paused         all queues with waiting batches are paused, or the migration is
---     no_workers     no live worker serves a queue with waiting batches that is not paused
---     waiting        no batch is due: they wait for their next attempt; or there is none yet
+--     running        one of its queues is (rowferry.queue_status): a batch is due, a live worker serves it, and it moves
 --     stalled        batches are due, and in none of its queues has anything moved for five minutes (`still_since`)
---     running        anything else
---   `paused_at`: since when it is paused, or all its queues with waiting batches are. `pause_reason`: why; null:
---   by a person who gave no reason. `paused_by_worker`: whether a worker paused it.
+--     no_workers     no live worker serves one of its queues with waiting batches, and no other queue goes on
+--     waiting        no batch is due: they wait for their next attempt; or there is none yet; or batches are only put
+--                    back (rowferry.outages), as while a server is away
+--   `since`: since when it is in this state: it ended, was paused, nothing has moved, it was put back first, its last
+--   worker left, was tried last, was begun or resumed. `cause`: what holds it, in one of these words; empty while it is
+--   running, and when all is done:
+--     errors       entries need an operator           person, worker, queues  that has paused it, or its queues
+--     nothing_moves                                   no_workers, skipped     by all workers that serve it
+--     no_batches   nothing was enqueued               server_away             batches are only put back
+--     retries      that are not due                   deferred                for ever, by their run_after
+--   `what_to_do`: the same in one sentence, with what to type; empty while it is running, and when all is done.
+--   `paused_at`: since when it is paused, or all its queues with waiting batches are. `paused_by`: the database's role
+--   that did; `pause_reason`: why; null: no reason was given. `paused_by_worker`: whether a worker paused it.
 --   `done_share`: that of the queue that is behind the others (rowferry.share_done); null without entries.
 --   `waiting`: entries that have not left all queues of the chain, less those that live workers have settled;
 --   `batches_init`: the batches of these queues that wait or run, of which those that list a bucket have no entries yet.
@@ -17,11 +26,11 @@
 --   one for each batch in ERROR. `next_at`: when the first batch is due, if none of a queue that is not paused is yet.
 --   `rate_1m`: entries a second in the last minute, of the slowest queue that has waiting batches; 0 where none waits.
 --   `seconds_left`: until the last queue has finished, at the rate of ten minutes (rowferry.rate_10m); null unless
---   it is running and all queues with waiting batches move. `ends_at`: that as a time.
+--   it is running and all queues with waiting batches move. `ends_at`: that as a time. `held_by`: the queue that holds
+--   the end, where it has several (`is_slowest` in rowferry.queue_status).
 --   `still_since`: since when nothing has moved that could (rowferry.queue_status); null where nothing could.
 --   `passes`: the enqueues so far. `due_since`: since when its oldest due batch has been due (null: none is due; a claimed
---   batch counts); `oldest_due_batch_id` is that batch. `what_to_do`: what holds it, and what to type, in one sentence;
---   empty while it is running, and when all is done. `left_behind`: objects of the legacy bucket, as they were seen last,
+--   batch counts); `oldest_due_batch_id` is that batch. `left_behind`: objects of the legacy bucket, as they were seen last,
 --   that the plan does not name (rowferry.coverage), in folders of which a tenth or more is not named; null: none is known.
 create or replace view rowferry.migration_state as
 with queues as (
@@ -33,11 +42,15 @@ with queues as (
         coalesce(sum(s.batches_error), 0)::bigint as batches_error,
         bool_and(s.paused_at is not null) filter (where s.batches_init > 0) as is_paused,
         max(s.paused_at) filter (where s.batches_init > 0) as paused_at,
-        coalesce(
-            bool_or(s.is_served) filter (where s.batches_init > 0 and s.paused_at is null), false
-        ) as is_served,
+        bool_or(s.state = 'running') as is_running,
+        bool_or(s.state = 'stalled') as is_stalled,
+        bool_or(s.state = 'no_workers') as is_unserved,
+        array_agg(s.queue_name) filter (where s.state = 'no_workers') as unserved,
         coalesce(bool_or(s.due_since is not null) filter (where s.paused_at is null), false) as is_due,
         min(s.next_at) filter (where s.paused_at is null) as next_at,
+        (array_agg(s.next_error order by s.next_at) filter (where s.paused_at is null and s.next_at is not null))[1]
+            as next_error,
+        max(s.last_tried_at) filter (where s.paused_at is null) as last_tried_at,
         max(s.still_since) as still_since,
         min(s.due_since) as due_since,
         (array_agg(s.oldest_due_batch_id order by s.due_since, s.oldest_due_batch_id))[1] as oldest_due_batch_id,
@@ -46,7 +59,10 @@ with queues as (
         coalesce(sum(s.unsettled), 0)::bigint as unsettled,
         coalesce(sum(s.waiting) filter (where s.batches_init = 0), 0)::bigint as parked,
         coalesce(min(s.rate_1m) filter (where s.batches_init > 0), max(s.rate_1m)) as rate_1m,
-        case when bool_and(s.time_left is not null or s.pending_batches = 0) then max(s.time_left) end as time_left
+        case when bool_and(s.time_left is not null or s.pending_batches = 0) then max(s.time_left) end as time_left,
+        min(s.queue_name) filter (where s.is_slowest) as slowest,
+        min(s.started_at) as started_at,
+        max(s.finished_at) as finished_at
     from rowferry.queue_status as s
     group by s.migration_id
 ),
@@ -56,33 +72,95 @@ stated as (
         m.id as migration_id,
         m.name as migration,
         m.created_at,
-        coalesce(m.paused_at, case when q.is_paused then q.paused_at end) as paused_at,
         m.paused_at is not null as is_paused_whole,
         m.pause_reason,
+        m.paused_by,
         m.paused_by_worker,
+        m.passes,
+        coalesce(m.paused_at, case when q.is_paused then q.paused_at end) as paused_at,
+        q.queues,
+        q.unserved,
+        q.next_error,
+        q.last_tried_at,
+        q.still_since,
+        q.due_since,
+        q.oldest_due_batch_id,
         q.done_share,
+        q.time_left,
+        q.slowest,
+        q.started_at,
+        q.finished_at,
+        o.since as put_back_since,
+        o.error as put_back_error,
         coalesce(q.waiting, 0) as waiting,
         coalesce(q.batches_init, 0) as batches_init,
         coalesce(greatest(q.unsettled + q.parked, q.batches_error), 0) as need_somebody,
         case when not q.is_due then q.next_at end as next_at,
-        m.passes,
-        q.still_since,
-        q.due_since,
-        q.oldest_due_batch_id,
         coalesce(q.rate_1m, 0) as rate_1m,
-        q.time_left,
         case
             when q.is_done then 'done'
             when q.batches_init = 0 and q.batches_error > 0 then 'need_somebody'
             when coalesce(q.is_paused, m.paused_at is not null) then 'paused'
-            when coalesce(q.batches_init, 0) = 0 then 'waiting'
-            when not q.is_served then 'no_workers'
-            when not q.is_due then 'waiting'
-            when q.still_since < now() - interval '5 minutes' then 'stalled'
-            else 'running'
+            when q.is_running then 'running'
+            when q.is_stalled then 'stalled'
+            when q.is_unserved then 'no_workers'
+            else 'waiting'
         end as state
     from rowferry.migration as m
     left join queues as q on m.id = q.migration_id
+    left join rowferry.outages as o on m.id = o.migration_id
+),
+
+-- Of a migration that no worker serves: the last one that did and is gone, and why those skip it that are there.
+deserted as (
+    select
+        s.migration_id,
+        (
+            select max(coalesce(w.stopped_at, w.last_seen_at))
+            from rowferry.worker as w
+            where
+                w.queues && s.unserved
+                and (w.stopped_at is not null or w.last_seen_at <= now() - interval '30 seconds')
+        ) as left_at,
+        (
+            select min(e.value)
+            from rowferry.live_workers as w
+            cross join jsonb_each_text(w.unusable) as e (key, value)
+            where
+                w.queues && s.unserved
+                and (e.key = s.migration_id::text or e.key = any(
+                    select s.migration_id || ' ' || u.name
+                    from unnest(s.unserved) as u (name)
+                ))
+        ) as skip_error
+    from stated as s
+    where s.state = 'no_workers'
+),
+
+caused as (
+    select
+        s.*,
+        d.left_at,
+        d.skip_error,
+        case s.state
+            when 'need_somebody' then 'errors'
+            when 'stalled' then 'nothing_moves'
+            when 'no_workers' then case when d.skip_error is null then 'no_workers' else 'skipped' end
+            when 'paused' then case
+                when not s.is_paused_whole then 'queues'
+                when s.paused_by_worker then 'worker'
+                else 'person'
+            end
+            when 'waiting' then case
+                when s.batches_init = 0 then 'no_batches'
+                when s.put_back_since is not null then 'server_away'
+                when s.next_at = 'infinity' then 'deferred'
+                else 'retries'
+            end
+            else ''
+        end as cause
+    from stated as s
+    left join deserted as d on s.migration_id = d.migration_id
 ),
 
 left_out as (
@@ -114,28 +192,57 @@ select
     s.due_since,
     s.oldest_due_batch_id,
     s.still_since,
-    case s.state
-        when 'stalled' then 'Batches are due, and nothing has moved for minutes; see why: rowferry watch'
+    case s.cause
+        when 'errors' then 'All that is left has failed; see why: rowferry errors'
+        when 'nothing_moves'
+            then 'Batches are due, and nothing has moved for minutes; see what has them: rowferry watch'
         when 'no_workers' then 'No live worker serves its queues; start one: rowferry worker'
-        when 'need_somebody' then 'All that is left has failed; see why: rowferry errors'
-        when 'waiting' then case
-            when s.batches_init = 0 then 'It has no batch yet; add some: rowferry enqueue'
-            when s.next_at = 'infinity' then 'All its batches are deferred for ever; set their run_after'
-            else 'No batch is due before its next attempt; see why: rowferry watch'
-        end
-        when 'paused' then case
-            when not s.is_paused_whole then 'All its queues with work are paused; see why: rowferry queues'
-            else concat(
-                case when s.paused_by_worker then 'A worker' else 'A person' end,
-                ' has paused it', ' (' || s.pause_reason || ')', '; then: rowferry resume'
-            )
-        end
-        when 'done' then case
-            when l.left_behind > 0 then 'It was a part of the bucket; what the plan leaves out: rowferry status'
+        when 'skipped' then format(
+            'Workers skip it (%s); mend that, and they go on; see which: rowferry status', left(s.skip_error, 120)
+        )
+        when 'no_batches' then 'It has no batch yet; add some: rowferry enqueue'
+        when 'server_away' then format(
+            'Batches are only put back (%s); workers go on by themselves; look at the server: rowferry check',
+            left(s.put_back_error, 120)
+        )
+        when 'deferred' then 'All its batches are deferred for ever; set their run_after'
+        when 'retries' then concat(
+            'No batch is due before its next attempt', ' (' || left(s.next_error, 120) || ')',
+            '; see when: rowferry watch'
+        )
+        when 'queues' then 'All its queues with work are paused; see why: rowferry queues'
+        when 'worker' then concat(
+            'A worker has paused it', ' (' || left(s.pause_reason, 120) || ')', '; then: rowferry resume'
+        )
+        when 'person' then concat(
+            'A person has paused it', ' (' || left(s.pause_reason, 120) || ')', '; then: rowferry resume'
+        )
+        else case
+            when s.state = 'done' and l.left_behind > 0
+                then 'It was a part of the bucket; what the plan leaves out: rowferry status'
             else ''
         end
-        else ''
     end as what_to_do,
-    l.left_behind
-from stated as s
+    l.left_behind,
+    case s.state
+        when 'done' then coalesce(s.finished_at, s.created_at)
+        when 'need_somebody' then coalesce(s.finished_at, s.created_at)
+        when 'paused' then s.paused_at
+        when 'stalled' then s.still_since
+        when 'no_workers' then coalesce(greatest(s.left_at, s.due_since), s.last_tried_at, s.created_at)
+        when 'waiting' then case s.cause
+            when 'server_away' then s.put_back_since
+            else coalesce(greatest(s.finished_at, s.last_tried_at), s.created_at)
+        end
+        else greatest(s.started_at, (
+            select max(e.at)
+            from rowferry.event as e
+            where e.migration_id = s.migration_id and e.kind = 'resumed'
+        ), case when s.started_at is null then s.due_since end)
+    end as since,
+    s.cause,
+    s.paused_by,
+    case when s.queues > 1 and s.state = 'running' then s.slowest end as held_by,
+    s.is_paused_whole
+from caused as s
 left join left_out as l on s.migration = l.migration;

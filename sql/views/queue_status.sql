@@ -2,21 +2,26 @@
 --   One row a migration and queue, for each queue that has batches or a row in rowferry.queue, or that one of these
 --   names in `next`. `position` counts them from 1, in the order of the chain: a queue comes after all that lead to it,
 --   and a chain after those that began before it. `claimed` are the batches that live workers have claimed, of
---   `max_in_hand` at most (null: no limit). `is_served`: a live worker serves it, and can. `due_since`: since when its
+--   `max_in_hand` at most (null: no limit). `is_served`: a live worker that is not silent serves it, and can. `due_since`: since when its
 --   oldest due batch has been due (null: none is); `next_at`: when the first of its batches is due, if none is yet.
 --   `waiting` are its own entries; `pending` are these and the waiting entries of all queues that lead to it, as
 --   `pending_batches` are the batches in INIT. `in_hand` and `pending_in_hand` are those of them that workers have
 --   settled inside their batches (rowferry.in_hand); `reached`: those of its own, with what dead workers had settled.
---   `rate_1m` is that of the last minute, `rate_10m` that of the last ten. `time_left` is how long it takes until nothing is
---   pending, at this rate: the longest of its own and those of the queues before it; null while that is unknown, nothing
+--   `rate_1m` is that of the last minute, 0 once nothing is pending, no worker serves it, or it is paused and no batch is
+--   claimed; `rate_10m` that of the last ten. `time_left` is how long it takes until nothing is pending, at this rate: the longest of its own and those of the queues before it; null while that is unknown, nothing
 --   is pending, one of them with waiting batches is paused or served by no live worker, or no batch of the migration is
 --   due. `unsettled`: its entries that are missing, conflict or failed; `done_share`: its settled entries, 0 to 1
 --   (rowferry.share_done). `is_done`: it had batches, none waits here or before, and none of its own is in ERROR.
---   `is_slowest`: the first queue of the migration that takes nearly as long as all of them.
+--   `is_slowest`: the first queue of the migration that takes nearly as long as all of them: it holds the end.
 --   `still_since`: the last time at which anything moved that could: a batch ended, entries were settled inside one, a
 --   part of an upload was written; or a batch became due, a worker came to serve it, or it was resumed. A batch in its
 --   first attempt that has told of nothing moves for 30 minutes. Null unless a batch is due, served and not paused.
---   `state`: `paused`, `done`, `slowest`, `running`, `idle` (it waits for the queues before it) or `in ERROR`.
+--   `state`: as that of a migration, of this queue alone, or `idle`: it waits for the queues before it. It is
+--   `waiting` as well where batches are only put back (rowferry.outages), and where its batches are due and workers claim
+--   only from other queues. `pause_reason`: of the queue, or of its migration. `entries_left`: its waiting entries that
+--   no worker has settled; `batches_left`: its batches in INIT that none has claimed. `started_at` and `finished_at`: when
+--   its first attempt began and its last batch ended. `next_error`: why the batch that is due first has to be tried
+--   again; `last_tried_at`: when that was tried last, or made.
 create or replace view rowferry.queue_status as
 with recursive links as (
     select
@@ -101,6 +106,7 @@ served as (
         min(w.started_at) as started_at
     from rowferry.live_workers as w
     cross join unnest(w.queues) as q (queue_name)
+    where not w.is_silent
     group by q.queue_name, w.unusable
 ),
 
@@ -118,6 +124,7 @@ known as (
         coalesce(k.priority, 0) as priority,
         coalesce(k.weight, 1) as weight,
         coalesce(m.paused_at, k.paused_at) as paused_at,
+        case when m.paused_at is not null then m.pause_reason else k.pause_reason end as pause_reason,
         v.served_since is not null as is_served,
         greatest(p.finished_at, d.at, v.served_since, c.moved_at, r.resumed_at) as moved_at,
         coalesce(k.next, '{}') as next,
@@ -129,7 +136,8 @@ known as (
         coalesce(p.rate_10m, 0) as rate_10m,
         coalesce(p.missing + p.conflict + p.failed, 0) as unsettled,
         p.done_share,
-        p.started_at
+        p.started_at,
+        p.finished_at
     from named as u
     inner join rowferry.migration as m on u.migration_id = m.id
     left join rowferry.progress as p on u.migration_id = p.migration_id and u.queue_name = p.queue_name
@@ -224,13 +232,17 @@ ranked as (
             as is_slowest,
         d.batch_id,
         d.run_after,
+        d.next_error,
+        d.last_tried_at,
         bool_or(d.run_after <= now()) filter (where t.paused_at is null) over (partition by t.migration_id)
             as is_any_due
     from timed as t
     left join lateral (
         select
             q.id as batch_id,
-            q.run_after
+            q.run_after,
+            q.error as next_error,
+            coalesce(q.started_at, q.created_at) as last_tried_at
         from rowferry.batch_queue as q
         where
             q.status = 'INIT'
@@ -239,6 +251,34 @@ ranked as (
         order by q.run_after, q.id
         limit 1
     ) as d on true
+),
+
+dated as (
+    select
+        r.*,
+        case
+            when r.run_after <= now() and r.is_served and r.paused_at is null then greatest(r.run_after, r.moved_at)
+        end as still_since
+    from ranked as r
+),
+
+stated as (
+    select
+        d.*,
+        case
+            when d.pending_batches = 0 and d.batches_error > 0 then 'need_somebody'
+            when d.pending_batches = 0 and d.batches > 0 then 'done'
+            when d.paused_at is not null then 'paused'
+            when d.batches_init = 0 then 'idle'
+            when not d.is_served then 'no_workers'
+            when d.run_after > now() or o.migration_id is not null then 'waiting'
+            when max(d.still_since) over (partition by d.migration_id) < now() - interval '5 minutes' then 'stalled'
+            when d.still_since < now() - interval '5 minutes'
+                then case when d.claimed > 0 then 'stalled' else 'waiting' end
+            else 'running'
+        end as state
+    from dated as d
+    left join rowferry.outages as o on d.migration_id = o.migration_id
 )
 
 select
@@ -261,7 +301,10 @@ select
     r.pending,
     r.pending_batches,
     r.unsettled,
-    r.rate_1m,
+    case
+        when r.state in ('done', 'need_somebody', 'no_workers') or (r.state = 'paused' and r.claimed = 0) then 0
+        else r.rate_1m
+    end as rate_1m,
     r.rate_10m,
     case
         when
@@ -275,18 +318,17 @@ select
     case when r.run_after > now() then r.run_after end as next_at,
     r.is_done,
     r.is_slowest,
-    case
-        when r.pending_batches = 0 and r.batches_error > 0 then 'in ERROR'
-        when r.pending_batches = 0 and r.batches > 0 then 'done'
-        when r.paused_at is not null then 'paused'
-        when r.is_slowest then 'slowest'
-        when r.batches_init > 0 then 'running'
-        else 'idle'
-    end as state,
+    r.state,
     r.in_hand,
     r.pending_in_hand,
     r.waiting - r.unreached as reached,
-    case when r.run_after <= now() and r.is_served and r.paused_at is null then greatest(r.run_after, r.moved_at) end
-        as still_since,
-    r.done_share
-from ranked as r;
+    r.still_since,
+    r.done_share,
+    r.pause_reason,
+    r.waiting - r.in_hand as entries_left,
+    r.batches_init - least(r.claimed, r.batches_init) as batches_left,
+    r.started_at,
+    r.finished_at,
+    r.next_error,
+    r.last_tried_at
+from stated as r;

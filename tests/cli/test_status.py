@@ -14,6 +14,7 @@ from rich.console import Console
 from rowferry.db.connection import connect
 from rowferry.errors import UsageError
 from rowferry.plan import Entries
+from rowferry.reports.state import MigrationState
 from rowferry.reports.status import DataStatus, read_data_status
 from rowferry.reports.status_tables import print_data_status
 from rowferry.s3.listings.counts import ObjectCount
@@ -179,13 +180,18 @@ def test_one_queue_is_shown_by_outcome(migration: Migration) -> None:
     assert refused.stderr == "rowferry: Migration avatars has no queue 'tgas'; it has migrate, verify.\n"
 
 
+def stand(status: DataStatus) -> MigrationState:
+    assert status.stands is not None
+    return status.stands
+
+
 def test_a_migration_is_done_when_all_its_queues_are(migration: Migration) -> None:
     migration.fill(5)
     migrate(migration)
-    assert read_rows(migration).is_done
+    assert stand(read_rows(migration)).state == "done"
     migration.enqueue(queue="verify")
     status = read_rows(migration)
-    assert not status.is_done
+    assert stand(status).state == "no_workers"
     assert "all queues are done" not in show(status)
     assert status.queues[1].is_slowest
 
@@ -200,7 +206,7 @@ def test_a_queue_that_is_not_installed_here_is_shown_within_80_columns(table: En
     status = read_rows(table)
     shown = StringIO()
     print_data_status(status, Console(file=shown, width=80))
-    assert ["thumbnails_of_all", "1", "0", "0", "1,000,000,000", "1,000,000,000", "0", "running"] in [
+    assert ["thumbnails_of_all", "1", "0", "0", "1,000,000,000", "1,000,000,000", "0", "no"] in [
         line.split() for line in shown.getvalue().splitlines()
     ]
 
@@ -295,7 +301,7 @@ def test_the_status_writes_nothing(migration: Migration) -> None:
 
 def test_the_status_has_the_state_and_the_time_left_that_watch_has(table: EntryTable) -> None:
     """A pace of the last minutes is no end where nobody works on."""
-    assert read_rows(table).state is None
+    assert read_rows(table).stands is None
     table.add_legacy(range(1, 21))
     table.enqueue(10)
     table.execute(
@@ -303,13 +309,13 @@ def test_the_status_has_the_state_and_the_time_left_that_watch_has(table: EntryT
         "finished_at = now() where id = (select min(id) from rowferry.batch_queue)"
     )
     deserted = read_rows(table)
-    assert (deserted.state, deserted.time_left) == ("no_workers", None)
+    assert (stand(deserted).state, stand(deserted).time_left) == ("no_workers", None)
     assert "State: no workers · Workers alive: 0" in show(deserted)
     assert " left" not in show(deserted)
     assert deserted.as_document()["queues"][0]["seconds_left"] is None
     table.execute("select rowferry.heartbeat('w', 'here', 1, '0', 1, 1, '{migrate}')")
     running = read_rows(table)
-    assert running.state == "running"
+    assert stand(running).state == "running"
     assert " left" in show(running)
     table.execute("update rowferry.batch_queue set status = 'ERROR' where status = 'INIT'")
     assert "State: needs an operator" in show(read_rows(table))

@@ -20,6 +20,7 @@ from rowferry.db.grants import Purpose, apply_grants, compose_grants
 from rowferry.db.schema import initialise
 from rowferry.reports.chain import QueueStatus
 from rowferry.reports.progress import Counts, read_counts
+from rowferry.reports.state import MigrationState
 from rowferry_cli.watch import reading
 from rowferry_cli.watch.batch_lines import find_window
 from rowferry_cli.watch.keys import KeyHandler
@@ -151,7 +152,10 @@ def test_a_frame_fits_a_terminal_of_80_by_24_whatever_there_is_to_show(
     tables: int, workers: int, reasons: int, queues: int, trouble: bool
 ) -> None:
     names = tuple(f"a_queue_with_a_long_name_{number}" for number in range(queues))
-    paused = replace(make_snapshot(tables, workers, reasons, names), paused_at=NOW)
+    stands = MigrationState(
+        "paused", None, NOW, "person", f"A person has paused it ({'why ' * 30}); then: rowferry resume"
+    )
+    paused = replace(make_snapshot(tables, workers, reasons, names), stands=stands)
     state = State(paused, trouble="The database is away. " * 9 if trouble else "", notice="06:12:40 Paused.")
     lines = shown(state, names[-1], footer=("06:12:40 Paused.", HELP))
     assert len(lines) <= 24
@@ -224,7 +228,7 @@ def test_each_queue_has_a_line_and_no_entry_counts_twice() -> None:
     assert rows["migrate"][1:4] == ["100%", "0", "0"]
     (looked_at,) = [line.split() for line in lines if line.startswith("> ")]
     assert looked_at[:5] == [">", "thumbnails", "50%", "4", "0/3"]
-    assert looked_at[-2:] == ["1", "slowest"]
+    assert looked_at[-3:] == ["1", "no", "workers"]
     text = "\n".join(lines)
     assert "50% 5 / 10" in text
     assert "thumbnails: 1 of 3 batches done · 1 in ERROR" in text
@@ -315,7 +319,7 @@ def test_all_that_is_shown_is_read_at_one_moment(chain: EntryTable, monkeypatch:
 
     monkeypatch.setattr(reading, "read_chain", change_first)
     snapshot = snapshot_now()
-    assert snapshot.queue_state == "no_workers"
+    assert snapshot.state == "no_workers"
     assert not snapshot.is_done
     assert snapshot.queues[1].tables["public.avatars.path"] == snapshot.queues[1].total
     assert snapshot_now().is_done

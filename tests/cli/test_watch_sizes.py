@@ -13,6 +13,7 @@ from rich.table import Table
 
 from rowferry.db.connection import Connection, connect
 from rowferry.reports.progress import Counts
+from rowferry.reports.state import MigrationState
 from rowferry_cli.watch.keys import KEYS, KeyHandler, list_keys
 from rowferry_cli.watch.pace import HISTORY, SLICE, PaceHistory, draw_chart
 from rowferry_cli.watch.poller import State
@@ -24,6 +25,12 @@ from support.processes.terminal import in_terminal
 from support.queue.queue_states import Actor, acting, missing
 from support.screens.watching import HELP, NOW, make_running, make_snapshot, shown
 
+PUT_BACK = """
+update rowferry.batch_attempt
+set verdict = 'RELEASED', error = 'The server is away.', finished_at = clock_timestamp(),
+    outcomes = '{"migrated": 0, "kept": 0}'
+where id = %s
+"""
 SIZES = [(60, 12), (80, 24), (120, 40), (200, 50)]
 
 
@@ -60,6 +67,12 @@ def test_a_running_migration_says_since_when_how_long_and_until_when() -> None:
     assert text.splitlines()[0].endswith(f"running  {NOW:%H:%M:%S}")
 
 
+def stand(snapshot: Snapshot, stands: MigrationState, rate: float = 10.0) -> Snapshot:
+    """Return the snapshot of a migration that stands so; its queues have this rate then."""
+    queues = tuple(replace(queue, status=replace(queue.status, rate=rate)) for queue in snapshot.queues)
+    return replace(snapshot, queues=queues, stands=stands)
+
+
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("held_up", ["paused", "no workers", "silent"])
 def test_there_is_no_time_left_while_nobody_works(size: tuple[int, int], held_up: str) -> None:
@@ -67,9 +80,9 @@ def test_there_is_no_time_left_while_nobody_works(size: tuple[int, int], held_up
     assert " left" in "\n".join(shown(State(running), width=size[0], height=size[1]))
     silent = tuple(replace(worker, silent_for=timedelta(seconds=12)) for worker in running.workers)
     stopped = {
-        "paused": replace(running, queue_state="paused", paused_at=NOW),
-        "no workers": replace(running, queue_state="no_workers", workers=()),
-        "silent": replace(running, workers=silent),
+        "paused": stand(running, MigrationState("paused", None, NOW, "person", "A person has paused it")),
+        "no workers": stand(replace(running, workers=()), MigrationState("no_workers", None), rate=0.0),
+        "silent": stand(replace(running, workers=silent), MigrationState("no_workers", None), rate=0.0),
     }[held_up]
     text = "\n".join(shown(State(stopped), width=size[0], height=size[1]))
     assert " left" not in text
@@ -82,7 +95,7 @@ def test_there_is_no_time_left_while_nobody_works(size: tuple[int, int], held_up
 
 def test_the_view_and_the_dashboards_have_one_word_for_what_an_operator_must_decide() -> None:
     """The dashboards' words are in `dashboards/colours.py`."""
-    lines = shown(State(replace(make_running(), queue_state="need_somebody", workers=())))
+    lines = shown(State(stand(replace(make_running(), workers=()), MigrationState("need_somebody", None))))
     assert lines[0].endswith(f"needs an operator  {NOW:%H:%M:%S}")
 
 
@@ -92,7 +105,7 @@ def test_a_finished_migration_says_how_long_it_took() -> None:
     counts = replace(queue.total, batches_init=0, batches_done=10, waiting=0, migrated=100)
     status = replace(queue.status, counts=counts, is_done=True)
     ended = replace(queue, status=status, finished_at=NOW - timedelta(minutes=2))
-    lines = shown(State(replace(running, queues=(ended,), queue_state="done")))
+    lines = shown(State(replace(running, queues=(ended,), stands=MigrationState("done", None))))
     assert f"took 10 min 00 s, until {NOW - timedelta(minutes=2):%H:%M:%S}" in lines
     assert "done" in lines[0]
 
@@ -112,8 +125,8 @@ def test_paused_queues_pause_the_migration(table: EntryTable) -> None:
     )
     lines = shown(State(read_now()))
     assert re.search(r"paused  [0-9:]{8}$", lines[0])
-    assert lines[1].startswith("Paused since ")
-    assert lines[1].endswith(": its queues are; `rowferry resume --queue NAME`.")
+    words = "All its queues with work are paused; see why: rowferry queues."
+    assert re.fullmatch(rf"Paused since [0-9: -]+: {words}", " ".join(lines[1:3]))
 
 
 @pytest.mark.usefixtures("killed")
@@ -174,18 +187,16 @@ def test_what_holds_it_up_is_said() -> None:
     running = make_running()
     throttled = Worker("w", "host-0", 1, request_rates={"https://s3.example/prod CopyObject": 450.0})
     silent = replace(throttled, silent_for=timedelta(minutes=1), request_rates={"https://s3.example/prod Head": 1.0})
-    bounds = Bounds(10.0, timedelta(seconds=5), timedelta(seconds=12), "The server https://s3.example is away.")
+    bounds = Bounds(10.0, timedelta(seconds=5), timedelta(seconds=12))
     held_up = replace(running, workers=(throttled, throttled, silent), bounds=bounds)
     lines = shown(State(held_up))
-    assert "No batch is claimed: The server https://s3.example is away." in lines
     assert "A replica is 12 s behind: the plan's max_replica_lag is 5 s." in lines
     assert "The server throttles CopyObject to 900 requests/s: https://s3.example/prod" in lines
     assert "The plan's max_rows_per_second holds it at 10 rows/s." in lines
     assert not any("Head" in line for line in lines)
-    stalled = replace(held_up, queue_state="stalled", still_for=timedelta(minutes=7))
-    lines = shown(State(stalled))
-    assert "Nothing has moved for 7 min 00 s, though batches are due: run `rowferry errors`." in lines
-    assert "No batch is claimed: The server https://s3.example is away." in lines
+    what = "Batches are due, and nothing has moved for minutes; see what has them: rowferry watch"
+    stalled = stand(held_up, MigrationState("stalled", None, NOW, "nothing_moves", what))
+    assert " ".join(shown(State(stalled))[1:3]) == f"Stalled since {NOW:%H:%M:%S}: {what}."
     faster = replace(running, bounds=Bounds(100.0, timedelta(seconds=5), timedelta(seconds=1)))
     assert not any("plan's" in line for line in shown(State(faster)))
 
@@ -224,19 +235,24 @@ def test_times_go_by_the_clock_of_the_database() -> None:
     assert "began 1 h 12 min ago" in text
 
 
-def test_why_batches_are_given_back_is_said_where_none_is_claimed(table: EntryTable) -> None:
+def test_why_batches_are_only_put_back_is_said(table: EntryTable) -> None:
     table.add_legacy(range(1, 11))
     table.enqueue()
     with acting(table, "fra-1:4711:a") as (actor,):
-        held = actor.claim()
-        held.connection.rollback()
-        held.connection.close()
-        actor.ledger.call("end_attempt", held.attempt.id, "RELEASED", "The server is away.")
         actor.send_heartbeat()
-        assert read_now().bounds.released == "The server is away."
-        again = actor.claim()
-        assert read_now().bounds.released is None
-        again.connection.close()
+        for _ in range(3):
+            held = actor.claim()
+            held.connection.rollback()
+            held.connection.close()
+            table.execute(PUT_BACK, (held.attempt.id,))
+        snapshot = read_now()
+        held = actor.claim()
+        actor.finish(held)
+        after = read_now()
+    away = "Batches are only put back (The server is away.); workers go on by themselves"
+    what = f"{away}; look at the server: rowferry check"
+    assert (snapshot.state, snapshot.stands.cause, snapshot.stands.what_to_do) == ("waiting", "server_away", what)
+    assert after.stands.cause != "server_away"
 
 
 def test_bounds_are_those_of_the_plan(table: EntryTable) -> None:

@@ -338,3 +338,198 @@ def test_a_queue_that_moves_keeps_the_migration_from_being_stalled(lines: Lines)
     assert read(lines)["state"] == "stalled"
     add(lines, "tag", 100, "DONE")
     assert read(lines)["state"] == "running"
+
+
+# Since when, what holds it, and what to type
+
+
+def read_why(lines: Lines) -> tuple[str, str, str]:
+    (row,) = lines.session.execute("select state, cause, what_to_do from rowferry.migration_state")
+    return row["state"], row["cause"], row["what_to_do"]
+
+
+def ago(lines: Lines, column: str = "since") -> float:
+    """Return how many seconds ago that was."""
+    (row,) = lines.session.execute(
+        sql.SQL("select extract(epoch from now() - {})::float8 as ago from rowferry.migration_state").format(
+            sql.Identifier(column)
+        )
+    )
+    return row["ago"]
+
+
+def test_a_migration_that_runs_or_is_done_is_held_by_nothing(lines: Lines) -> None:
+    add(lines, "copy", 100, "DONE")
+    change(lines, "batch_tally", "finished_at = now() - interval '1 h', started_at = now() - interval '2 h'")
+    assert read_why(lines) == ("done", "", "")
+    assert ago(lines) == pytest.approx(3600, abs=60)
+    add(lines, "copy", 100)
+    add_worker(lines, "copy")
+    assert read_why(lines) == ("running", "", "")
+    assert ago(lines) == pytest.approx(7200, abs=60), "since its first attempt began"
+
+
+def test_a_migration_needs_an_operator_since_its_last_batch_ended(lines: Lines) -> None:
+    add(lines, "copy", 12, "ERROR")
+    change(lines, "batch_tally", "finished_at = now() - interval '1 h'")
+    assert read_why(lines) == ("need_somebody", "errors", "All that is left has failed; see why: rowferry errors")
+    assert ago(lines) == pytest.approx(3600, abs=60)
+
+
+def test_a_pause_says_who_made_it_and_why(lines: Lines) -> None:
+    add(lines, "copy", 1)
+    lines.session.execute("select * from rowferry.pause('m', p_reason => 'Black Friday')").fetchall()
+    row = read(lines)
+    what = "A person has paused it (Black Friday); then: rowferry resume"
+    assert (row["state"], row["cause"], row["what_to_do"]) == ("paused", "person", what)
+    assert (row["paused_by"], row["since"]) == (OWNER, row["paused_at"])
+    lines.session.execute("select * from rowferry.resume('m')").fetchall()
+    change(lines, "migration", "paused_at = now(), pause_reason = 'no rights', paused_by_worker = true")
+    what = "A worker has paused it (no rights); then: rowferry resume"
+    assert read_why(lines) == ("paused", "worker", what)
+    lines.session.execute("select * from rowferry.resume('m')").fetchall()
+    lines.session.execute("select * from rowferry.pause('m', 'copy')").fetchall()
+    what = "All its queues with work are paused; see why: rowferry queues"
+    assert read_why(lines) == ("paused", "queues", what)
+    (queue,) = lines.session.execute("select paused_by from rowferry.queue")
+    assert queue == {"paused_by": OWNER}
+    lines.session.execute("select * from rowferry.resume('m', 'copy')").fetchall()
+    (queue,) = lines.session.execute("select paused_by from rowferry.queue")
+    assert (queue, read(lines)["paused_by"]) == ({"paused_by": None}, None)
+
+
+def test_without_workers_it_is_since_the_last_one_left_or_work_was_due(lines: Lines) -> None:
+    add(lines, "copy", 100)
+    change(lines, "batch_queue", "run_after = now() - interval '3 h'")
+    assert ago(lines) == pytest.approx(10800, abs=60)
+    add_worker(lines, "copy", name="gone", silent="1 h")
+    add_worker(lines, "verify", name="other", silent="1 min")
+    assert read_why(lines) == (
+        "no_workers",
+        "no_workers",
+        "No live worker serves its queues; start one: rowferry worker",
+    )
+    assert ago(lines) == pytest.approx(3600, abs=60)
+
+
+def test_a_silent_worker_serves_nothing(lines: Lines) -> None:
+    """As for the workers that may take its batches over then: rowferry.begin_attempt."""
+    add(lines, "copy", 100)
+    add_worker(lines, "copy", silent="9 s")
+    assert read(lines)["state"] == "running"
+    change(lines, "worker", "last_seen_at = now() - interval '10 s'")
+    assert read(lines)["state"] == "no_workers"
+
+
+def test_workers_that_skip_it_say_why(lines: Lines) -> None:
+    add(lines, "copy", 100)
+    add_worker(lines, "copy")
+    change(
+        lines,
+        "worker",
+        "unusable = (select jsonb_build_object(id || ' copy', 'No such bucket') from rowferry.migration)",
+    )
+    what = "Workers skip it (No such bucket); mend that, and they go on; see which: rowferry status"
+    assert read_why(lines) == ("no_workers", "skipped", what)
+
+
+def test_a_wait_says_what_for(lines: Lines) -> None:
+    assert read_why(lines) == ("waiting", "no_batches", "It has no batch yet; add some: rowferry enqueue")
+    add(lines, "copy", 100)
+    add_worker(lines, "copy")
+    change(
+        lines,
+        "batch_queue",
+        "run_after = now() + interval '1 min', error = 'Timeout', started_at = now() - interval '9 s'",
+    )
+    what = "No batch is due before its next attempt (Timeout); see when: rowferry watch"
+    assert read_why(lines) == ("waiting", "retries", what)
+    assert ago(lines) == pytest.approx(9, abs=5)
+    change(lines, "batch_queue", "run_after = 'infinity'")
+    assert read_why(lines) == ("waiting", "deferred", "All its batches are deferred for ever; set their run_after")
+
+
+def put_back(
+    lines: Lines, ago: str, outcomes: str | None = '{"migrated": 0, "kept": 0}', error: str = "HTTP 503"
+) -> None:
+    lines.session.execute(
+        "insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id, started_at, finished_at, verdict, "
+        "error, outcomes) select max(id), 0, 1, 'host-a', now(), now() - %s::interval, 'RELEASED', %s, %s::jsonb "
+        "from rowferry.batch_queue",
+        (ago, error, outcomes),
+    )
+
+
+def test_batches_that_are_only_put_back_wait_for_a_server(lines: Lines) -> None:
+    add(lines, "copy", 100)
+    add_worker(lines, "copy")
+    for before in ("9 min", "5 min", "1 min"):
+        assert read(lines)["state"] == "running"
+        put_back(lines, before)
+    what = "Batches are only put back (HTTP 503); workers go on by themselves; look at the server: rowferry check"
+    assert read_why(lines) == ("waiting", "server_away", what)
+    assert ago(lines) == pytest.approx(540, abs=30)
+    change(lines, "batch_queue", "run_after = now() - interval '1 h'")
+    assert read(lines)["state"] == "waiting", "and not stalled"
+    (queue,) = lines.session.execute("select state from rowferry.queue_status")
+    assert queue == {"state": "waiting"}
+    add(lines, "copy", 100, "DONE")
+    assert read(lines)["cause"] == "", "a batch has ended since"
+
+
+@pytest.mark.parametrize("ends", [("9 min", "8 min", "5 min"), ("1 min", "1 min")])
+def test_batches_that_were_put_back_once_wait_for_nothing(lines: Lines, ends: tuple[str, ...]) -> None:
+    """Fewer than three, or longer ago than the longest wait between two of them."""
+    add(lines, "copy", 100)
+    add_worker(lines, "copy")
+    for before in ends:
+        put_back(lines, before)
+    assert read(lines)["state"] == "running"
+
+
+@pytest.mark.parametrize("outcomes", ['{"migrated": 3, "kept": 0}', None])
+def test_batches_that_move_or_were_put_back_by_a_stop_wait_for_nothing(lines: Lines, outcomes: str | None) -> None:
+    add(lines, "copy", 100)
+    add_worker(lines, "copy")
+    for _ in range(3):
+        put_back(lines, "1 min", outcomes, "the worker was told to stop")
+    assert read(lines)["state"] == "running"
+
+
+def test_the_queue_that_holds_the_end_is_named(lines: Lines) -> None:
+    lines.session.execute(
+        'select rowferry.register_migration(\'m\', \'{}\', \'{"copy": {"next": ["tag"]}, "tag": {}}\')'
+    )
+    add_worker(lines, "copy", "tag")
+    for queue, entries in (("copy", 1000), ("tag", 10)):
+        add(lines, queue, entries, "DONE")
+        add(lines, queue, 100)
+    assert read(lines)["held_by"] == "tag"
+    ended = lines.session.execute("select queue_name, is_slowest, time_left from rowferry.queue_status").fetchall()
+    (held,) = [row for row in ended if row["is_slowest"]]
+    assert held["time_left"] == max(row["time_left"] for row in ended)
+
+
+def test_a_queue_that_workers_pass_over_waits_while_another_moves(lines: Lines) -> None:
+    add(lines, "copy", 100)
+    add(lines, "tag", 100)
+    add_worker(lines, "copy", "tag")
+    change(lines, "worker", "started_at = now() - interval '1 h'")
+    change(lines, "batch_queue", "run_after = now() - interval '1 h'")
+    states = "select queue_name, state from rowferry.queue_status"
+    assert {row["state"] for row in lines.session.execute(states)} == {"stalled"}
+    add(lines, "copy", 100, "DONE")
+    assert {row["queue_name"]: row["state"] for row in lines.session.execute(states)} == {
+        "copy": "running",
+        "tag": "waiting",
+    }
+    assert read(lines)["state"] == "running"
+
+
+def test_work_that_is_due_for_nobody_is_not_called_running(lines: Lines) -> None:
+    """One queue has no worker, the batches of the other wait for their next attempt."""
+    add(lines, "copy", 100)
+    add(lines, "tag", 100)
+    add_worker(lines, "tag")
+    change(lines, "batch_queue", "run_after = now() + interval '1 h' where queue_name = 'tag'")
+    assert read(lines)["state"] == "no_workers"

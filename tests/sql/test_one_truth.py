@@ -174,7 +174,7 @@ def compare(lines: Lines) -> None:
     assert state is not None
     shares = [queue["done_share"] for queue in queues if queue["done_share"] is not None]
 
-    assert {state.state, snapshot.queue_state, told["state"], row["state"]} == {whole["state"]}
+    assert {state.state, snapshot.state, told["state"], row["state"]} == {whole["state"]}
     assert whole["done_share"] == min(shares, default=None)
     assert row["done"] == per_mille(whole["done_share"])
     assert row["need an operator"] == told["need_somebody"] == whole["need_somebody"]
@@ -221,7 +221,8 @@ def compare_queues(lines: Lines, queues: dict[str, Any], snapshot: Any, chain: A
             queue["in_hand"],
         )
         assert counts.unsettled == queue["unsettled"]
-        assert drawn[name]["state"] == queue["state"]
+        is_slowest = queue["is_slowest"] and queue["state"] == "running"
+        assert drawn[name]["state"] == ("slowest" if is_slowest else queue["state"])
         assert drawn[name]["entries waiting"] == counts.waiting - counts.in_hand
         assert drawn[name]["batches waiting"] == listed[name]["waiting_batches"]
         assert (exported[name]["waiting"], exported[name]["in_hand"]) == (counts.waiting, counts.in_hand)

@@ -28,6 +28,7 @@ VIEWS = {
     "SELECT rowferry.live_workers",
     "SELECT rowferry.rate_1m",
     "SELECT rowferry.open_uploads",
+    "SELECT rowferry.outages",
     "SELECT rowferry.progress",
     "SELECT rowferry.queue_status",
     "SELECT rowferry.recent_attempts",

@@ -152,13 +152,15 @@ def test_a_migration_is_done_once_all_its_queues_are(lines: Lines) -> None:
     assert (read_migration(lines)["state"] == "done") is False
     add(lines, "copy", 10, "DONE")
     add(lines, "tag", 10)
-    assert pick(read(lines), "state") == {"copy": "done", "tag": "slowest"}
+    assert pick(read(lines), "state") == {"copy": "done", "tag": "no_workers"}
+    serve(lines)
+    assert pick(read(lines), "state") == {"copy": "done", "tag": "running"}
     assert (read_migration(lines)["state"] == "done") is False
     lines.session.execute("update rowferry.batch_queue set status = 'DONE', migrated = 10")
     assert pick(read(lines), "is_done") == {"copy": True, "tag": True}
     assert (read_migration(lines)["state"] == "done") is True
     add(lines, "tag", 10, "ERROR")
-    assert pick(read(lines), "state") == {"copy": "done", "tag": "in ERROR"}
+    assert pick(read(lines), "state") == {"copy": "done", "tag": "need_somebody"}
     assert (read_migration(lines)["state"] == "done") is False
 
 
@@ -196,7 +198,8 @@ def test_a_paused_queue_and_a_paused_migration_say_so(lines: Lines) -> None:
     lines.register("m", {"copy": {"next": ["tag"]}, "tag": {}})
     add(lines, "copy", 10)
     lines.steer(("m", "tag"), "paused_at = now()")
-    assert pick(read(lines), "state") == {"copy": "slowest", "tag": "paused"}
+    serve(lines)
+    assert pick(read(lines), "state") == {"copy": "running", "tag": "paused"}
     lines.session.execute("update rowferry.migration set paused_at = now()")
     assert pick(read(lines), "state") == {"copy": "paused", "tag": "paused"}
 

@@ -17,9 +17,16 @@ class MigrationFacts:
     revision: int
     state: str
     """A word of rowferry.migration_state."""
+    since: datetime | None
+    """Since when it is in this state."""
+    cause: str
+    what_to_do: str
+    """What holds it, in a word of the same view, and in a sentence with what to type."""
     paused_at: datetime | None
     pause_reason: str | None
     seconds_left: float | None
+    need_somebody: int
+    """Entries that need an operator."""
     switched_at: datetime | None
     plan: dict[str, Any]
     moment: datetime
@@ -36,6 +43,8 @@ class QueueFacts:
 
     queue: str
     state: str
+    """A word of rowferry.queue_status."""
+    is_slowest: bool
     next: Sequence[str]
     priority: int
     weight: float

@@ -8,6 +8,7 @@ from rowferry.formatting import format_duration
 from rowferry.plan import Plan
 from rowferry.plan.sides import Side
 from rowferry.plan_file import parse_plan
+from rowferry.reports.state import show_state
 from rowferry_cli.discover.plan_text import write_pair
 from rowferry_cli.report.facts import Facts, Pass
 from rowferry_cli.report.model import Cell, Column, Table
@@ -105,7 +106,7 @@ def tabulate_settings(facts: Facts) -> Table | None:
     rows: list[list[Cell]] = [
         [
             queue.queue,
-            queue.state,
+            show_state(queue.state),
             queue.priority,
             f"{queue.weight:g}",
             "no limit" if queue.max_in_hand is None else f"{queue.max_in_hand:,}",

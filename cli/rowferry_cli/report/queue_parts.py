@@ -9,6 +9,7 @@ from rowferry.formatting import count, count_batches, format_duration
 from rowferry.queues import find_queue
 from rowferry.reports.chain import find_meanings
 from rowferry.reports.report import Report, TableReport
+from rowferry.reports.state import show_state
 from rowferry_cli.report.chart import build_chart
 from rowferry_cli.report.events import find_pauses
 from rowferry_cli.report.facts import BatchFacts, Facts, QueueFacts
@@ -16,7 +17,15 @@ from rowferry_cli.report.model import Bar, Cell, Column, QueuePart, Table, Tone
 from rowferry_cli.report.wording import write_bytes, write_duration, write_moment, write_share
 
 MOST_TABLES = 50
-TONES: Mapping[str, Tone] = {"done": "good", "in ERROR": "bad", "paused": "warn", "running": "busy", "slowest": "busy"}
+TONES: Mapping[str, Tone] = {
+    "done": "good",
+    "need_somebody": "bad",
+    "stalled": "bad",
+    "no_workers": "bad",
+    "paused": "warn",
+    "waiting": "warn",
+    "running": "busy",
+}
 UNFINISHED = {
     "waiting": "not settled yet: its batch is waiting or running",
     "parked": "its batch was set to ERROR by hand",
@@ -33,12 +42,11 @@ def _build_queue(facts: Facts, name: str, tables: Sequence[TableReport], queue: 
     sums = add_outcomes(tables)
     span = facts.spans.get(name)
     intervals = [interval for interval in facts.intervals if interval.queue == name]
-    state = describe_state(facts, queue) if queue else ""
     return QueuePart(
         name=name,
         summary=find_summary(name),
-        state=state,
-        tone=TONES.get(state, "calm"),
+        state=describe_state(facts, queue) if queue else "",
+        tone=TONES.get(queue.state, "calm") if queue else "calm",
         bars=list_bars(sums),
         outcomes=tabulate_outcomes(name, sums, find_meanings(name, alone=facts.report.copies_alone)),
         tables=tabulate_tables(name, tables, facts.report) if len(tables) > 1 else None,
@@ -48,12 +56,9 @@ def _build_queue(facts: Facts, name: str, tables: Sequence[TableReport], queue: 
 
 
 def describe_state(facts: Facts, queue: QueueFacts) -> str:
-    """Return the word of rowferry.queue_status; of a queue that would go on: whether anything works on it."""
-    if queue.state not in {"running", "slowest"}:
-        return queue.state
-    if facts.migration.state == "no_workers":
-        return "pending"
-    return queue.state if len(facts.report.queues) > 1 else "running"
+    """Return the word of rowferry.queue_status as people read it; of several that run, which is the pace of all."""
+    is_slowest = queue.is_slowest and queue.state == "running" and len(facts.report.queues) > 1
+    return "slowest" if is_slowest else show_state(queue.state)
 
 
 def find_summary(name: str) -> str:

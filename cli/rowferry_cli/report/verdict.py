@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from rowferry.formatting import count, count_batches, count_entries, format_duration
 from rowferry.reports.report import LEGACY_AGAIN, Report, TableReport, find_time_between, gives_form
+from rowferry.reports.state import describe_state, show_state
 from rowferry_cli.report.facts import Facts, MigrationFacts
 from rowferry_cli.report.model import Tile, Tone, Verdict
 from rowferry_cli.report.wording import write_bytes, write_duration, write_moment, write_share
@@ -43,16 +44,11 @@ def judge(facts: Facts) -> Verdict:
 
 
 def _judge_pending(migration: MigrationFacts, left: str) -> Verdict:
-    if migration.state == "paused":
-        since = f"Paused since {write_moment(migration.paused_at)}" if migration.paused_at else "Paused"
-        why = f": {migration.pause_reason.rstrip('.')}" if migration.pause_reason else ""
-        return Verdict("Paused", f"{since}{why}. {left}", "warn")
-    if migration.state == "no_workers":
-        return Verdict("No workers", f"No live worker serves the waiting batches. {left}", "bad")
-    if migration.state == "stalled":
-        return Verdict("Stalled", f"Work is due, and nothing has moved for five minutes. {left}", "bad")
-    if migration.state == "waiting":
-        return Verdict("Waiting", f"No batch is due. {left}", "warn")
+    if migration.state != "running":
+        since = write_moment(migration.since) if migration.since else "it was stored"
+        words = describe_state(migration.state, since, migration.what_to_do)
+        tone: Tone = "bad" if migration.state in {"no_workers", "stalled"} else "warn"
+        return Verdict(show_state(migration.state).capitalize(), f"{words} {left}", tone)
     seconds = migration.seconds_left
     ends = f" About {format_duration(timedelta(seconds=seconds))} left." if seconds is not None else ""
     return Verdict("Running", f"{left}{ends}", "busy")

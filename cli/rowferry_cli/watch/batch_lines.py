@@ -8,11 +8,22 @@ from rich.table import Table
 from rich.text import Text
 
 from rowferry.formatting import format_duration, format_rate, show_text
-from rowferry_cli.watch.layout import BAD, GOOD, QUIET, STRONG, WARNING, cut_rows, line, show_moment, show_share
+from rowferry_cli.watch.layout import (
+    BAD,
+    GOOD,
+    QUIET,
+    STATE_STYLES,
+    STRONG,
+    WARNING,
+    cut_rows,
+    line,
+    show_moment,
+    show_share,
+)
 from rowferry_cli.watch.snapshot import FailedEntry, FinishedBatch, Reason, Snapshot, WatchedQueue
 
 HEADINGS = ("done", "waiting", "claimed", "entries/s", "oldest due", "ERROR")
-STATES = {"done": GOOD, "slowest": f"{WARNING} {STRONG}", "paused": WARNING, "in ERROR": BAD}
+SLOWEST = f"{WARNING} {STRONG}"
 
 
 DROPPED_FIRST = ("oldest due", "claimed", "ERROR", "waiting", "entries/s")
@@ -73,10 +84,11 @@ def _describe(queue: WatchedQueue, snapshot: Snapshot, *, is_looked_at: bool) ->
     yield Text(show_share(counts) if counts.batches else "")
     yield Text(f"{counts.waiting - counts.in_hand:,}")
     yield Text(f"{status.claimed:,}" if status.max_in_hand is None else f"{status.claimed:,}/{status.max_in_hand:,}")
-    yield Text(format_rate(snapshot.find_rate(queue)))
+    yield Text(format_rate(status.rate))
     yield Text(format_duration(max(snapshot.moment - status.due_since, timedelta(0))) if status.due_since else "")
     yield Text(f"{counts.batches_error:,}" if counts.batches_error else "", BAD)
-    yield Text(status.state, STATES.get(status.state, ""))
+    style = SLOWEST if status.is_slowest else STATE_STYLES.get(status.state, "") if status.state != "running" else ""
+    yield Text(status.shown_state, style)
 
 
 def draw_errors(reasons: Sequence[Reason], lines: int, now: datetime) -> Iterator[RenderableType]:

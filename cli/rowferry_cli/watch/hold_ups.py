@@ -1,4 +1,4 @@
-"""What holds a migration up: a bound of the plan, a server that refuses requests or is away, a replica."""
+"""What holds a migration up beside its state: a bound of the plan, a server that refuses requests, a replica."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -23,11 +23,6 @@ def list_hold_ups(snapshot: Snapshot, queue: WatchedQueue | None) -> Iterator[st
     if snapshot.state not in {"running", "stalled"}:
         return
     bounds = snapshot.bounds
-    if snapshot.state == "stalled" and snapshot.still_for:
-        still = format_duration(snapshot.still_for)
-        yield f"Nothing has moved for {still}, though batches are due: run `rowferry errors`."
-    if bounds.released:
-        yield f"No batch is claimed: {bounds.released}"
     lag, most = bounds.replica_lag, bounds.max_replica_lag
     if lag is not None and most is not None and lag > most:
         yield f"A replica is {format_duration(lag)} behind: the plan's max_replica_lag is {format_duration(most)}."

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from textwrap import wrap
 
 from rich.console import RenderableType
 from rich.progress_bar import ProgressBar
@@ -31,10 +32,12 @@ from rowferry_cli.watch.snapshot import Snapshot, WatchedQueue
 
 LONGEST_SPARKLINE = 30
 """Columns: five minutes."""
+MOST_LINES = 3
+"""Of the sentence that says what holds it, with what to type."""
 
 
-def draw_head(state: State, database: str, now: datetime) -> Iterator[RenderableType]:
-    """Yield the migration with its state, why there is nothing newer, since when it is paused, what it leaves out."""
+def draw_head(state: State, database: str, now: datetime, columns: int) -> Iterator[RenderableType]:
+    """Yield the migration with its state, why there is nothing newer, what holds it, and what it leaves out."""
     snapshot = state.snapshot
     title = Table.grid(expand=True)
     title.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
@@ -46,9 +49,10 @@ def draw_head(state: State, database: str, now: datetime) -> Iterator[Renderable
     if state.trouble:
         since = f"No update since {snapshot.moment.astimezone():%H:%M:%S}. " if snapshot else ""
         yield line(f"{since}{state.trouble}", f"{BAD} {STRONG}")
-    if snapshot is not None and snapshot.paused_at is not None:
-        reason = snapshot.pause_reason or "workers claim no new batches."
-        yield line(f"Paused since {show_moment(snapshot.paused_at, now)}: {reason}", f"{WARNING} {STRONG}")
+    if snapshot is not None and snapshot.stands.what_to_do and snapshot.stands.since is not None:
+        words = snapshot.stands.describe(show_moment(snapshot.stands.since, now))
+        for part in wrap(show_text(words), columns)[:MOST_LINES]:
+            yield line(part, STATE_STYLES[snapshot.state])
     if snapshot is not None and (left_behind := snapshot.coverage.summarise()):
         yield line(left_behind, WARNING)
 
@@ -135,7 +139,7 @@ def _list_facts(snapshot: Snapshot, looked_at: WatchedQueue | None, *, has_error
     facts[0] += f"{total.batches_done:,} of {total.batches:,} batches done"
     facts += [f"{total.batches_error:,} in ERROR"] if total.batches_error and has_errors else []
     if not several:  # else it is in the queue's line
-        facts += [f"{format_rate(snapshot.find_rate(looked_at))} entries/s"]
+        facts += [f"{format_rate(looked_at.status.rate if looked_at else 0.0)} entries/s"]
     elif snapshot.is_done:
         facts += ["all queues are done"]
     return facts
@@ -157,5 +161,5 @@ def _list_time_left(snapshot: Snapshot, now: datetime) -> list[str]:
     left = snapshot.time_left
     if left is None:
         return []
-    which = "all queues: " if len(snapshot.queues) > 1 else ""
+    which = f"all queues, {snapshot.stands.held_by} the last: " if snapshot.stands.held_by else ""
     return [f"{which}{format_duration(left)} left", f"ends at {show_moment(snapshot.moment + left, now)}"]

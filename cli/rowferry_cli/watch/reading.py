@@ -1,7 +1,7 @@
 """Reads a snapshot from the database."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Any
@@ -12,6 +12,7 @@ from rowferry.errors import DatabaseUnavailable, RowferryError, UsageError
 from rowferry.reports.chain import read_chain
 from rowferry.reports.coverage import read_coverage
 from rowferry.reports.progress import Counts
+from rowferry.reports.state import MigrationState
 from rowferry.reports.unusable import Unusable, find_unusable
 from rowferry_cli.watch.pace import PaceHistory
 from rowferry_cli.watch.snapshot import (
@@ -27,8 +28,7 @@ from rowferry_cli.watch.snapshot import (
     Worker,
 )
 
-PAUSED_BY_QUEUE = "its queues are; `rowferry resume --queue NAME`."
-"""Why a migration is paused of which all queues with waiting batches are."""
+STANDS = ("state", "time_left", "since", "cause", "what_to_do", "held_by", "need_somebody")
 
 
 def read_snapshot(
@@ -53,11 +53,7 @@ def read_snapshot(
         return Snapshot(
             migration=row["name"],
             moment=row["moment"],
-            paused_at=row["paused_at"],
-            queue_state=row["state"],
-            queue_time_left=row["time_left"],
-            still_for=row["still_for"],
-            pause_reason=row["pause_reason"] if row["is_paused_whole"] else PAUSED_BY_QUEUE,
+            stands=MigrationState(**{name: row[name] for name in STANDS}),
             queues=queues,
             workers=workers,
             migrations=tuple(row["migrations"]),
@@ -68,7 +64,6 @@ def read_snapshot(
                 row["max_rows_per_second"],
                 row["max_replica_lag"],
                 row["replica_lag"],
-                _find_release(connection, migration, queues, workers),
                 tuple(row["buckets"]),
             ),
             failed_entries=_read_failures(connection, row["id"], failures_of) if failures_of else (),
@@ -121,17 +116,6 @@ def _group_workers(rows: Sequence[dict[str, Any]], unusable: Sequence[Unusable])
         rates = {key: rate for key, rate in mine[0]["request_rates"].items() if isinstance(rate, int | float)}
         skips = any(reason.names(pid, host) for reason in unusable)
         yield Worker(worker_id, host, pid, tuple(batches), mine[0]["silent_for"], rates, skips)
-
-
-def _find_release(
-    connection: Connection, migration: str, queues: Iterable[WatchedQueue], workers: Sequence[Worker]
-) -> str | None:
-    """Return why a batch was given back within the last minute; None unless batches are due and none is claimed."""
-    is_due = any(queue.status.due_since for queue in queues)
-    if not is_due or not workers or any(worker.batches for worker in workers):
-        return None
-    row = connection.execute(statement("watch_released"), {"migration": migration}).fetchone()
-    return row["error"] if row else None
 
 
 def _read_failures(connection: Connection, migration_id: int, queue: str) -> tuple[FailedEntry, ...] | str:

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from rowferry.reports.chain import QueueStatus, is_chain_done
+from rowferry.reports.chain import QueueStatus
 from rowferry.reports.coverage import Coverage
 from rowferry.reports.progress import Counts
-from rowferry.reports.state import DEAD_AFTER, StateWord
+from rowferry.reports.state import DEAD_AFTER, MigrationState, StateWord
 from rowferry.reports.unusable import Unusable
 
 
@@ -140,8 +140,6 @@ class Bounds:
     """Of the plan; None: workers do not look."""
     replica_lag: timedelta | None = None
     """Of the slowest replica; None: there is none, or this role may not see it."""
-    released: str | None = None
-    """Why a batch was last given back, where workers claim nothing although batches are due."""
     buckets: tuple[str, ...] = ()
     """Of the plan: workers tell the rates of all that they use."""
 
@@ -152,18 +150,11 @@ class Snapshot:
 
     migration: str
     moment: datetime
-    paused_at: datetime | None
+    stands: MigrationState
+    """As the database has it."""
     queues: tuple[WatchedQueue, ...]
     """In the order of their chain."""
     workers: tuple[Worker, ...]
-    queue_state: StateWord = "running"
-    """As the database has it."""
-    queue_time_left: timedelta | None = None
-    """Until the last queue is done, as the database has it; None while that is unknown."""
-    still_for: timedelta | None = None
-    """For how long nothing has moved that could."""
-    pause_reason: str | None = None
-    """Why workers paused it; None if a person did."""
     migrations: tuple[str, ...] = ()
     """The names of all migrations of this database."""
     lost: int = 0
@@ -179,7 +170,7 @@ class Snapshot:
     @property
     def is_done(self) -> bool:
         """Return whether all batches of all queues are DONE."""
-        return is_chain_done([queue.status for queue in self.queues])
+        return self.state == "done"
 
     @property
     def claimed(self) -> int:
@@ -187,29 +178,18 @@ class Snapshot:
         return sum(len(worker.batches) for worker in self.workers)
 
     @property
-    def is_worked_on(self) -> bool:
-        """Return whether a worker gives heartbeats."""
-        return not all(worker.is_silent for worker in self.workers)
-
-    @property
     def state(self) -> StateWord:
-        """Return the state; `no_workers` already where all workers are silent: the database says so 20 s later."""
-        is_deserted = self.queue_state in {"running", "stalled", "waiting"} and self.workers and not self.is_worked_on
-        return "no_workers" if is_deserted else self.queue_state
+        """Return the state."""
+        return self.stands.state
 
     @property
     def time_left(self) -> timedelta | None:
-        """Return the time until the last queue is done, by its pace; None unless it is worked on and can be known."""
-        return self.queue_time_left if self.state == "running" else None
-
-    def find_rate(self, queue: WatchedQueue | None) -> float:
-        """Return the entries a second of a queue, over the last minute; 0 while nobody works on the migration."""
-        is_idle = self.state in {"no_workers", "need_somebody", "done"} or (self.paused_at and not self.claimed)
-        return 0.0 if queue is None or is_idle else queue.status.rate
+        """Return the time until the last queue is done, by its pace; None while that is unknown."""
+        return self.stands.time_left
 
     def find_host_rates(self, queue: WatchedQueue | None) -> Mapping[str, float]:
-        """Return the entries a second of each host, by the same rule."""
-        return queue.host_rates if queue and self.find_rate(queue) else {}
+        """Return the entries a second of each host, over the last minute; none while the queue has no rate."""
+        return queue.host_rates if queue and queue.status.rate else {}
 
     def find_queue(self, name: str | None) -> WatchedQueue | None:
         """Return the queue of that name, else the first that is not done, else the last; None if there is none."""

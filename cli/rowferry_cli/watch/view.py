@@ -38,7 +38,7 @@ def draw_view(
     `name`: the queue that is looked at; None: the first that is not done.
     """
     snapshot = state.snapshot
-    head = [*draw_head(state, database, now)]
+    head = [*draw_head(state, database, now, NARROW if size is None else size.width)]
     foot = [line(text) for text in footer]
     if snapshot is None:  # a large queue takes a moment, and what is in the way is said in the head
         return Group(*head, *([] if state.trouble else [line("Reading the queue …", QUIET)]), *foot)

@@ -8,6 +8,7 @@ from rich.console import Console, ConsoleDimensions
 
 from rowferry.reports.chain import QueueStatus
 from rowferry.reports.progress import Counts
+from rowferry.reports.state import MigrationState
 from rowferry_cli.watch.keys import Page, list_keys
 from rowferry_cli.watch.poller import State
 from rowferry_cli.watch.snapshot import ClaimedBatch, FinishedBatch, Reason, Snapshot, WatchedQueue, Worker
@@ -52,7 +53,7 @@ def make_snapshot(tables: int, workers: int, reasons: int, queues: tuple[str, ..
     return Snapshot(
         migration="avatars",
         moment=NOW,
-        paused_at=None,
+        stands=MigrationState("running", None),
         queues=tuple(make_queue(name=name, tables=tables, reasons=reasons) for name in queues),
         workers=tuple(
             Worker(f"w{n}", f"host-{n // 8}.example.net", n, (ClaimedBatch(n, "avatars", timedelta(seconds=n)),))
@@ -75,4 +76,4 @@ def make_running(tables: int = 1, workers: int = 4, reasons: int = 2) -> Snapsho
         host_rates={"host-0.example.net": 10.0},
         finished=tuple(finished),
     )
-    return replace(made, queues=(queue,), queue_time_left=timedelta(seconds=200))
+    return replace(made, queues=(queue,), stands=MigrationState("running", timedelta(seconds=200)))
