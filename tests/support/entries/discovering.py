@@ -56,11 +56,18 @@ class Discovering:
         """Run a command with the environment of a new user."""
         return run_rowferry(arguments, {**self.environment, **environment}, self.folder)
 
-    def discover(self, *arguments: str, legacy: str | None = None, **environment: str) -> Done:
+    def discover(
+        self, *arguments: str, legacy: str | None = None, production: str | None = None, **environment: str
+    ) -> Done:
         """Run `rowferry plan --discover`, or `--for`, with both buckets; rows that hold keys stay unless told."""
         mode = [] if "--for" in arguments else ["--discover"]
         mode += [] if {"--to", "--rows", "--json"} & {*arguments} else ["--rows", "stay"]
-        sides = ["--legacy", legacy or self.url_of(self.legacy.bucket), "--production", self.url_of("new-media")]
+        sides = [
+            "--legacy",
+            legacy or self.url_of(self.legacy.bucket),
+            "--production",
+            production or self.url_of("new-media"),
+        ]
         return self.run("plan", *mode, *sides, *arguments, **environment)
 
     def find_entries(self, *arguments: str, legacy: str | None = None) -> list[Plan]:
