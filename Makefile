@@ -125,6 +125,10 @@ torture: $(VENV)/.with-dev ## Kill, cut and starve workers and servers during re
 	@$(INSTALL_TOXIPROXY)
 	@PYTHONPATH=tests $(VENV)/bin/python -m torture $(TORTURE_ARGS)
 
+corpus: $(VENV)/.with-dev ## Migrate the applications of the corpus by the plans that are discovered, and print a table; CORPUS_ARGS='gitea --plans plans'. A quarter of an hour.
+	@$(INSTALL_VERSITYGW)
+	@PYTHONPATH=tests $(VENV)/bin/python -m corpus $(CORPUS_ARGS)
+
 bench: $(VENV)/.with-bench ## Measure rowferry side by side with the baselines; BENCH_ARGS='--only copy --short' chooses, '--help' tells more.
 	@$(INSTALL_VERSITYGW)
 	@$(VENV)/bin/python -m bench $(BENCH_ARGS)

@@ -47,6 +47,25 @@ group by n.nspname, c.relname, x.indexrelid, x.indisprimary
 having bool_and(coalesce(a.attnotnull, false))
 order by n.nspname, c.relname, x.indisprimary desc, count(*), x.indexrelid;
 
+-- name: list_foreign_keys
+-- The columns that name rows by one column of theirs, as foreign keys declare.
+select
+    n.nspname as schema_name,
+    c.relname as table_name,
+    a.attname as column_name,
+    m.nspname as owner_schema,
+    o.relname as owner_table,
+    b.attname as owner_column
+from pg_constraint as k
+inner join pg_class as c on k.conrelid = c.oid
+inner join pg_namespace as n on c.relnamespace = n.oid
+inner join pg_class as o on k.confrelid = o.oid
+inner join pg_namespace as m on o.relnamespace = m.oid
+inner join pg_attribute as a on k.conrelid = a.attrelid and k.conkey[1] = a.attnum
+inner join pg_attribute as b on k.confrelid = b.attrelid and k.confkey[1] = b.attnum
+where k.contype = 'f' and cardinality(k.conkey) = 1
+order by n.nspname, c.relname, a.attnum;
+
 -- name: table_blocks
 -- The size of a table with its partitions and children, in blocks.
 with recursive tables as (

@@ -63,9 +63,27 @@ def test_what_is_proposed_passes_check_and_is_migrated(photos: Discovering) -> N
     assert "covers a part" not in checked.stdout
 
 
-def test_where_no_column_names_an_object_the_folders_are_told(photos: Discovering) -> None:
+def test_where_no_column_names_an_object_the_folders_are_proposed(photos: Discovering) -> None:
     photos.execute("update photos set path = 'elsewhere'")
     done = photos.discover()
-    assert done.returncode == 2
+    assert done.returncode == 0
+    assert "No column of this database names an object in legacy-" in done.stdout
+    assert "Objects by folder: image/: 10, lfs/: 5." in done.stdout
+    assert read_objects(photos) == [{"prefix": "image/"}, {"prefix": "lfs/"}]
+    assert "No column was found that names an object, so these are copied" in photos.plan_path.read_text()
+
+
+def test_where_no_text_could_be_a_key_nothing_is_written(photos: Discovering) -> None:
+    """It is another database, perhaps, or an empty one."""
+    photos.execute("delete from photos")
+    done = photos.discover()
+    assert (done.returncode, photos.plan_path.exists()) == (2, False)
+    assert "see that --legacy and DATABASE_URL belong together" in done.stderr
     assert "Objects of the bucket by folder: image/: 10, lfs/: 5." in done.stderr
-    assert "[[objects]]" in done.stderr
+
+
+def test_what_check_refuses_leaves_a_plan_that_passes(photos: Discovering) -> None:
+    photos.execute("create table more () inherits (photos)")
+    assert photos.discover().returncode == 0
+    assert "rowferry check` refuses this" in photos.plan_path.read_text()
+    assert read_objects(photos) == [{"prefix": "image/"}, {"prefix": "lfs/"}]

@@ -21,6 +21,7 @@ from rowferry_cli.discover.side_options import SideOptions, choose_side
 if TYPE_CHECKING:
     from rowferry_cli.discover.choose_rows import Ask, Rows
     from rowferry_cli.discover.discover import Discovered
+    from rowferry_cli.discover.left_folders import LeftFolders
     from rowferry_cli.discover.proposals import KeyTexts, Proposal
 
 
@@ -47,7 +48,6 @@ def discover_plan(wanted: Wanted) -> None:
     from rowferry_cli.discover.discover import Discovery, Scope
     from rowferry_cli.discover.evidence.bucket import LegacyBucket
     from rowferry_cli.discover.known import read_known
-    from rowferry_cli.discover.left_folders import LeftFolders, describe_folders, propose_objects
 
     known = None if wanted.schema is None else read_known(wanted.schema)
     document = _read_document(wanted.plan_path)
@@ -65,12 +65,10 @@ def discover_plan(wanted: Wanted) -> None:
     ):
         discovered = Discovery(connection, bucket, request, on_step).run()
         refusal, denied = bucket.refusal, bucket.denied
-    if not wanted.as_json and not discovered.proposals:
-        raise UsageError(f"{_explain_nothing(discovered, legacy, denied)}{describe_folders(legacy)}")
     undecided = _choose_rows(discovered, wanted)
     name = document.get("migration", {}).get("name") or _choose_name(discovered)
     text = write_text(wanted.plan_path, document, name, (legacy, production), discovered)
-    left = LeftFolders() if wanted.fields else propose_objects(text)
+    left = _find_left(wanted, discovered, legacy, text, denied)
     text += left.text
     if wanted.as_json:
         click.echo(format_json(describe_as_json(discovered, undecided, text), indent=2))
@@ -84,6 +82,23 @@ def discover_plan(wanted: Wanted) -> None:
             f"The legacy bucket cannot be listed ({refusal}), so prefixes outside of the columns were not tried."
         )
     click.echo("Next: read the plan, then run `rowferry migrate --dry-run`.")
+
+
+def _find_left(wanted: Wanted, discovered: Discovered, legacy: Side, text: str, denied: int) -> LeftFolders:
+    """Return the [[objects]] that a plan of these [[entries]] lacks. Raises UsageError where it would hold nothing."""
+    from rowferry_cli.discover.left_folders import LeftFolders, describe_folders, propose_folders, propose_objects
+
+    if any(not proposal.is_commented_out for proposal in discovered.proposals):
+        return LeftFolders() if wanted.fields else propose_objects(text)
+    # Where no text was tried as a key, the database is another one, or empty.
+    is_open = discovered.heads > denied and not wanted.fields and wanted.schema is None
+    left = propose_folders(legacy) if is_open else LeftFolders()
+    nothing = _explain_nothing(discovered, legacy, denied)
+    if left.text:
+        return left._replace(words=f"{nothing} {left.words}")
+    if discovered.proposals or wanted.as_json:
+        return left
+    raise UsageError(f"{nothing}{describe_folders(legacy)}")
 
 
 def _choose_rows(discovered: Discovered, wanted: Wanted) -> list[str]:

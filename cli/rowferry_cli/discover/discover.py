@@ -10,6 +10,7 @@ from rowferry_cli.discover.computed_keys.conventions import find_conventions, pr
 from rowferry_cli.discover.computed_keys.frameworks import ComputedKeys, find_computed, write_expression
 from rowferry_cli.discover.evidence.bucket import LegacyBucket
 from rowferry_cli.discover.evidence.catalogue import Catalogue, Column, UserTable
+from rowferry_cli.discover.evidence.changes import tell_changes
 from rowferry_cli.discover.evidence.measure import measure_objects
 from rowferry_cli.discover.evidence.search import Named, Search
 from rowferry_cli.discover.evidence.telling_columns import find_change_column, find_state_columns
@@ -80,14 +81,25 @@ class Discovery:
             self._find_known(schema)
         if self._request.known is None or self._request.known.any_column or self._request.fields:
             self._find_others()
-        self._done.proposals = self._make_fit(self._done.proposals)
+        told = tell_changes(self._catalogue, self._done.proposals, self._request.sample)
+        self._done.proposals = self._make_fit(told)
         self._done.heads = self._bucket.heads
         if self._done.proposals and "acl" not in self._done.production and self._bucket.grants_to_all():
             self._done.production["acl"] = "copy"
+        self._done.left_out += list(self._tell_beyond())
         self._done.left_out += [
             f"{name}: not read, since it took too long or the table was locked" for name in self._catalogue.timed_out
         ]
         return self._done
+
+    def _tell_beyond(self) -> Iterator[str]:
+        """Yield what names the bucket and is in no [[entries]]."""
+        told = {
+            (one.entries["table"], column) for one in self._done.proposals for column in one.entries.get("moved", ())
+        }
+        for texts, about in self._search.beyond:
+            if (texts.table.plan_name, texts.column.name) not in told:
+                yield f"{texts.label}: {about}"
 
     def _make_fit(self, proposals: Sequence[Proposal]) -> list[Proposal]:
         """Return the proposals as `check` takes them; what it refuses as comments."""
@@ -186,7 +198,8 @@ class Discovery:
         if self._request.fields and not self._search.unfound:
             return
         known = {key for one in named for key in one.keys}
-        keys = [key for key in self._bucket.list_samples() if key not in known]
+        known_folders = tuple(self._search.folders)
+        keys = [key for key in self._bucket.list_samples() if key not in known and not key.startswith(known_folders)]
         by_name: dict[str, list[Proposal]] = {}
         for computed in find_computed(self._catalogue, self._search.unfound, keys):
             if (one := self._make_computed(computed)) is not None:

@@ -53,7 +53,8 @@ class Fitness:
     def narrow(self, proposal: Proposal, most: int) -> Proposal:
         """Return the proposal with a `where` that leaves out rows without objects, if something tells them."""
         table = self._catalogue.find_table(proposal.entries["table"])
-        if table is None or proposal.is_commented_out or "where" in proposal.entries or proposal.entries.get("moved"):
+        is_narrow = any(proposal.entries.get(name) for name in ("where", "moved", "within"))
+        if table is None or proposal.is_commented_out or is_narrow:
             return proposal
         if "path" in proposal.entries:
             return self._narrow_documents(proposal, table, most)

@@ -12,7 +12,7 @@ from rowferry.plan import Side
 from rowferry.plan_file import parse_plan
 from rowferry.reports.coverage import MOST_SHOWN, Coverage, FolderCoverage
 from rowferry.s3.client import open_object_client
-from rowferry.s3.listings.folders import AT_ONCE, look_at_folders
+from rowferry.s3.listings.folders import AT_ONCE, Folder, look_at_folders
 from rowferry.s3.retry import TRIES
 from rowferry_cli.discover.plan_text import wrap, write_pair
 from rowferry_enqueue.checks.buckets.coverage import find_coverage
@@ -52,8 +52,8 @@ def propose_objects(text: str) -> LeftFolders:
 
 
 def _is_whole(folder: FolderCoverage) -> bool:
-    """Return whether nothing names any object below one prefix, which is not the whole bucket."""
-    return bool(folder.prefix) and folder.unnamed == folder.objects
+    """Return whether nothing names any object below one prefix."""
+    return folder.prefix is not None and folder.unnamed == folder.objects
 
 
 def _write(coverage: Coverage) -> Iterator[str]:
@@ -67,14 +67,23 @@ def _write(coverage: Coverage) -> Iterator[str]:
             yield f"{mark}[[objects]]\n{mark}{write_pair('prefix', folder.prefix)}\n"
 
 
+def propose_folders(legacy: Side) -> LeftFolders:
+    """Return [[objects]] for every folder of a bucket that no column names; nothing where it cannot be listed."""
+    seen = [FolderCoverage(one.name, one.objects, one.objects, one.is_complete, prefix=one.prefix)
+            for one in _list_largest(legacy)]  # fmt: skip
+    if all(one.prefix is None for one in seen):
+        return LeftFolders()
+    about = (
+        "No column was found that names an object, so these are copied without rows, and no row is changed. Where rows "
+        "name them, [[entries]] may compute their keys by `objects`."
+    )
+    text = "".join(f"\n# {line}" for line in wrap(about)) + "\n" + "".join(_write(Coverage(seen)))
+    return LeftFolders(text, f"Objects by folder: {', '.join(map(str, seen[:MOST_SHOWN]))}.")
+
+
 def describe_folders(legacy: Side) -> str:
     """Return which folders a bucket has that no column names, as a sentence; empty where it cannot be listed."""
-    try:
-        with closing(open_object_client(legacy, max_in_flight=AT_ONCE)) as client:
-            folders = look_at_folders(lambda request: client.ask(request, tries=TRIES), "legacy", COUNT_WITHIN)
-    except RowferryError:
-        return ""
-    largest = sorted(folders, key=lambda folder: -folder.objects)[:MOST_SHOWN]
+    largest = _list_largest(legacy)[:MOST_SHOWN]
     if not largest:
         return ""
     seen = [FolderCoverage(one.name, one.objects, one.objects, one.is_complete) for one in largest]
@@ -82,3 +91,12 @@ def describe_folders(legacy: Side) -> str:
         f" Objects of the bucket by folder: {', '.join(map(str, seen))}. A plan can copy them without rows, by "
         "[[objects]], or compute their keys, by `objects` of [[entries]]."
     )
+
+
+def _list_largest(legacy: Side) -> list[Folder]:
+    try:
+        with closing(open_object_client(legacy, max_in_flight=AT_ONCE)) as client:
+            folders = look_at_folders(lambda request: client.ask(request, tries=TRIES), "legacy", COUNT_WITHIN)
+    except RowferryError:
+        return []
+    return sorted(folders, key=lambda folder: -folder.objects)

@@ -74,7 +74,7 @@ def propose(
     not name the bucket either.
     """
     proposals: list[Proposal] = []
-    folders = choose_folders(named)
+    folders = [named.reading.text_prefix] if named.is_within else choose_folders(named)
     for folder in folders:
         entries, comments = _describe_texts(named, legacy, production, folder, rewrites_urls=rewrites_urls)
         stays = entries.get("rows") == "stay"
@@ -143,10 +143,7 @@ def _describe_texts(
     named: Named, legacy: Side, production: Side, folder: str, *, rewrites_urls: bool
 ) -> tuple[dict[str, Any], list[str]]:
     reading = named.reading
-    entries: dict[str, Any] = {**name_rows(named.table), "key": named.column.name}
-    if named.path is not None:
-        entries["path"] = named.path
-    entries["from"] = folder
+    entries: dict[str, Any] = {**name_rows(named.table), "key": named.column.name, **_name_place(named), "from": folder}
     below = folder[len(reading.text_prefix) :]
     is_ours = reading.is_url and (rewrites_urls or names_bucket(reading.text_prefix, legacy))
     if is_ours and named.signed_rows >= named.rows:
@@ -157,7 +154,7 @@ def _describe_texts(
         comments = ["The rows hold URLs. Correct `to` if URLs of the production bucket shall begin otherwise."]
         if named.signed_rows:
             comments.append(f"{len(named.signed_rows):,} more sampled rows hold others. {ABOUT_SIGNED}")
-            if named.path is None:
+            if named.path is None and not named.is_within:
                 entries["where"] = f"{quote_name(named.column.name)} not like '%Signature=%'"
     else:
         entries["to"] = folder
@@ -171,6 +168,12 @@ def _describe_texts(
         if changed := find_change_column(named.table):
             entries["changed"] = changed
     return entries, comments
+
+
+def _name_place(named: Named) -> dict[str, str]:
+    if named.is_within:
+        return {"within": "text"}
+    return {} if named.path is None else {"path": named.path}
 
 
 def _explain_texts(reading: Reading) -> Iterator[str]:

@@ -24,7 +24,11 @@ _SIGNED = re.compile(r"[?&](X-Amz-)?Signature=")
 _LIST_TABLES = """
     select c.oid::regclass::text as name, array(
         select a.attname from pg_index as i, unnest(i.indkey) as k, pg_attribute as a
-        where i.indrelid = c.oid and i.indisprimary and a.attrelid = c.oid and a.attnum = k
+        where i.indexrelid = (
+            select x.indexrelid from pg_index as x
+            where x.indrelid = c.oid and x.indisunique and x.indpred is null and x.indexprs is null
+            order by x.indisprimary desc, x.indexrelid limit 1
+        ) and a.attrelid = c.oid and a.attnum = k
     ) as id
     from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
     where c.relkind = 'r' and n.nspname not in ('pg_catalog', 'information_schema', 'rowferry')
@@ -38,7 +42,8 @@ class Result:
 
     name: str
     discover: str = "no"
-    """`right`, `right, with folders`, `partly` or `no`."""
+    """`right`: rows name what they name by hand; `right, but for what it names`: all else is moved or told; `partly`;
+    `no`: nothing was written."""
     check: int | None = None
     """The exit status of `rowferry check`; None: no plan was written."""
     migrate: int | None = None
@@ -109,12 +114,13 @@ class DiscoveredMigration:
         result.migrate = done.returncode
         result.said += done.stdout + done.stderr
         plan_text = found.plan_path.read_text().replace("\n# ", " ")
-        self._count_left(done.stdout)
+        self._count_left(done.stdout + found.plan_path.read_text())
         self._audit_rows(plan_text)
         if result.check or result.rows_wrong or result.rows_left or result.silent or spare:
             result.discover = "partly"
         else:
-            result.discover = "right" if is_found else "right, but for folders"
+            is_all = is_found and result.moved == result.objects
+            result.discover = "right" if is_all else "right, but for what it names"
         return result
 
     def _compare(self) -> tuple[bool, set[str]]:
@@ -135,7 +141,16 @@ class DiscoveredMigration:
                  if key in production and production[key][:2] == legacy[key][:2]}  # fmt: skip
         left = self._application.keys - there
         self.result.moved = len(there)
-        self.result.named = sum(any(f"{folder}: " in words for folder in _list_folders(key)) for key in left)
+        told = words.replace("\n# ", " ")
+        self.result.named = sum(is_named(key, words) or self._is_held(key, told) for key in left)
+
+    def _is_held(self, key: str, words: str) -> bool:
+        """Return whether a message names a column that holds a key, or its URL."""
+        return any(
+            f"{table.replace(chr(34), '')}.{column}" in words and key in str(value)
+            for (table, _), row in self._before.items()
+            for column, value in row.items()
+        )
 
     # Rows
 
@@ -189,12 +204,16 @@ class DiscoveredMigration:
         return False
 
 
-def _list_folders(key: str) -> Iterator[str]:
-    """Yield the prefixes by which a message may name the folder of a key."""
+def is_named(key: str, words: str) -> bool:
+    """Return whether a message names the folder of a key: `a/: 3`, `1/ to 9/: 3`, `a/* (in no folder): 3`."""
     steps = key.split("/")[:-1]
-    for number in range(1, len(steps) + 1):
-        yield "/".join(steps[:number]) + "/"
-    yield "no folder"
+    folders = ["".join(f"{step}/" for step in steps[:number]) for number in range(1, len(steps) + 1)]
+    if any(f"{folder}: " in words for folder in folders) or "the whole bucket: " in words:
+        return True
+    if f"{folders[-1] if folders else ''}* (in no folder): " in words:
+        return True
+    ranges = re.findall(r"(\S+/) to (\S+/): ", words)
+    return any(first <= folder <= last for first, last in ranges for folder in folders)
 
 
 def _parse(value: Any) -> Any:

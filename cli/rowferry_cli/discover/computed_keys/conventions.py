@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from psycopg import sql
 
-from rowferry.db.connection import identifiers
+from rowferry.db.connection import identifiers, literal
+from rowferry_cli.discover.computed_keys.owners import list_owner_columns
 from rowferry_cli.discover.computed_keys.templates import (
+    LEAST_PAIRS,
     RowTexts,
     Template,
     Values,
@@ -29,6 +31,10 @@ MOST_LOOKED_UP = 2000
 """Ids that are read off keys and looked up in one column."""
 LONGEST = 250
 """Characters of a value that a key may hold."""
+MOST_TEMPLATES = 16
+"""Of one table that are tried on rows."""
+FIRST_ROWS = 40
+"""That a template is tried on, before it is on all sampled rows."""
 LEAST_SHARE = 5
 """One row in so many must have the object, or it is a coincidence."""
 _NUMBERS = ("smallint", "integer", "bigint")
@@ -58,10 +64,13 @@ def find_conventions(
         if not table.id:
             continue
         templates = [*_learn(catalogue, table, by_token, most), *_learn_from_numbers(table, keys)]
-        for template in templates:
+        for template in sorted(templates, key=lambda one: -one.pairs)[:MOST_TEMPLATES]:
             entries = name_rows(table) | {"key": table.id[0], "objects": template.sql}
+            first = measure_objects(catalogue, bucket, table, entries, min(FIRST_ROWS, most))
+            if not _is_likely(first):
+                continue
             measured = measure_objects(catalogue, bucket, table, entries, most)
-            if measured.existing >= 3 and measured.existing * LEAST_SHARE >= measured.sampled:
+            if measured.existing >= LEAST_PAIRS and _is_likely(measured):
                 found.append((table, Fit(template, measured)))
     best = _drop_worse(found)
     for table in catalogue.tables:
@@ -69,18 +78,46 @@ def find_conventions(
             yield table, fits
 
 
+def _is_likely(measured: Measured) -> bool:
+    return measured.existing > 0 and measured.existing * LEAST_SHARE >= measured.sampled
+
+
 def _learn(catalogue: Catalogue, table: UserTable, by_token: Mapping[str, Sequence[str]], most: int) -> list[Template]:
+    """Return the templates of a table's keys; where its own columns do not explain all, with those of its owners."""
     columns = {column.name: column for column in table.columns.values() if _may_hold_part(column)}
+    found, matched = _learn_from(catalogue, table, columns, by_token, most)
+    # Templates of one shape may differ in what an owner's row says.
+    is_simple = len({template.shape for template in found}) == len(found)
+    is_simple &= 10 * sum(template.pairs for template in found) >= 9 * matched
+    if is_simple or matched < LEAST_PAIRS or not (owners := list_owner_columns(catalogue, table)):
+        return found
+    more, _ = _learn_from(catalogue, table, columns | owners, by_token, most)
+    return max(found, more, key=_weigh)
+
+
+def _weigh(templates: Sequence[Template]) -> int:
+    """Return how well templates explain keys: few that explain many each are better than one for each folder."""
+    return sum(template.pairs**2 for template in templates)
+
+
+def _learn_from(
+    catalogue: Catalogue,
+    table: UserTable,
+    columns: Mapping[str, Column],
+    by_token: Mapping[str, Sequence[str]],
+    most: int,
+) -> tuple[list[Template], int]:
+    """Return templates over some columns, and how many rows and keys were compared."""
     rows = _read_rows(catalogue, table, list(columns.values()), by_token, most)
     pairs: list[tuple[int, str]] = []
     for number, values in enumerate(rows):
         matched = dict.fromkeys(key for text in list_strong(values, columns) for key in by_token.get(text, ()))
         pairs += [(number, key) for key in matched]
     texts: dict[int, RowTexts] = {}
-    step = max(1, len(pairs) // MOST_PAIRS)
+    compared = pairs[:: max(1, len(pairs) // MOST_PAIRS)]
     explained = [(number, texts.setdefault(number, RowTexts(rows[number], columns)).explain(key))
-                 for number, key in pairs[::step]]  # fmt: skip
-    return learn(explained)
+                 for number, key in compared]  # fmt: skip
+    return learn(explained), len(compared)
 
 
 def _may_hold_part(column: Column) -> bool:
@@ -108,7 +145,7 @@ def _read_rows(
 
 
 def _read_column(column: Column) -> sql.Composable:
-    name = sql.SQL("e.{}").format(identifiers(column.name))
+    name = literal(column.written) if column.written else sql.SQL("e.{}").format(identifiers(column.name))
     return sql.SQL("{} at time zone 'UTC'").format(name) if "with time zone" in column.type else name
 
 

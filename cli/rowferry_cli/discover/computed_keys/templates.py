@@ -24,6 +24,8 @@ MOST_SLICED = 12
 MOST_WAYS = 24
 """In which one segment is explained."""
 
+_INNERMOST = re.compile(r"""(?:\w+\()*(\(select .*? = e\.(?:"[^"]*"|\w+)\)|"(?:[^"]|"")+"|\w+)""")
+
 Piece = tuple[str, str]
 """`literal` and a text, or `sql` and an expression over the row."""
 Ways = frozenset[tuple[Piece, ...]]
@@ -58,6 +60,11 @@ class Template:
         return "/".join("".join(text for kind, text in segment if kind == "literal") for segment in self.segments)
 
     @property
+    def shape(self) -> tuple[object, ...]:
+        """What is of the row, and where, whatever the literals are."""
+        return tuple(tuple(text if kind == "sql" else kind for kind, text in segment) for segment in self.segments)
+
+    @property
     def folder(self) -> str:
         """What every key begins with, up to a slash."""
         names: list[str] = []
@@ -74,7 +81,7 @@ class Template:
     def uses(self, column: str) -> bool:
         """Return whether the expression names a column."""
         name = re.escape(quote_name(column))
-        return any(kind == "sql" and re.search(rf"(?<![\w\"]){name}(?![\w\"])", text)
+        return any(kind == "sql" and re.search(rf"(?<![\w\".]){name}(?![\w\"])", text)
                    for segment in self.segments for kind, text in segment)  # fmt: skip
 
 
@@ -109,7 +116,7 @@ def list_tokens(key: str) -> Iterator[str]:
 
 
 def _list_bases(column: Column, value: str) -> Iterator[_Base]:
-    name = quote_name(column.name)
+    name = column.sql
     text = name if column.kind == "text" else f"{name}::text"
     yield _Base(value, text, is_plain=True)
     if column.type.startswith("timestamp") or column.type == "date":
@@ -129,6 +136,8 @@ def _list_bases(column: Column, value: str) -> Iterator[_Base]:
     if dot and 0 < len(ending) <= 8 and stem:
         yield _Base(stem, f"regexp_replace({text}, '\\.[^.]*$', '')", is_plain=True)
         yield _Base(ending, f"substring({text} from '[^.]*$')", is_plain=True)
+    if part := re.search("[:/]([^:/]+)$", value):
+        yield _Base(part[1], f"substring({text} from '[^:/]*$')", is_plain=True)
     digested = value.encode()
     yield _Base(hashlib.md5(digested, usedforsecurity=False).hexdigest(), f"md5({text})", is_plain=False)
     digest = f"encode(sha256(convert_to({text}, 'UTF8')), 'hex')"
@@ -153,7 +162,7 @@ class RowTexts:
                     self._add_slices(base)
 
     def _add_time(self, column: Column, value: str) -> None:
-        time = quote_name(column.name)
+        time = column.sql
         if "with time zone" in column.type:
             time = f"({time} at time zone 'UTC')"
         for form, text in (("YYYY", value[:4]), ("MM", value[5:7]), ("DD", value[8:10]), ("YYYY-MM-DD", value[:10]),
@@ -234,7 +243,9 @@ def learn(explained: Iterable[tuple[int, Sequence[Ways]]]) -> list[Template]:
 def _names_row(piece: Piece) -> bool:
     """Return whether a piece is more than some characters of a value, or a time."""
     kind, text = piece
-    return kind == "sql" and not re.fullmatch(r"substr\(.*, \d+, \d+\)|to_char\(.*|substring\(.*", text)
+    return kind == "sql" and not re.fullmatch(
+        r"substr\(.*, \d+, \d+\)|to_char\(.*|substring\(.* from '\[\^\.\]\*\$'\)", text
+    )
 
 
 def _choose(ways: Sequence[Ways], pairs: int) -> Template:
@@ -272,7 +283,7 @@ def _begins_at(text: str) -> int:
 
 def _list_columns(way: Iterable[Piece]) -> list[str]:
     """Return the innermost names of the expressions of a way."""
-    return [re.split(r"[(,:]", re.sub(r"^(?:\w+\()*", "", text))[0] for kind, text in way if kind == "sql"]
+    return [found[1] for kind, text in way if kind == "sql" and (found := _INNERMOST.match(text))]
 
 
 def group_by_strong(keys: Iterable[str]) -> Mapping[str, list[str]]:

@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 
 from psycopg import sql
 
+from rowferry.formatting import count, show_text
 from rowferry_cli.discover.evidence.bucket import LegacyBucket
 from rowferry_cli.discover.evidence.catalogue import EVERY_ROW, Catalogue, Column, UserTable
+from rowferry_cli.discover.evidence.embedded import list_embedded
 from rowferry_cli.discover.evidence.places import Placed, is_below, merge_paths, split_places
 from rowferry_cli.discover.evidence.readings import (
     Reading,
@@ -21,6 +23,8 @@ from rowferry_cli.discover.evidence.readings import (
 
 Rows = frozenset[int]
 """Numbers of sampled rows."""
+FIRST_FOLDERS = 6
+"""Texts of a column that are looked up as folders."""
 FIRST_KEYS = 8
 """Of a column that are tried under each reading; more, if one of them exists."""
 
@@ -49,6 +53,8 @@ class Named:
     """A text that names no object."""
     signed_rows: Rows = frozenset()
     """Those with presigned URLs, if others are not; all, if every URL is."""
+    is_within: bool = False
+    """Whether the texts are URLs inside longer texts."""
 
     @property
     def sampled(self) -> int:
@@ -76,6 +82,11 @@ class ColumnTexts:
     placed: tuple[Placed, ...]
 
     @property
+    def label(self) -> str:
+        """The column, and the place in it."""
+        return f"{self.table.plan_name}.{self.column.name}{f' {self.path}' if self.path else ''}"
+
+    @property
     def texts(self) -> list[str]:
         """The texts alone."""
         return [text for _, text in self.placed]
@@ -90,6 +101,10 @@ class Search:
         self._prefixes, self._patterns = bucket.list_prefixes(), write_patterns(bucket.side)
         self.unfound: list[ColumnTexts] = []
         """Places whose texts could be keys and name no object: parts of keys, perhaps."""
+        self.beyond: list[tuple[ColumnTexts, str]] = []
+        """Texts that name the bucket and are not proposed, with what is to say of them."""
+        self.folders: set[str] = set()
+        """Folders that texts name, which end with a slash."""
 
     def look_at(self, table: UserTable, column: Column, condition: sql.Composable = EVERY_ROW) -> list[Named]:
         """Return the forms in which a column's texts name objects, in rows that meet a condition."""
@@ -98,11 +113,54 @@ class Search:
         found: list[Named] = []
         for path, placed in places.items():
             of_place = ColumnTexts(table, column, path, tuple(placed))
+            self._note_bucket(of_place)
+            if embedded := list_embedded(placed, self._bucket.side):
+                found += self._look_within(of_place, embedded)
+                longer = {row for row, _ in embedded}
+                of_place = replace(of_place, placed=tuple(one for one in placed if one[0] not in longer))
             named = self._try(of_place)
             found += named
+            if not named and self._name_folders(of_place):
+                continue
             if not named and any(map(may_be_key, of_place.texts)):
                 self.unfound.append(of_place)
         return _merge_places(found, [path for path in places if path is not None])
+
+    def _look_within(self, texts: ColumnTexts, embedded: Sequence[Placed]) -> list[Named]:
+        """Return the forms of URLs inside longer texts of a column; those in documents are only noted."""
+        named = self._try(replace(texts, placed=tuple(embedded)))
+        if texts.path is None and texts.column.kind == "text":
+            return [replace(one, is_within=True) for one in named]
+        rows = len({row for one in named for row in one.existing_rows})
+        if rows:
+            what = f"{count(rows, 'sampled row holds', 'sampled rows hold')} URLs of objects inside longer texts"
+            self.beyond.append((texts, f"{what} of a document, which no plan can rewrite"))
+        return []
+
+    def _name_folders(self, texts: ColumnTexts) -> bool:
+        """Note whether texts that name no object name folders of objects."""
+        likely = [text for text in texts.texts if may_be_key(text) and "/" in text]
+        known = {folder.rstrip("/") for folder in self._bucket.list_folder("")[0]}
+        for reading in suggest_readings(likely, self._bucket.side, ()) if likely else ():
+            read = dict.fromkeys(f"{key.strip('/')}/" for text in likely if (key := reading.read(text)))
+            keys = [key for key in read if key.partition("/")[0] in known]
+            if 2 * len(keys) < len({*likely}):
+                continue
+            tried = keys[:: max(1, len(keys) // FIRST_FOLDERS)][:FIRST_FOLDERS]
+            found = [key for key in tried if any(self._bucket.list_folder(key))]
+            if found and 2 * len(found) >= len(tried):
+                self.folders.update(keys)
+                what = f"the texts name folders, such as {show_text(found[0])!r}, and not each object in them"
+                self.beyond.append((texts, f"{what}: [[objects]] copy such folders, and leave the rows"))
+                return True
+        return False
+
+    def _note_bucket(self, texts: ColumnTexts) -> None:
+        """Note a column of which some texts are the name of the bucket."""
+        rows = len({row for row, text in texts.placed if text == self._bucket.side.bucket})
+        if rows:
+            what = f"{count(rows, 'sampled row holds', 'sampled rows hold')} the name of the legacy bucket"
+            self.beyond.append((texts, f"{what}: change that when you switch the application"))
 
     def _try(self, texts: ColumnTexts) -> list[Named]:
         left = [(row, text) for row, text in texts.placed if may_be_key(text)]

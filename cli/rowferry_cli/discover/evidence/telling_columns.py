@@ -4,11 +4,11 @@ import re
 
 from rowferry_cli.discover.evidence.catalogue import Column, UserTable
 
-_VERB = r"(updat(ed?|ing)?|modif(y|ied|ication)|chang(ed?|ing)?|writ(e|ten)|edit(ed)?)"
-_TIME = r"(_?(at|on|dt|ts|time|date|stamp|timestamp|ms|utc))*"
+_VERB = r"(updat(ed?|ing|ion)?|modif(y|ied|ication)|chang(ed?|ing)?|writ(e|ten)|edit(ed)?|touch(ed)?|sav(ed?|ing))"
+_TIME = r"(_?(at|on|dt|ts|time|date|datetime|stamp|timestamp|tstamp|s|ms|us|ns|millis|micros|unix|epoch|utc))*"
 _CHANGE = re.compile(rf"(last_?)?{_VERB}{_TIME}|(date|time)_?(last_?)?{_VERB}|(last_?)?mod(_?time)?|m_?time")
 _STATE = re.compile(r"(\w+_)?(storage|store|service|disk|bucket|backend|provider)(_(name|id|type|kind|key|code))?")
-_TIME_TYPES = ("timestamp", "date", "bigint")
+_TIME_TYPES = ("timestamp", "date", "bigint", "integer", "numeric", "double precision")
 
 
 def find_change_column(table: UserTable) -> str | None:

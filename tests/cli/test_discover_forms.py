@@ -1,0 +1,120 @@
+"""`rowferry plan --discover` finds keys in every form of text, and tells what no plan can rewrite."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from support.entries.discovering import Discovering
+from support.s3.buckets import Buckets
+
+
+@pytest.fixture
+def found(database: str, moto_buckets: Buckets, tmp_path: Path) -> Discovering:
+    """An empty database and an empty legacy bucket."""
+    return Discovering(database, moto_buckets, tmp_path)
+
+
+def read_notes(found: Discovering) -> str:
+    """Return the plan with its comments in one line each."""
+    return found.plan_path.read_text().replace("\n# ", " ")
+
+
+# Texts
+
+
+def test_urls_inside_longer_texts_are_found(found: Discovering) -> None:
+    found.execute("create table articles (id bigint primary key, body text)")
+    url = found.url_of(found.legacy.bucket)
+    text = '<p>Hello {n}, see <a href="https://example.org/{n}">this</a>.</p><img src="{url}/a/{n}.png">'
+    found.insert("articles", [(n, text.format(n=n, url=url)) for n in range(12)])
+    found.put(*[f"a/{n}.png" for n in range(12)])
+    (entries,) = found.find_entries()
+    assert (entries["within"], entries["from"]) == ("text", f"{url}/")
+    assert entries["to"] == f"{found.url_of('new-media')}/"
+    assert "12 of 12 sampled rows name existing objects" in read_notes(found)
+
+
+def test_urls_inside_longer_texts_of_documents_are_told(found: Discovering) -> None:
+    found.execute("create table tasks (id bigint primary key, data jsonb)")
+    url = found.url_of(found.legacy.bucket)
+    document = '{{"html": "<img src=\\"{url}/html/{n}.png\\"> {n}", "image": "{url}/image/{n}.png"}}'
+    found.insert("tasks", [(n, document.format(n=n, url=url)) for n in range(12)])
+    found.put(*[f"{folder}/{n}.png" for folder in ("html", "image") for n in range(12)])
+    (entries,) = found.find_entries()
+    assert entries["path"] == "$.image"
+    assert "public.tasks.data $.html: 12 sampled rows hold URLs of objects inside longer texts" in read_notes(found)
+    assert tomllib.loads(found.plan_path.read_text())["objects"] == [{"prefix": "html/"}]
+
+
+def test_texts_that_name_folders_are_told_and_the_folders_copied(found: Discovering) -> None:
+    found.execute("create table runs (id text primary key, artifact_uri text)")
+    found.insert("runs", [(f"r{n}", f"s3://{found.legacy.bucket}/runs/{n}/artifacts") for n in range(12)])
+    found.put(*[f"runs/{n}/artifacts/{name}" for n in range(12) for name in ("model.pkl", "plot.png")])
+    done = found.discover()
+    assert done.returncode == 0
+    assert tomllib.loads(found.plan_path.read_text())["objects"] == [{"prefix": "runs/"}]
+    assert "public.runs.artifact_uri: the texts name folders, such as 'runs/0/artifacts/'" in read_notes(found)
+
+
+def test_a_column_with_the_buckets_name_is_told(found: Discovering) -> None:
+    found.execute("create table files (id bigint primary key, path text)")
+    found.execute("create table settings (id bigint primary key, bucket text)")
+    found.insert("files", [(n, f"a/{n}.png") for n in range(12)])
+    found.insert("settings", [(1, found.legacy.bucket)])
+    found.put(*[f"a/{n}.png" for n in range(12)])
+    found.find_entries()
+    assert "public.settings.bucket: 1 sampled row holds the name of the legacy bucket" in read_notes(found)
+
+
+# Computed keys
+
+
+def test_keys_that_need_the_row_of_the_owner_are_computed(found: Discovering) -> None:
+    found.execute("create table sets (id bigint primary key, name text unique)")
+    found.execute("create table files (id bigint primary key, owner_id bigint references sets, ref text)")
+    found.insert("sets", [(n, f"set-{n}-{n * 7919:x}") for n in range(1, 6)])
+    refs = [(n, n % 5 + 1, f"s3://x:{n * 104729:08x}-{n}") for n in range(40)]
+    found.insert("files", refs)
+    found.put(*[f"data/set-{o}-{o * 7919:x}/{ref.rpartition(':')[2]}" for _, o, ref in refs])
+    (entries,) = found.find_entries()
+    assert "(select o.name from sets as o where o.id = e.owner_id)" in entries["objects"]
+    assert "40 of 40 sampled rows name existing objects" in read_notes(found)
+
+
+# When a row changed
+
+
+@pytest.mark.parametrize(
+    ("kind", "created", "later"),
+    [
+        ("timestamptz", "now() - n * interval '1 h'", "now()"),
+        ("bigint", "1700000000000 + n", "1700000000000 + n * 1000"),
+        ("integer", "1700000000 + n", "1700000000 + n * 60"),
+        ("numeric", "1700000000000000 + n", "1700000000000000 + n * 60"),
+    ],
+)
+def test_a_column_that_may_say_when_a_row_changed_is_told(
+    found: Discovering, kind: str, created: str, later: str
+) -> None:
+    found.execute(
+        f"create table files (id bigint primary key, path text, angelegt {kind}, geaendert {kind}, size {kind})"
+    )
+    size = "null" if kind == "timestamptz" else "n"
+    last = f"case when n % 3 = 0 then {later} else {created} end"
+    found.execute(f"insert into files select n, 'a/' || n, {created}, {last}, {size} from generate_series(2, 41) as n")
+    found.put(*[f"a/{n}" for n in range(2, 42)])
+    (entries,) = found.find_entries()
+    assert "changed" not in entries
+    assert "geaendert may say when a row changed: it is never before angelegt, and later in 13 of 40" in read_notes(
+        found
+    )
+
+
+def test_numbers_that_are_no_times_do_not_say_when_a_row_changed(found: Discovering) -> None:
+    found.execute("create table files (id bigint primary key, path text, updated bigint)")
+    found.insert("files", [(n, f"a/{n}", n % 3) for n in range(12)])
+    found.put(*[f"a/{n}" for n in range(12)])
+    (entries,) = found.find_entries()
+    assert "changed" not in entries
+    assert "updated holds no times" in read_notes(found)
