@@ -101,7 +101,9 @@ def _scale(values: Sequence[float | None], column: Column) -> list[float | None]
         return list(values)
     found = [value or None for value in values]
     set_ones = [value for value in found if value is not None]
+    if not set_ones:
+        return found
     for scale in _SCALES:
-        if set_ones and all(_FIRST * scale < value < (time.time() + _AHEAD) * scale for value in set_ones):
+        if all(_FIRST * scale < value < (time.time() + _AHEAD) * scale for value in set_ones):
             return [None if value is None else value / scale for value in found]
     return None
