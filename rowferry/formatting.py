@@ -1,9 +1,10 @@
-"""Numbers, durations and foreign text in messages."""
+"""Numbers, durations and foreign text in messages, and what a mistyped name may have been meant to be."""
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import Any
 
 _UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -96,3 +97,15 @@ def parse_seconds(text: str) -> float | None:
         return float(text)
     duration = parse_duration(text)
     return None if duration is None else duration.total_seconds()
+
+
+def find_nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is most like a mistyped one, in any case; None where none is like it."""
+    by_letters = {one.casefold(): one for one in known}
+    return next((by_letters[near] for near in get_close_matches(name.casefold(), by_letters, n=1)), None)
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """Return ` (did you mean path?)`, for the end of a clause; empty where no known name is like it."""
+    near = find_nearest(name, known)
+    return f" (did you mean {near}?)" if near is not None else ""

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import inspect
 
 from rowferry.errors import PlanError
-from rowferry.nearest import find_nearest
+from rowferry.formatting import find_nearest
 from rowferry.plan import Plan
 
 _WRITE = {

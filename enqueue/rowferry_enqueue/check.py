@@ -16,7 +16,7 @@ from rowferry_enqueue.checks.buckets.collisions import check_collisions
 from rowferry_enqueue.checks.buckets.coverage import check_coverage
 from rowferry_enqueue.checks.buckets.samples import check_samples, sample_entries
 from rowferry_enqueue.checks.finding import Finding, note, problem
-from rowferry_enqueue.checks.queues.queues import check_queues
+from rowferry_enqueue.checks.queues.queue_check import check_queues
 from rowferry_enqueue.checks.rows.connections import check_connections
 from rowferry_enqueue.checks.rows.documents import check_documents
 from rowferry_enqueue.checks.rows.keys import check_keys, run_check

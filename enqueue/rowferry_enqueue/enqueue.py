@@ -14,7 +14,7 @@ from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.plan import Entries, Plan
 from rowferry.plan_file import plan_document
-from rowferry_enqueue.checks.queues.rows import check_queue_rows
+from rowferry_enqueue.checks.queues.columns import check_queue_rows
 from rowferry_enqueue.checks.rows.expressions import refuse
 from rowferry_enqueue.checks.rows.one_bucket import refuse_overwritten_objects
 from rowferry_enqueue.checks.rows.reverting import refuse_irreversible

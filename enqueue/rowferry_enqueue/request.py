@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import msgspec
+
 from rowferry.batch import DEFAULT_BATCH_SIZE
 from rowferry.errors import UsageError
 from rowferry.formatting import count_batches, count_entries
@@ -11,7 +13,6 @@ from rowferry.keys import Form
 from rowferry.plan import BucketPrefix, Entries, ObjectPrefix, Plan, QueueSettings
 from rowferry.queue_spec import QueueChoices, QueueSpec
 from rowferry.queues import find_queue, read_settings
-from rowferry_enqueue.id_values import split_id
 
 Part = Entries | ObjectPrefix | BucketPrefix
 """What a batch can be of, beside items."""
@@ -165,3 +166,30 @@ class Enqueued:
         if self.is_listing:
             return f"{self.label}: {'a' if self.batches else 'no'} listing{goes_on}"
         return f"{self.label}: {count_entries(self.entries)} in {count_batches(self.batches)}{goes_on}"
+
+
+def split_id(text: str, entries: Entries, option: str) -> Sequence[str]:
+    """Return the values of an id's columns, or of the first of them.
+
+    Of several columns, `text` is `7,12` or, as rowferry shows ids, `["7", "12"]`. Raises UsageError where it is not.
+    """
+    columns = len(entries.ids)
+    if columns == 1:
+        return (text,)
+    values = read_array(text) if text.lstrip().startswith("[") else [part.strip() for part in text.split(",")]
+    if values is None or not 1 <= len(values) <= columns:
+        names = ",".join(entries.ids)
+        raise UsageError(
+            f"{option} is {text!r}, and an id of {entries.table} is {names}: give their values with commas between "
+            'them, or as a JSON array of texts such as ["7", "12"].'
+        )
+    return values
+
+
+def read_array(text: str) -> list[str] | None:
+    """Return the texts and numbers of a JSON array as texts; None where it is no such array."""
+    try:
+        found = msgspec.json.decode(text, type=list[str | int])
+    except msgspec.DecodeError:
+        return None
+    return [str(value) for value in found]

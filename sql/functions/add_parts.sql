@@ -6,7 +6,7 @@
 --   count them beside the entries, as parts of these.
 --   Raises object_not_in_prerequisite_state where this transaction has not claimed the batch, no_data_found where the
 --   upload is not recorded.
---   Writes: batch_queue, upload. Called by: rowferry_queues/parts/objects.py, in the transaction of the claim.
+--   Writes: batch_queue, upload. Called by: rowferry_queues/parts/perform.py, in the transaction of the claim.
 create or replace function rowferry.add_parts(
     p_batch_id bigint, p_production text, p_key text, p_upload_id text, p_numbers integer [], p_size integer
 )

@@ -8,7 +8,7 @@ import pytest
 
 from rowferry.errors import ObjectRejected
 from rowferry.s3.boto import Upload, open_bucket
-from rowferry_cli.operate.left_uploads import find_left_uploads, is_ours
+from rowferry_cli.operate.clean_uploads import find_left_uploads, is_ours
 from support.entries.migration import Migration
 from support.s3.buckets import fresh_buckets
 from support.s3.objects import ObjectSide

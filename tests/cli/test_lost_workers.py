@@ -8,7 +8,7 @@ import pytest
 
 from rowferry.db.connection import Connection, connect
 from rowferry.reports.progress import Counts, Throughput
-from rowferry_cli.migrate.moving_time import MovingTime
+from rowferry_cli.migrate.chain import MovingTime
 from rowferry_cli.migrate.workers import LostWorkers
 from rowferry_queues.migrate.spec import MIGRATE
 from rowferry_worker.service import name_host

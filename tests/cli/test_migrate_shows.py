@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from rowferry.reports.progress import Throughput
-from rowferry_cli.migrate.moving_time import MovingTime
+from rowferry_cli.migrate.chain import MovingTime
 from rowferry_cli.reporter import Reporter
 from support.entries.migration import Migration
 

@@ -11,7 +11,7 @@ from rowferry.db.connection import connect
 from rowferry.db.entries import EntryQueries
 from rowferry.errors import UsageError
 from rowferry.queues import find_queue
-from rowferry_enqueue.checks.queues.rows import check_queue_rows
+from rowferry_enqueue.checks.queues.columns import check_queue_rows
 from rowferry_lab.servers.fake_s3.settings import Deviations
 from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.checks import check, problems

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowferry_queues.inspect import inflating
-from rowferry_queues.inspect.content import ContentFault
+from rowferry_queues.inspect.inflating import ContentFault
 from rowferry_queues.inspect.inspection import Computed, Inspection
 from rowferry_queues.inspect.spec import FACTS, MiB
 from support.queue.zstd_module import zstd

@@ -10,7 +10,7 @@ import pytest
 
 from rowferry_lab.servers.fake_s3.settings import Deviations
 from rowferry_lab.servers.fake_s3.store import make_object
-from rowferry_queues.inspect import inflating, pieces, reading
+from rowferry_queues.inspect import inflating, inspection, reading
 from rowferry_queues.inspect.allowed import ALLOWED_FUNCTIONS
 from rowferry_queues.inspect.inspection import Computed, Inspection, measure_image
 from rowferry_queues.inspect.spec import MiB
@@ -127,8 +127,8 @@ def test_small_zstd_objects_wait_for_room_for_their_windows(site: Migration, mon
         await asyncio.sleep(0.05)
         return await computed(function, *arguments)
 
-    computed = pieces.compute
-    monkeypatch.setattr(pieces, "compute", compute)
+    computed = inspection.compute
+    monkeypatch.setattr(inspection, "compute", compute)
     body = zstd.compress(b"line\n" * MiB)
     for number in range(40):
         add(site, number, body)
@@ -145,7 +145,7 @@ def test_thousands_of_empty_members_do_not_hold_up_the_event_loop(encoding: str)
     found = list(inflater.inflate(member * 1000))
     assert b"".join(found) == b""
     assert len(found) == 1000, "there is no moment to go on elsewhere"
-    assert pieces.count_cost(b"") * 1000 > pieces.INLINE_BYTES
+    assert inspection.count_cost(b"") * 1000 > inspection.INLINE_BYTES
 
 
 @pytest.mark.parametrize("head", [b"\x1f\x8b\x07\0", b"\x1f\x8b\x08\xe0", b"\x1f\x8bzz"])

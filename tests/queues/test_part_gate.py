@@ -6,7 +6,7 @@ import time
 import pytest
 
 from rowferry.errors import NotStarted
-from rowferry_queues.parts.gate import FIRST, PartGate
+from rowferry_queues.parts.send import FIRST, PartGate
 
 MB = 1024 * 1024
 LATER = float("inf")
@@ -76,7 +76,7 @@ def test_a_first_part_that_would_end_late_begins_only_if_its_turn_came_at_once(
     monkeypatch: pytest.MonkeyPatch, at_once: bool
 ) -> None:
     """Its batch, whose transaction is open, is given back otherwise."""
-    monkeypatch.setattr("rowferry_queues.parts.gate.AT_ONCE_SECONDS", 100.0 if at_once else 0.0)
+    monkeypatch.setattr("rowferry_queues.parts.send.AT_ONCE_SECONDS", 100.0 if at_once else 0.0)
 
     async def send(gate: PartGate, deadline: float, end: asyncio.Event) -> None:
         async with gate.passing(MB, deadline, has_begun=lambda: False):

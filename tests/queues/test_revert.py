@@ -8,7 +8,7 @@ import pytest
 
 from rowferry.db.connection import connect
 from rowferry.plan import Entries
-from rowferry_enqueue.skipped import Skipped, find_skipped
+from rowferry_enqueue.waiting_batches import Skipped, find_skipped
 from rowferry_queues.migrate.spec import MIGRATE
 from rowferry_queues.revert import perform as queue
 from support.entries.entry_table import FROM, EntryTable

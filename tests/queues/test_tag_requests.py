@@ -11,7 +11,7 @@ from rowferry.plan import SideName
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_queues.tag.merge import TagConflict
-from rowferry_queues.tag.object import TagWrites, tag_object
+from rowferry_queues.tag.perform import TagWrites, tag_object
 from rowferry_worker.objects.requests import ObjectRequests
 from support.s3.fake_buckets import FakeBuckets, changed, refuse, stored
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from rowferry.errors import ServerFault
-from rowferry_queues.verify import object as examining
+from rowferry_queues.verify import perform as examining
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.queue.queue_runs import migrate, outcomes, verify

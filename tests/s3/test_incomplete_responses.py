@@ -9,7 +9,7 @@ from rowferry.keys import StandingObject
 from rowferry.plan import OnConflict
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3.http import Request
-from rowferry_queues.verify.object import VerifyOptions, verify_object
+from rowferry_queues.verify.perform import VerifyOptions, verify_object
 from rowferry_worker.copying.transfer import CopyMethod, ServerCopy, StreamCopy
 from rowferry_worker.multipart.completion import Large
 from rowferry_worker.multipart.large import LargeObjects

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct, field
 
 from rowferry.errors import UsageError
-from rowferry.nearest import suggest
+from rowferry.formatting import suggest
 from rowferry_cli.discover.evidence.catalogue import Catalogue, UserTable
 
 FOLDER = Path(__file__).with_name("known")

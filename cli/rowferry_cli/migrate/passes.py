@@ -19,8 +19,7 @@ from rowferry.logs import LogFile
 from rowferry.plan import Plan
 from rowferry.reports.progress import Throughput
 from rowferry_cli.messages import INTERRUPTED
-from rowferry_cli.migrate.chain import Chain, ChainCounts
-from rowferry_cli.migrate.moving_time import MovingTime
+from rowferry_cli.migrate.chain import Chain, ChainCounts, MovingTime
 from rowferry_cli.migrate.workers import LocalWorkers, LostWorkers, WorkersElsewhere, of_migration
 from rowferry_cli.options import MAX_PROCESSES, WorkerOptions
 from rowferry_cli.reporter import Reporter

@@ -35,8 +35,7 @@ from rowferry_cli.reporter import Reporter
 from rowferry_cli.setup.check import print_findings, refuse_problems
 from rowferry_enqueue.check import check_plan
 from rowferry_enqueue.enqueue import EnqueueRequest, find_migration, preview
-from rowferry_enqueue.skipped import find_skipped
-from rowferry_enqueue.waiting_batches import choose_on_conflict
+from rowferry_enqueue.waiting_batches import choose_on_conflict, find_skipped
 from rowferry_queues.migrate.spec import MIGRATE, MigrateChoices
 
 COUNT_WITHIN = timedelta(seconds=5)

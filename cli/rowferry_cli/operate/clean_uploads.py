@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +13,11 @@ from rowferry_cli.messages import confirm
 from rowferry_cli.options import Duration, plan_option, yes_option
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from rowferry.plan import Plan
-    from rowferry.s3.boto import Upload
+    from rowferry.keys import Form
+    from rowferry.plan import Entries, ObjectPrefix, Plan
+    from rowferry.s3.boto import Bucket, Upload
 
 
 @click.command("clean-uploads", cls=Command)
@@ -51,7 +52,6 @@ def command(plan_path: Path, older_than: timedelta, every: bool, yes: bool) -> N
     from rowferry.plan_file import read_plan
     from rowferry.s3.access.credentials import load_credentials
     from rowferry.s3.boto import open_bucket
-    from rowferry_cli.operate.left_uploads import find_left_uploads
 
     plan = read_plan(plan_path)
     plan.require_both_sides()
@@ -107,9 +107,65 @@ def _choose_of_workers(plan: Plan, uploads: list[Upload]) -> list[Upload]:
 
     from rowferry.s3.access.credentials import load_credentials
     from rowferry.s3.boto import open_bucket
-    from rowferry_cli.operate.left_uploads import has_legacy_object
 
     if not uploads:
         return []
     with open_bucket(plan.legacy, load_credentials(plan.legacy, os.environ)) as legacy:
         return [upload for upload in uploads if has_legacy_object(legacy, upload, plan)]
+
+
+def find_left_uploads(
+    bucket: Bucket, plan: Plan, older_than: timedelta, known_keys: Iterable[str] = ()
+) -> Iterator[Upload]:
+    """Yield the uploads to production keys of the plan that were started longer ago than `older_than`.
+
+    Where both sides are one bucket, keys that are legacy for any table of the plan are passed over. MinIO lists the
+    uploads to one whole key, and none by any other prefix: it is asked for the keys that are known.
+    """
+    from rowferry.keys import object_prefixes
+
+    latest = datetime.now(UTC) - older_than
+    seen: set[tuple[str, str]] = set()
+    for prefix in (*object_prefixes(plan.parts, "production"), *known_keys):
+        for upload in bucket.list_uploads(prefix):
+            known = (upload.key, upload.id)
+            if known not in seen and upload.begun_at < latest and is_ours(upload.key, plan):
+                seen.add(known)
+                yield upload
+
+
+def is_ours(key: str, plan: Plan) -> bool:
+    """Return whether workers write this key: production for some table, and legacy in the same bucket for none."""
+    forms = {_form_of_object(key, part) for part in plan.parts}
+    same_bucket = (plan.legacy.bucket, plan.legacy.endpoint_url) == (
+        plan.production.bucket,
+        plan.production.endpoint_url,
+    )
+    return "production" in forms and not (same_bucket and "legacy" in forms)
+
+
+def _form_of_object(key: str, part: Entries | ObjectPrefix) -> Form | None:
+    """Return which side's prefix the key of an object begins with, the longer of two; None: neither."""
+    prefixes: dict[Form, str] = {
+        "legacy": part.legacy_object_prefix,
+        "production": part.production_object_prefix,
+    }
+    found: list[tuple[int, Form]] = [(len(prefix), form) for form, prefix in prefixes.items() if key.startswith(prefix)]
+    return max(found)[1] if found else None
+
+
+def has_legacy_object(legacy: Bucket, upload: Upload, plan: Plan) -> bool:
+    """Return whether the key of an upload is one that a legacy object goes to: workers begin no others.
+
+    One HEAD; raises ObjectError when the legacy side cannot be asked.
+    """
+    from rowferry.errors import ObjectNotFound
+    from rowferry.keys import find_legacy_key
+
+    for part in plan.parts:
+        try:
+            legacy.head(find_legacy_key(upload.key, part))
+        except (ValueError, ObjectNotFound):
+            continue
+        return True
+    return False

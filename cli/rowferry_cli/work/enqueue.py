@@ -124,7 +124,7 @@ def _enqueue_entries(
     from rowferry.db.connection import connect
     from rowferry.db.schema import check_version
     from rowferry_enqueue.enqueue import EnqueueRequest, enqueue, preview
-    from rowferry_enqueue.skipped import find_skipped
+    from rowferry_enqueue.waiting_batches import find_skipped
 
     request = EnqueueRequest(spec, batch_size, limit, choices)
     with connect("enqueue", autocommit=True) as connection:

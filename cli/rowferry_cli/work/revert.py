@@ -34,7 +34,7 @@ def command(options: PassOptions) -> int:
     from rowferry_cli.migrate.one_pass import run_one_pass
     from rowferry_cli.reporter import Reporter
     from rowferry_enqueue.enqueue import EnqueueRequest, Within
-    from rowferry_enqueue.skipped import find_skipped
+    from rowferry_enqueue.waiting_batches import find_skipped
     from rowferry_queues.migrate.spec import MIGRATE
     from rowferry_queues.revert.spec import REVERT
 

@@ -19,7 +19,7 @@ from rowferry.errors import MigrationFault, ObjectError
 from rowferry.http import event_loop
 from rowferry.http.stream import BodyStream
 from rowferry_queues.inspect.allowed import Function
-from rowferry_queues.inspect.content import ContentFault
+from rowferry_queues.inspect.inflating import ContentFault
 from rowferry_queues.inspect.inspection import Inspection
 
 BUFFER_BYTES = 64 * 1024

@@ -6,7 +6,12 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from rowferry_queues.inspect.content import ContentFault
+from rowferry.errors import ObjectError
+
+
+class ContentFault(ObjectError):
+    """The bytes came as they are, but they are corrupt, cut short, too many, or the function fails with them."""
+
 
 PIECE_BYTES = 64 * 1024
 """What is inflated at once."""

@@ -17,8 +17,15 @@ from rowferry.s3.results import read_content_range
 from rowferry.s3.retry import TRIES, may_pass, pause_before_retry
 from rowferry_queues.inspect import inflating
 from rowferry_queues.inspect.function import Function, Functions
-from rowferry_queues.inspect.inspection import DIMENSIONS, IMAGE_HEAD_BYTES, Computed, Inspection
-from rowferry_queues.inspect.pieces import INLINE_BYTES, exhaust, read_whole
+from rowferry_queues.inspect.inspection import (
+    DIMENSIONS,
+    IMAGE_HEAD_BYTES,
+    INLINE_BYTES,
+    Computed,
+    Inspection,
+    exhaust,
+    read_whole,
+)
 from rowferry_queues.inspect.spec import InspectSettings
 from rowferry_worker.compute import compute
 from rowferry_worker.copying.copy import CopyResult

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from rowferry.db.connection import connect
 from rowferry.errors import UsageError
 from rowferry.plan import Entries
-from rowferry_enqueue.id_values import split_id
-from rowferry_enqueue.request import Within
+from rowferry_enqueue.request import Within, split_id
 from support.entries.entry_table import FROM, TO, EntryTable, trusted
 from support.entries.migration import Migration
 from support.processes.poison import POISON, work_in_spite_of_poison

@@ -12,7 +12,7 @@ from rowferry.formatting import shorten
 from rowferry.keys import ObjectKeys, StandingObject
 from rowferry.plan import ObjectPrefix
 from rowferry_queues.migrate.perform import choose_moves
-from rowferry_queues.verify.object import ObjectNowhere
+from rowferry_queues.verify.perform import ObjectNowhere
 from rowferry_worker.batch.objects import Judge, MappedRow
 from rowferry_worker.batch.ranges import map_row
 from rowferry_worker.copying.copy import CopyResult

@@ -12,14 +12,13 @@ from rowferry.progress import OnProgress
 from rowferry.s3.client import ObjectClient, open_object_client
 from rowferry.s3.operations import get_object
 from rowferry.s3.retry import TRIES
-from rowferry_enqueue.checks.buckets.acl import check_legacy_acl
 from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists, refuse, summarise_error
 from rowferry_enqueue.checks.buckets.clocks import check_clocks
 from rowferry_enqueue.checks.buckets.objects import Sample, check_objects, find_any_object
 from rowferry_enqueue.checks.buckets.prefixes import check_prefixes
 from rowferry_enqueue.checks.buckets.probe import Probe, written_probe
 from rowferry_enqueue.checks.buckets.probe_properties import ShapedProbe
-from rowferry_enqueue.checks.buckets.public import check_public_url
+from rowferry_enqueue.checks.buckets.public import check_legacy_acl, check_public_url
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
 
 DEADLINE = timedelta(seconds=30)

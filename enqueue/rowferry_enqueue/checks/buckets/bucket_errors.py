@@ -17,7 +17,7 @@ from rowferry.errors import (
     Unreachable,
     UsageError,
 )
-from rowferry.nearest import suggest
+from rowferry.formatting import suggest
 from rowferry.plan import Side
 from rowferry.s3.access.credentials import load_credentials
 from rowferry.s3.access.endpoint import resolve_endpoint

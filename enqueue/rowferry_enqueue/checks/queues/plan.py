@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
+from rowferry.formatting import find_nearest
 from rowferry.keys import Form
 from rowferry.plan import Entries, ObjectPrefix, Plan
 from rowferry.queue_spec import QueueSpec, SourceName
@@ -66,8 +66,12 @@ def judge_queue(plan: Plan, queue: PlannedQueue) -> Iterator[Finding]:
             if "listing" not in queue.spec.sources:
                 yield problem(f"the queue {name} cannot list {label}", f"name [[entries]] in `of` of [queue.{name}]")
         elif label not in known:
-            near = get_close_matches(label, known, n=1)
-            remedy = f"did you mean {near[0]}?" if near else f"write one of {', '.join(known) or 's3://production/'}"
+            near = find_nearest(label, known)
+            remedy = (
+                f"did you mean {near}?"
+                if near is not None
+                else f"write one of {', '.join(known) or 's3://production/'}"
+            )
             yield problem(f"`of` of [queue.{name}] names {label}, which the plan does not have", remedy)
         elif label not in [part.label for part in (*queue.entries, *queue.objects)]:
             yield problem(f"the queue {name} cannot work on {label}, which `of` names", f"correct [queue.{name}]")

@@ -12,8 +12,7 @@ from rowferry.db.entries import EntryQueries, fits
 from rowferry.db.row_security import find_withheld
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError
-from rowferry.formatting import count
-from rowferry.nearest import suggest
+from rowferry.formatting import count, suggest
 from rowferry.plan import Entries, Plan
 from rowferry_enqueue.checks.finding import Finding, fine, problem
 from rowferry_enqueue.checks.rows.expressions import check_expressions, refuse
