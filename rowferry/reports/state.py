@@ -12,7 +12,7 @@ StateWord = Literal["done", "need_somebody", "running", "stalled", "paused", "wa
 SHOWN: dict[str, str] = {"need_somebody": "needs an operator", "no_workers": "no workers"}
 """What people read, where it is another word; the same on the dashboards."""
 DEAD_AFTER = timedelta(seconds=10)
-"""A worker without a sign of life for so long counts as dead (sql/functions/begin_attempt.sql); they come every 5 s."""
+"""A worker without a sign of life, one every 5 s, counts as dead after so long (sql/functions/begin_attempts.sql)."""
 
 
 @dataclass(frozen=True, slots=True)

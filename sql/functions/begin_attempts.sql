@@ -1,6 +1,17 @@
 -- rowferry.begin_attempts(p_batch_ids bigint[], p_requeues integer[], p_worker_id text, p_reachable_for interval)
---   Records an attempt at each of several claimed batches, as rowferry.begin_attempt does for one, in one round trip and
---   one commit. `p_requeues` has the requeues of each batch. Returns a row for each batch, or fails as a whole.
+--   Records an attempt at each of several claimed batches, in one round trip and one commit; `p_requeues` has the requeues
+--   of each. Returns a row for each, or fails as a whole: the attempt's id, its number (1 for the first that counts), and
+--   the history of the batch:
+--   `crashes`: attempts that ended with the death of their worker;
+--   `losses`: attempts that lost their connection while their worker lived, the last one `since_loss` ago;
+--   `unclear_for`: not null where the worker of an open attempt is silent and may return: how long until it counts as
+--   dead. The caller puts the batch back until then.
+--   An open attempt is no crash while its worker lives and will close it: this worker, or one whose session holds the
+--   lock of its ledger. Without the lock (the session was lost, or PgBouncer is in between) a worker is dead after
+--   10 s without a heartbeat, if the caller has reached the database for that long (`p_reachable_for`; null: it has);
+--   at once where it has deregistered or is unknown.
+--   Attempts older than the batch belong to another batch with the same id: the queue was emptied meanwhile.
+--   Call it on an autocommit connection of its own, so that the record outlives a crash.
 --   Raises insufficient_privilege where another session is that worker (rowferry.check_worker).
 --   Writes: batch_attempt. Called by: rowferry_worker/attempts.py.
 create or replace function rowferry.begin_attempts(
@@ -15,20 +26,66 @@ returns table (
     since_loss interval,
     unclear_for interval
 )
-language sql
+language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
-    select rowferry.check_worker(p_worker_id);
+declare
+    v_batch_id bigint;
+    v_open_workers text [];
+begin
+    perform rowferry.check_worker(p_worker_id);
 
-    select
-        u.batch_id,
-        a.attempt_id,
-        a.number,
-        a.crashes,
-        a.losses,
-        a.since_loss,
-        a.unclear_for
-    from unnest(p_batch_ids, p_requeues) as u (batch_id, requeues)
-    cross join lateral rowferry.begin_attempt(u.batch_id, u.requeues, p_worker_id, p_reachable_for) as a;
+    for v_place in 1..cardinality(p_batch_ids) loop
+        v_batch_id := p_batch_ids[v_place];
+        select
+            1 + count(*) filter (where a.verdict in ('RETRY', 'DONE', 'ERROR')),
+            count(*) filter (where a.verdict = 'LOST'),
+            clock_timestamp() - max(a.finished_at) filter (where a.verdict = 'LOST'),
+            array_agg(a.worker_id) filter (where a.verdict is null and a.worker_id <> p_worker_id)
+        into strict number, losses, since_loss, v_open_workers
+        from rowferry.batch_attempt as a
+        where
+            a.batch_id = v_batch_id
+            and a.requeues = p_requeues[v_place]
+            and a.started_at >= (
+                select q.created_at from rowferry.batch_queue as q where q.id = v_batch_id
+            );
+
+        crashes := 0;
+        unclear_for := null;
+        if v_open_workers is not null then
+            select
+                count(*) filter (where o.dead_at <= clock_timestamp()),
+                max(o.dead_at) filter (where o.dead_at > clock_timestamp()) - clock_timestamp()
+            into strict crashes, unclear_for
+            from (
+                select
+                    case
+                        when w.id is null or w.stopped_at is not null then '-infinity'::timestamptz
+                        else greatest(w.last_seen_at, clock_timestamp() - p_reachable_for) + interval '10 seconds'
+                    end as dead_at
+                from unnest(v_open_workers) as u (worker_id)
+                left join rowferry.worker as w on u.worker_id = w.id
+                where
+                    hashtextextended('rowferry.ledger ' || u.worker_id, 0) not in (
+                        select (l.classid::bigint << 32) | l.objid::bigint
+                        from pg_locks as l
+                        where
+                            l.locktype = 'advisory' and l.objsubid = 1
+                            and l.database = (select d.oid from pg_database as d where d.datname = current_database())
+                    )
+            ) as o;
+            number := number + crashes;
+        end if;
+
+        insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id)
+        values (v_batch_id, p_requeues[v_place], number, p_worker_id)
+        returning batch_attempt.id into strict attempt_id;
+        batch_id := v_batch_id;
+        return next;
+    end loop;
+end;
 $$;

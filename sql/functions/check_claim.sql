@@ -12,13 +12,16 @@ set enable_seqscan = off
 set jit = off
 as $$
 begin
-    if rowferry.seal_claim(p_batch_id) = any(string_to_array(current_setting('rowferry.claims', true), ' ')) then
-        perform from rowferry.batch_queue as q
-        where q.id = p_batch_id and q.status = 'INIT'
-        for update skip locked;
-        if found then
-            return;
-        end if;
+    perform from rowferry.batch_queue as q
+    where
+        q.id = p_batch_id
+        and q.status = 'INIT'
+        and (select rowferry.seal_claim(k.key, p_batch_id) from rowferry.claim_key as k) = any(
+            string_to_array(current_setting('rowferry.claims', true), ' ')
+        )
+    for update skip locked;
+    if found then
+        return;
     end if;
     raise object_not_in_prerequisite_state using
     message = format('batch %s is not claimed by this transaction', p_batch_id);

@@ -42,12 +42,13 @@ set enable_sort = off
 set jit = off
 as $$
 declare
-    v_line record;
-    v_claimed rowferry.batch_queue;
     v_starts jsonb := nullif(current_setting('rowferry.claim_starts', true), '');
     v_found jsonb;
     v_is_fresh boolean := false;
-    v_migrations bigint [];
+    v_lines rowferry.due_line [];
+    v_line rowferry.due_line;
+    v_key uuid;
+    v_claimed rowferry.batch_queue;
     v_many constant bigint := 1000;
     v_known_for constant interval := case when v_starts -> 'waiting' = '[]' then '1 minute' else '10 seconds' end;
 begin
@@ -61,107 +62,97 @@ begin
     end if;
 
     loop
-        v_migrations := array(select w.id::bigint from jsonb_array_elements_text(v_starts -> 'waiting') as w (id));
-        for v_line in
-            with asked as (
-                select
-                    m.id,
-                    m.name,
-                    m.revision,
-                    m.paused_at
-                from rowferry.migration as m
-                where m.id = any(v_migrations)
-                union all
-                select
-                    m.id,
-                    m.name,
-                    m.revision,
-                    m.paused_at
-                from rowferry.migration as m
-                where m.id > (v_starts ->> 'newest')::bigint
+        select
+            coalesce(
+                array_agg(
+                    row(
+                        m.id, m.revision, u.queue_name, s.name, oldest.run_after, oldest.id, k.id, k.max_in_hand,
+                        k.limited_at, coalesce(k.priority, 0), coalesce(k.weight, 1)
+                    )::rowferry.due_line
+                ),
+                '{}'
             ),
+            (select c.key from rowferry.claim_key as c)
+        into strict v_lines, v_key
+        from (
+            select w.id::bigint as id from jsonb_array_elements_text(v_starts -> 'waiting') as w (id)
+            union all
+            select n.id from rowferry.migration as n where n.id > (v_starts ->> 'newest')::bigint
+        ) as a
+        inner join rowferry.migration as m on a.id = m.id
+        cross join unnest(p_queues) as u (queue_name)
+        cross join lateral (select concat_ws(' ', m.id, u.queue_name) as name) as s
+        left join rowferry.queue as k on m.id = k.migration_id and u.queue_name = k.name
+        cross join lateral (
+            select
+                q.run_after,
+                q.id
+            from rowferry.batch_queue as q
+            where
+                q.status = 'INIT'
+                and q.migration_id = m.id
+                and q.queue_name = u.queue_name
+                and (q.run_after, q.id) >= (
+                    coalesce((v_starts -> 'starts' -> s.name ->> 0)::timestamptz, '-infinity'),
+                    coalesce((v_starts -> 'starts' -> s.name ->> 1)::bigint, 0)
+                )
+            order by q.run_after, q.id
+            limit 1
+        ) as oldest
+        where
+            m.paused_at is null
+            and k.paused_at is null
+            and (p_migrations is null or m.name = any(p_migrations))
+            and m.id <> all(p_passed_over)
+            and oldest.run_after <= statement_timestamp();
 
-            lines as (
-                select
-                    m.id as migration_id,
-                    m.revision,
-                    u.queue_name,
-                    s.name,
-                    oldest.run_after,
-                    oldest.id,
-                    k.id as queue_id,
-                    k.max_in_hand,
-                    k.limited_at,
-                    coalesce(k.priority, 0) as priority,
-                    coalesce(k.weight, 1) as weight
-                from asked as m
-                cross join unnest(p_queues) as u (queue_name)
-                cross join lateral (select concat_ws(' ', m.id, u.queue_name) as name) as s
-                left join rowferry.queue as k on m.id = k.migration_id and u.queue_name = k.name
-                cross join lateral (
-                    select
-                        q.run_after,
-                        q.id
-                    from rowferry.batch_queue as q
-                    where
-                        q.status = 'INIT'
-                        and q.migration_id = m.id
-                        and q.queue_name = u.queue_name
-                        and (q.run_after, q.id) >= (
-                            coalesce((v_starts -> 'starts' -> s.name ->> 0)::timestamptz, '-infinity'),
-                            coalesce((v_starts -> 'starts' -> s.name ->> 1)::bigint, 0)
-                        )
-                    order by q.run_after, q.id
-                    limit 1
-                ) as oldest
-                where
-                    m.paused_at is null
-                    and k.paused_at is null
-                    and (p_migrations is null or m.name = any(p_migrations))
-                    and m.id <> all(p_passed_over)
-                    and oldest.run_after <= statement_timestamp()
-            ),
-
+        -- Nearly always there is one.
+        if cardinality(v_lines) > 1 then
             -- The weights of a priority side by side: each line lies between `upper` - weight and `upper`.
-            weighed as (
+            with weighed as (
                 select
-                    l.*,
+                    l as line,
+                    l.priority,
+                    l.weight,
                     sum(l.weight) over (partition by l.priority order by l.migration_id, l.queue_name) as upper,
                     sum(l.weight) over (partition by l.priority) as total,
                     count(*) over (partition by l.priority) as lines
-                from lines as l
+                from unnest(v_lines) as l
             )
 
-            select w.*
-            from weighed as w
-            order by
-                w.priority desc,
-                -- The one in which the turn falls comes first. It is taken once, and only where there is a choice.
-                case
-                    when w.lines > 1
-                        then ceil((
-                            w.upper - w.total * (
-                                select t.turn - floor(t.turn)
-                                from (
-                                    select nextval('rowferry.claim_turn') * 0.6180339887498949::double precision as turn
-                                ) as t
-                            )
-                        ) / w.weight) <> 1
-                end,
-                case when w.lines > 1 then -ln(1 - random()) / w.weight end
-        loop
+            select
+                array_agg(
+                    w.line
+                    order by
+                        w.priority desc,
+                        -- The one in which the turn falls comes first. It is taken once, and only where there is a choice.
+                        case
+                            when w.lines > 1
+                                then ceil((
+                                    w.upper - w.total * (
+                                        select t.turn - floor(t.turn)
+                                        from (
+                                            select nextval('rowferry.claim_turn') * 0.6180339887498949::double precision
+                                            as turn
+                                        ) as t
+                                    )
+                                ) / w.weight) <> 1
+                        end,
+                        case when w.lines > 1 then -ln(1 - random()) / w.weight end
+                )
+            into strict v_lines
+            from weighed as w;
+        end if;
+
+        foreach v_line in array v_lines loop
             if v_line.max_in_hand is null then
-                v_claimed := rowferry.lock_oldest(
-                    v_line.migration_id, v_line.queue_name, v_line.run_after, v_line.id
-                );
+                v_claimed := rowferry.lock_oldest(v_line);
             else
                 -- Rolled back as a whole where there is no batch to claim, so that the place is given back.
                 begin
                     v_claimed := null;
                     if rowferry.take_place(v_line.queue_id, v_line.max_in_hand, v_line.limited_at) then
-                        v_claimed := rowferry.lock_oldest(
-                            v_line.migration_id, v_line.queue_name, v_line.run_after, v_line.id
-                        );
+                        v_claimed := rowferry.lock_oldest(v_line);
                         if v_claimed.id is null then
                             raise no_data_found;
                         end if;
@@ -175,24 +166,27 @@ begin
             v_starts := jsonb_set(
                 v_starts, array['starts', v_line.name], jsonb_build_array(v_claimed.run_after, v_claimed.id)
             );
-            perform set_config('rowferry.claim_starts', v_starts::text, false);
-            perform set_config(
-                'rowferry.claims',
-                concat_ws(
-                    ' ', nullif(current_setting('rowferry.claims', true), ''), rowferry.seal_claim(v_claimed.id)
-                ),
-                true
-            );
-            return query select
-                v_claimed.id,
-                v_claimed.migration_id,
-                v_line.revision,
-                v_claimed.queue_name,
-                v_claimed.payload,
-                v_claimed.entry_count,
-                v_claimed.max_attempts,
-                v_claimed.requeues,
-                v_claimed.crashes;
+            perform
+                set_config('rowferry.claim_starts', v_starts::text, false),
+                set_config(
+                    'rowferry.claims',
+                    concat_ws(
+                        ' ',
+                        nullif(current_setting('rowferry.claims', true), ''),
+                        rowferry.seal_claim(v_key, v_claimed.id)
+                    ),
+                    true
+                );
+            id := v_claimed.id;
+            migration_id := v_claimed.migration_id;
+            revision := v_line.revision;
+            queue_name := v_claimed.queue_name;
+            payload := v_claimed.payload;
+            entry_count := v_claimed.entry_count;
+            max_attempts := v_claimed.max_attempts;
+            requeues := v_claimed.requeues;
+            crashes := v_claimed.crashes;
+            return next;
             return;
         end loop;
 

@@ -41,18 +41,69 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-    v_attempt rowferry.batch_attempt;
+    v_attempt record;
     v_before record;
+    v_migrated integer;
+    v_kept integer;
     v_settled text [];
+    v_outcomes jsonb := jsonb_build_object('migrated', p_migrated, 'kept', p_kept);
+    -- Of the batch's failures: changed, deleted, missing, conflict, failed.
+    v_counts integer [] := array[0, 0, 0, 0, 0];
 begin
-    perform rowferry.check_claim(p_batch_id);
+    -- The claim is checked as in rowferry.check_claim, by the statement that reads the batch. The payload is decompressed
+    -- once: each operator on the stored one would do so again.
+    with own as materialized (
+        select
+            q.migration_id,
+            q.queue_name,
+            q.migrated,
+            q.kept,
+            q.changed + q.deleted + q.missing + q.conflict + q.failed > 0 as has_failures,
+            q.payload || '{}' as payload
+        from rowferry.batch_queue as q
+        where
+            q.id = p_batch_id
+            and q.status = 'INIT'
+            and (select rowferry.seal_claim(s.key, p_batch_id) from rowferry.claim_key as s) = any(
+                string_to_array(current_setting('rowferry.claims', true), ' ')
+            )
+        for update skip locked
+    )
 
-    update rowferry.batch_attempt as a
-    set
-        verdict = p_verdict,
-        error = p_error,
-        finished_at = clock_timestamp(),
-        outcomes = jsonb_build_object('migrated', p_migrated, 'kept', p_kept) || coalesce((
+    select
+        q.migrated,
+        q.kept,
+        q.has_failures,
+        q.payload -> 'unsettled' as unsettled,
+        case
+            when jsonb_typeof(q.payload -> 'unsettled') is distinct from 'array' then q.payload -> 'read_again'
+        end as read_again,
+        q.migrated + q.kept = 0
+        -- Of a batch that its time budget has cut, entries behind its new end may be settled.
+        and not q.payload ?| array['is_begun', 'last_before'] as has_settled_nothing,
+        -- The parts of an upload are no entries: the batch of its object is what others go on with.
+        coalesce(k.next <> '{}', false) and not q.payload ? 'upload' as hands_on
+    into v_before
+    from own as q
+    left join rowferry.queue as k on q.migration_id = k.migration_id and q.queue_name = k.name;
+    if not found then
+        raise object_not_in_prerequisite_state using
+        message = format('batch %s is not claimed by this transaction', p_batch_id);
+    end if;
+
+    -- The counts that stay from earlier attempts. An entry that was migrated once, and is kept when it is read again,
+    -- counts as migrated.
+    v_migrated := v_before.migrated;
+    v_kept := v_before.kept;
+    if v_before.read_again ? 'migrated' then
+        v_migrated := least(v_before.migrated, p_kept);
+        v_kept := -v_migrated;
+    elsif v_before.read_again ? 'kept' then
+        v_kept := 0;
+    end if;
+
+    if cardinality(p_outcomes) > 0 then
+        v_outcomes := v_outcomes || coalesce((
             select jsonb_object_agg(o.outcome, o.entries)
             from (
                 select
@@ -62,57 +113,36 @@ begin
                 where p_verdict in ('DONE', 'ERROR') or u.outcome in ('changed', 'deleted')
                 group by u.outcome
             ) as o
-        ), '{}')
+        ), '{}');
+    end if;
+    update rowferry.batch_attempt as a
+    set verdict = p_verdict, error = p_error, finished_at = clock_timestamp(), outcomes = v_outcomes
     where a.id = p_attempt_id and a.batch_id = p_batch_id and coalesce(a.verdict in ('RELEASED', 'LOST'), true)
-    returning a.* into strict v_attempt;
+    returning a.number, a.started_at, a.worker_id into strict v_attempt;
 
-    -- Entries that were read again have a new outcome; changed and deleted entries keep theirs.
-    delete from rowferry.entry_failure as f
-    where
-        f.batch_id = p_batch_id
-        and (f.outcome in ('missing', 'conflict', 'failed') or f.entry_id = any(p_read_ids));
+    if v_before.has_failures or cardinality(p_entry_ids) > 0 then
+        -- Entries that were read again have a new outcome; changed and deleted entries keep theirs.
+        delete from rowferry.entry_failure as f
+        where
+            f.batch_id = p_batch_id
+            and (f.outcome in ('missing', 'conflict', 'failed') or f.entry_id = any(p_read_ids));
 
-    if cardinality(p_entry_ids) > 0 then
         insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt)
         -- The table may have got two rows with one id since it was enqueued.
         select distinct on (u.entry_id) p_batch_id, u.entry_id, u.key, u.outcome, u.reason, u.error, v_attempt.number
         from unnest(p_entry_ids, p_keys, p_outcomes, p_reasons, p_errors) as u (entry_id, key, outcome, reason, error);
+
+        select array[
+            count(*) filter (where e.outcome = 'changed'),
+            count(*) filter (where e.outcome = 'deleted'),
+            count(*) filter (where e.outcome = 'missing'),
+            count(*) filter (where e.outcome = 'conflict'),
+            count(*) filter (where e.outcome = 'failed')
+        ]
+        into strict v_counts
+        from rowferry.entry_failure as e
+        where e.batch_id = p_batch_id;
     end if;
-
-    -- The counts that stay from earlier attempts. An entry that was migrated once, and is kept when it is read again,
-    -- counts as migrated. The payload is decompressed once: each operator on the stored one would do so again.
-    with own as materialized (
-        select
-            q.migration_id,
-            q.queue_name,
-            q.migrated,
-            q.kept,
-            q.payload || '{}' as payload
-        from rowferry.batch_queue as q
-        where q.id = p_batch_id
-    )
-
-    select
-        case when r.read_again ? 'migrated' then least(q.migrated, p_kept) else q.migrated end as migrated,
-        case
-            when r.read_again ? 'migrated' then -least(q.migrated, p_kept)
-            when r.read_again ? 'kept' then 0
-            else q.kept
-        end as kept,
-        q.migrated + q.kept = 0
-        -- Of a batch that its time budget has cut, entries behind its new end may be settled.
-        and not q.payload ?| array['is_begun', 'last_before'] as has_settled_nothing,
-        q.payload -> 'unsettled' as unsettled,
-        -- The parts of an upload are no entries: the batch of its object is what others go on with.
-        coalesce(k.next <> '{}', false) and not q.payload ? 'upload' as hands_on
-    into strict v_before
-    from own as q
-    cross join lateral (
-        select case
-            when jsonb_typeof(q.payload -> 'unsettled') is distinct from 'array' then q.payload -> 'read_again'
-        end as read_again
-    ) as r
-    left join rowferry.queue as k on q.migration_id = k.migration_id and q.queue_name = k.name;
 
     -- Before the payload says what this attempt leaves.
     if v_before.hands_on then
@@ -146,26 +176,16 @@ begin
                 where o.outcome in ('missing', 'conflict', 'failed')
             ))
         end,
-        migrated = v_before.migrated + p_migrated,
-        kept = v_before.kept + p_kept,
+        migrated = v_migrated + p_migrated,
+        kept = v_kept + p_kept,
         bytes = q.bytes + p_bytes,
-        changed = f.changed,
-        deleted = f.deleted,
-        missing = f.missing,
-        conflict = f.conflict,
-        failed = f.failed,
-        entry_count = v_before.migrated + p_migrated + v_before.kept + p_kept + f.total
-    from (
-        select
-            count(*) as total,
-            count(*) filter (where e.outcome = 'changed') as changed,
-            count(*) filter (where e.outcome = 'deleted') as deleted,
-            count(*) filter (where e.outcome = 'missing') as missing,
-            count(*) filter (where e.outcome = 'conflict') as conflict,
-            count(*) filter (where e.outcome = 'failed') as failed
-        from rowferry.entry_failure as e
-        where e.batch_id = p_batch_id
-    ) as f
+        changed = v_counts[1],
+        deleted = v_counts[2],
+        missing = v_counts[3],
+        conflict = v_counts[4],
+        failed = v_counts[5],
+        entry_count = v_migrated + p_migrated + v_kept + p_kept
+        + v_counts[1] + v_counts[2] + v_counts[3] + v_counts[4] + v_counts[5]
     where q.id = p_batch_id;
 end;
 $$;

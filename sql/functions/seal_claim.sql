@@ -1,16 +1,11 @@
--- rowferry.seal_claim(p_batch_id bigint)
---   Returns the seal of a claim on this batch by the current transaction; only the owner of rowferry's functions can
---   compute it.
---   Writes: nothing. Called by: rowferry.claim_batch, rowferry.check_claim.
-create or replace function rowferry.seal_claim(p_batch_id bigint)
+-- rowferry.seal_claim(p_key uuid, p_batch_id bigint)
+--   Returns the seal of a claim on this batch by the current transaction, made with the key of rowferry.claim_key, which
+--   only the owner of rowferry's functions can read. In SQL, so that it becomes part of its callers' statements.
+--   Writes: nothing. Called by: rowferry.claim_batch, rowferry.check_claim, rowferry.finish_batch.
+create or replace function rowferry.seal_claim(p_key uuid, p_batch_id bigint)
 returns text
-language plpgsql
-set search_path = pg_catalog, pg_temp
+language sql
+stable
 as $$
-begin
-    return (
-        select encode(sha256(convert_to(concat_ws(' ', k.key, pg_current_xact_id(), p_batch_id), 'UTF8')), 'hex')
-        from rowferry.claim_key as k
-    );
-end;
+    select encode(sha256(convert_to(concat_ws(' ', p_key, pg_current_xact_id(), p_batch_id), 'UTF8')), 'hex');
 $$;

@@ -1,8 +1,10 @@
 -- rowferry.tally_batches()
---   Trigger: adds the batches that a statement has inserted, changed or deleted to the tally, or subtracts them
---   (argument: 1 or -1); an UPDATE subtracts the old rows and adds the new. Every 500th row compacts the tally.
+--   Trigger: adds the batches that a statement has inserted to the tally, subtracts those that it has deleted
+--   (argument: 1 or -1), and adds to it what an UPDATE has changed: new rows less old ones, in one row a line and label.
+--   Every 500th row compacts the tally.
 --   It only appends, so that transactions never wait for one another, even if one is an enqueue that lasts an hour.
---   Writes: batch_tally. Called by: any change of batch_queue; `touched` is the transition table.
+--   Writes: batch_tally. Called by: any change of batch_queue; `touched` and, of an UPDATE, `replaced` are the transition
+--   tables.
 create or replace function rowferry.tally_batches()
 returns trigger
 language plpgsql
@@ -14,31 +16,63 @@ declare
     v_added bigint;
     v_last_id bigint;
 begin
-    insert into rowferry.batch_tally (
-        migration_id, queue_name, label, batches, batches_init, batches_done, batches_error, entries,
-        migrated, kept, changed, deleted, missing, conflict, failed, bytes, started_at, finished_at
-    )
-    select
-        q.migration_id,
-        q.queue_name,
-        q.payload ->> 'entries',
-        v_sign * count(*),
-        v_sign * count(*) filter (where q.status = 'INIT'),
-        v_sign * count(*) filter (where q.status = 'DONE'),
-        v_sign * count(*) filter (where q.status = 'ERROR'),
-        v_sign * sum(q.entry_count),
-        v_sign * sum(q.migrated),
-        v_sign * sum(q.kept),
-        v_sign * sum(q.changed),
-        v_sign * sum(q.deleted),
-        v_sign * sum(case when q.status = 'INIT' then 0 else q.missing end),
-        v_sign * sum(case when q.status = 'INIT' then 0 else q.conflict end),
-        v_sign * sum(case when q.status = 'INIT' then 0 else q.failed end),
-        v_sign * sum(q.bytes),
-        min(q.started_at) filter (where v_sign = 1),
-        max(q.finished_at) filter (where v_sign = 1)
-    from touched as q
-    group by q.migration_id, q.queue_name, q.payload ->> 'entries';
+    if tg_op = 'UPDATE' then
+        insert into rowferry.batch_tally (
+            migration_id, queue_name, label, batches, batches_init, batches_done, batches_error, entries,
+            migrated, kept, changed, deleted, missing, conflict, failed, bytes, started_at, finished_at
+        )
+        select
+            q.migration_id,
+            q.queue_name,
+            q.label,
+            sum(q.sign),
+            sum(case q.status when 'INIT' then q.sign else 0 end),
+            sum(case q.status when 'DONE' then q.sign else 0 end),
+            sum(case q.status when 'ERROR' then q.sign else 0 end),
+            sum(q.sign * q.entry_count),
+            sum(q.sign * q.migrated),
+            sum(q.sign * q.kept),
+            sum(q.sign * q.changed),
+            sum(q.sign * q.deleted),
+            sum(case q.status when 'INIT' then 0 else q.sign * q.missing end),
+            sum(case q.status when 'INIT' then 0 else q.sign * q.conflict end),
+            sum(case q.status when 'INIT' then 0 else q.sign * q.failed end),
+            sum(q.sign * q.bytes),
+            min(q.started_at) filter (where q.sign = 1),
+            max(q.finished_at) filter (where q.sign = 1)
+        from (
+            select 1 as sign, n.payload ->> 'entries' as label, n.* from touched as n
+            union all
+            select -1 as sign, o.payload ->> 'entries' as label, o.* from replaced as o
+        ) as q
+        group by q.migration_id, q.queue_name, q.label;
+    else
+        insert into rowferry.batch_tally (
+            migration_id, queue_name, label, batches, batches_init, batches_done, batches_error, entries,
+            migrated, kept, changed, deleted, missing, conflict, failed, bytes, started_at, finished_at
+        )
+        select
+            q.migration_id,
+            q.queue_name,
+            q.payload ->> 'entries',
+            v_sign * count(*),
+            v_sign * count(*) filter (where q.status = 'INIT'),
+            v_sign * count(*) filter (where q.status = 'DONE'),
+            v_sign * count(*) filter (where q.status = 'ERROR'),
+            v_sign * sum(q.entry_count),
+            v_sign * sum(q.migrated),
+            v_sign * sum(q.kept),
+            v_sign * sum(q.changed),
+            v_sign * sum(q.deleted),
+            v_sign * sum(case when q.status = 'INIT' then 0 else q.missing end),
+            v_sign * sum(case when q.status = 'INIT' then 0 else q.conflict end),
+            v_sign * sum(case when q.status = 'INIT' then 0 else q.failed end),
+            v_sign * sum(q.bytes),
+            min(q.started_at) filter (where v_sign = 1),
+            max(q.finished_at) filter (where v_sign = 1)
+        from touched as q
+        group by q.migration_id, q.queue_name, q.payload ->> 'entries';
+    end if;
     get diagnostics v_added = row_count;
     if v_added > 0 then
         v_last_id := currval('rowferry.batch_tally_id_seq');
@@ -56,15 +90,9 @@ referencing new table as touched
 for each statement
 execute function rowferry.tally_batches('1');
 
-create or replace trigger batch_queue_tally_taken
-after update on rowferry.batch_queue
-referencing old table as touched
-for each statement
-execute function rowferry.tally_batches('-1');
-
 create or replace trigger batch_queue_tally_updated
 after update on rowferry.batch_queue
-referencing new table as touched
+referencing new table as touched old table as replaced
 for each statement
 execute function rowferry.tally_batches('1');
 

@@ -296,7 +296,8 @@ def test_a_verification_that_killed_its_workers_is_halved_and_counts_each_entry_
     migration.enqueue(queue="verify")
     for _ in range(2):
         migration.execute(
-            "select rowferry.begin_attempt(id, requeues, 'dead') from rowferry.batch_queue where queue_name = 'verify'"
+            "select rowferry.begin_attempts(array[id], array[requeues], 'dead') "
+            "from rowferry.batch_queue where queue_name = 'verify'"
         )
     migration.work("verify")
     batches = migration.batches()[1:]

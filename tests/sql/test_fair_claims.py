@@ -318,7 +318,7 @@ def test_thirty_queues_cost_a_claim_one_index_read_each(lines: Lines) -> None:
     reading = [plan for plan in found if {"batch_queue", "queue"} & plan.tables and plan not in earlier]
     assert len(reading) == 2
     assert [plan.scanned() - {"migration"} for plan in found] == [set() for _ in found]
-    indexes = {"batch_queue_due_idx", "queue_name_key", "migration_pkey"}
+    indexes = {"batch_queue_due_idx", "queue_name_key", "migration_pkey", "claim_key_pkey"}
     assert {name for plan in reading for name in plan.indexes} <= indexes
     assert max(plan.most_rows() for plan in reading) <= 30
     assert sum(plan.touched for plan in found) <= 30 * 5 + 35

@@ -172,7 +172,7 @@ def test_the_key_of_the_seals_is_readable_by_no_worker(worker: Connection) -> No
         worker.execute("select key from rowferry.claim_key")
     worker.rollback()
     with pytest.raises(errors.InsufficientPrivilege):
-        worker.execute("select rowferry.seal_claim(1)")
+        worker.execute("select rowferry.seal_claim(null, 1)")
 
 
 def rename(ten: EntryTable, name: str, written: str) -> None:

@@ -43,7 +43,7 @@ def worker(distribution_database: str, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def begin(worker: Connection, batch: Batch) -> Attempt:
-    (row,) = call(worker, "begin_attempt", batch.id, batch.requeues, "h:1:x")
+    (row,) = call(worker, "begin_attempts", [batch.id], [batch.requeues], "h:1:x")
     return Attempt(row["attempt_id"], row["number"], row["crashes"])
 
 

@@ -122,7 +122,7 @@ class Queue(RuleBasedStateMachine):
     def work(self, who: int, verdict: str, failed: bool) -> None:
         with self.acting(who) as session:
             for batch in call(session, "claim_batch", ["migrate", "verify"]):
-                (attempt,) = call(session, "begin_attempt", batch["id"], batch["requeues"], f"w{who}")
+                (attempt,) = call(session, "begin_attempts", [batch["id"]], [batch["requeues"]], f"w{who}")
                 ends = ([batch["id"]], attempt["attempt_id"])
                 failures = [["1"], ["k"], ["missing"], ["r"], ["e"]] if failed else [[], [], [], [], []]
                 call(session, "finish_batch", ends[0][0], ends[1], verdict, "1 s", None, 2, 1, 70, ["1"], *failures)
@@ -131,7 +131,7 @@ class Queue(RuleBasedStateMachine):
     def fail(self, who: int, verdict: str) -> None:
         with self.acting(who) as session:
             for batch in call(session, "claim_batch", ["migrate", "verify"]):
-                (attempt,) = call(session, "begin_attempt", batch["id"], batch["requeues"], f"w{who}")
+                (attempt,) = call(session, "begin_attempts", [batch["id"]], [batch["requeues"]], f"w{who}")
                 call(session, "fail_batch", batch["id"], attempt["attempt_id"], verdict, "0 s", "e")
 
     @rule(who=st.integers(0, 2), since=st.integers(0, 400))

@@ -274,7 +274,7 @@ def _batch(state: State, number: int) -> Batch:
 
 
 def look_back(scenario: Scenario, state: State, worker: Worker) -> tuple[Attempt, bool]:
-    """Return the attempt that would begin now, and whether it is clear who has died; as begin_attempt.sql does."""
+    """Return the attempt that would begin now, and whether it is clear who has died; as begin_attempts.sql does."""
     number = worker.lot or 0
     past = [t for t in state.ledger if (t.lot, t.requeues) == (number, state.lots[number].requeues)]
     others = [t.worker for t in past if t.verdict is None and (t.worker != worker.id or scenario.rule == "open")]

@@ -70,7 +70,7 @@ def full(table: EntryTable) -> EntryTable:
 
 
 def begin(connection: Connection, batch: Batch) -> Attempt:
-    (row,) = call(connection, "begin_attempt", batch.id, batch.requeues, "h:1:x")
+    (row,) = call(connection, "begin_attempts", [batch.id], [batch.requeues], "h:1:x")
     return Attempt(row["attempt_id"], row["number"], row["crashes"])
 
 
