@@ -202,7 +202,8 @@ def _compose(
     within = request.within.list_bounds(queries.entries)
     bounds = [queries.compose_bound(name, values) for name, values in within.items()]
     wanted = sql.SQL(" and ").join([wanted, *bounds])
-    name = "free_entries_beside_waiting" if beside_waiting else "free_entries"
+    waiting = "free_entries_beside_ranges" if queries.found.id_is_fixed else "free_entries_beside_waiting"
+    name = waiting if beside_waiting else "free_entries"
     free_entries = queries.compose(name, wanted=wanted, limit=limit)
     return statement(action, chunks=queries.compose("chunks", free_entries=free_entries))
 

@@ -158,6 +158,97 @@ from (
 ) as n
 {limit};
 
+-- name: free_entries_beside_ranges
+-- The same where a value of the id's type has a fixed length, as numbers and UUIDs have: arrays of such values are
+-- searched in halves, so each entry is looked up in one, and no join disturbs the order of the scan. Where the table's
+-- index gives the ids in their order, nothing is sorted; else only free entries are. A stretch is numbered from where it
+-- begins in that order.
+with rowferry_waiting as (
+    select
+        {id_value} as first_id,
+        {id_value} as last_id
+    from {table} as e
+    where false
+    union all
+    select
+        {first_waiting} as first_id,
+        {last_waiting} as last_id
+    from rowferry.batch_queue as q
+    where
+        q.migration_id = %(migration_id)s
+        and q.queue_name = %(queue)s
+        and q.status in ('INIT', 'ERROR')
+        and q.payload ->> 'entries' = %(label)s
+),
+
+rowferry_ends as (
+    select
+        w.first_id as id,
+        1 as step
+    from rowferry_waiting as w
+    where w.first_id <= w.last_id
+    union all
+    select
+        w.last_id as id,
+        -1 as step
+    from rowferry_waiting as w
+    where w.first_id <= w.last_id
+),
+
+rowferry_depths as (
+    select
+        s.id,
+        s.step,
+        sum(s.step) over (order by s.id, s.step desc rows unbounded preceding) as depth
+    from rowferry_ends as s
+),
+
+-- Merged ranges: where the first of some begins, and where the last of them ends. One row.
+rowferry_ranges as materialized (
+    select
+        coalesce(array_agg(d.id order by d.id) filter (where d.step = 1), '{{}}') as first_ids,
+        coalesce(array_agg(d.id order by d.id) filter (where d.step = -1), '{{}}') as last_ids
+    from rowferry_depths as d
+    where d.depth = case when d.step = 1 then 1 else 0 end
+),
+
+rowferry_free as (
+    select
+        n.*,
+        width_bucket(n.id, (select r.first_ids from rowferry_ranges as r)) as stretch
+    from (
+        select {id_columns}
+        from {table} as e
+        where {wanted} and {where}
+    ) as n
+    where
+        coalesce(
+            n.id > (select r.last_ids from rowferry_ranges as r)[
+                width_bucket(n.id, (select r.first_ids from rowferry_ranges as r))
+            ],
+            true
+        )
+),
+
+rowferry_numbered as (
+    select
+        f.*,
+        row_number() over (order by f.id) as place,
+        lag(f.stretch) over (order by f.id) as stretch_before
+    from rowferry_free as f
+)
+
+select n.*
+from (
+    select
+        f.*,
+        f.place - max(
+            case when f.stretch is distinct from f.stretch_before then f.place - 1 end
+        ) over (order by f.id rows unbounded preceding) as position
+    from rowferry_numbered as f
+) as n
+{limit};
+
 -- name: chunks
 -- The free entries, cut into ranges of at most batch_size ids. No range reaches across a waiting one, which ends one
 -- stretch of free entries and begins the next.
