@@ -121,11 +121,12 @@ def name_database() -> str:
 
 def call(connection: Connection, function: str, *arguments: Any) -> list[DictRow]:
     """Call `rowferry.<function>` with positional arguments and return its rows."""
-    return connection.execute(_compose_call(function, len(arguments)), arguments).fetchall()
+    return connection.execute(compose_call(function, len(arguments)), arguments).fetchall()
 
 
 @cache
-def _compose_call(function: str, arguments: int) -> sql.Composed:
+def compose_call(function: str, arguments: int) -> sql.Composed:
+    """Return the call of `rowferry.<function>` with so many positional arguments."""
     placeholders = sql.SQL(", ").join([sql.Placeholder()] * arguments)
     return statement("call_function", function=sql.Identifier(function), arguments=placeholders)
 

@@ -1,8 +1,12 @@
 -- Savepoints of a batch's transaction; its COMMIT releases them.
 -- noqa: disable=PRS
 
+-- name: begin_claim
+-- The transaction of a claim, on a connection in autocommit.
+begin isolation level read committed;
+
 -- name: begin_work
--- What a batch does to rows and queue is undone if it fails, and its claim is kept.
+-- What a batch does to rows and queue is undone if it fails, and its claim is kept. Sent with the claim.
 savepoint rowferry_work;
 
 -- name: undo_work

@@ -181,7 +181,8 @@ class Slot:
     def _connect(self) -> Connection:
         if self._connection is None:
             self._state.ledger.flush()  # first record the loss of a batch, while none is claimed
-            self._connection = connect(f"worker {self._state.worker_id}", bounded=True)
+            pooled = self._state.ledger.is_pooled  # each of its transactions begins with the settings of a session
+            self._connection = connect(f"worker {self._state.worker_id}", autocommit=not pooled, bounded=True)
             if self._outages:
                 self._others.note_connected()
             self._outages = 0

@@ -8,7 +8,7 @@ from typing import Any
 from psycopg.pq import TransactionStatus
 
 from rowferry.batch import Batch
-from rowferry.db.connection import Connection, call, fetch_one
+from rowferry.db.connection import Connection, compose_call, fetch_one
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError, WorkLeft
 from rowferry.formatting import count_batches
@@ -30,11 +30,18 @@ def claim_batch(
     `migrations`: names to serve, None: all; `passed_over`: ids of migrations to skip, `passed_over_queues`: of single
     queues of theirs.
 
-    This opens a transaction on `connection`, which is the lease: when it ends, the batch is free again.
+    This opens a transaction on `connection`, which is the lease: when it ends, the batch is free again. What is done
+    from here on is done under the savepoint `work` (sql/queries/savepoints.sql). On a connection in autocommit, all of
+    that is one round trip.
     """
     for names, skipped in group_queues(queues, passed_over_queues):
-        if rows := call(connection, "claim_batch", names, migrations, [*passed_over, *skipped]):
-            return Batch(**rows[0])
+        with connection.pipeline():
+            if connection.autocommit and connection.info.transaction_status is TransactionStatus.IDLE:
+                connection.execute(statement("begin_claim"))
+            claimed = connection.execute(compose_call("claim_batch", 3), (names, migrations, [*passed_over, *skipped]))
+            connection.execute(statement("begin_work"))
+        if row := claimed.fetchone():
+            return Batch(**row)
     return None
 
 

@@ -35,11 +35,13 @@ Upserted = bool | RowRefused | RowBusy
 def savepoint(connection: Connection, name: Literal["work", "rows"]) -> Generator[None]:
     """Undo the block's statements if it raises, and nothing before it. The caller holds the transaction.
 
-    `work`: of a whole batch; `rows`: of rows that are written at once, within that, with all constraints checked at
-    each statement. Raises what the block raises; where the connection is lost, nothing is left to undo.
+    `work`: of a whole batch, begun by its claim; `rows`: of rows that are written at once, within that, with all
+    constraints checked at each statement. Raises what the block raises; where the connection is lost, nothing is left
+    to undo.
     """
-    begin, undo = own_queries()[f"begin_{name}"], own_queries()[f"undo_{name}"]
-    connection.execute(begin, prepare=False)  # several statements in one
+    undo = own_queries()[f"undo_{name}"]
+    if name == "rows":
+        connection.execute(own_queries()["begin_rows"], prepare=False)  # several statements in one
     try:
         yield
     except BaseException:
