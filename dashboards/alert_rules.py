@@ -183,7 +183,7 @@ ALERTS = (
         "< 0.1 * avg_over_time(rowferry_queue_entries_per_second[1d])) "
         "and on (instance, migration, queue) (sum by (instance, migration, queue) "
         '(rowferry_queue_batches{status="INIT"}) > 10 * rowferry_queue_claimed_batches > 0)',
-        "{{ $labels.migration }}, {{ $labels.queue }}: its pace has fallen below a tenth of its day's",
+        "{{ $labels.migration }}, {{ $labels.queue }}: its rate has fallen below a tenth of its day's",
         "migration: Entries a second",
     ),
     Alert(

@@ -24,7 +24,7 @@ Threshold = tuple[float | None, str]
 """From this value on (None: from the least) a number has this colour."""
 PLAIN: tuple[Threshold, ...] = ((None, "text"),)
 MOVES: tuple[Threshold, ...] = ((None, "text"), (0.01, "blue"))
-"""A pace of nothing is grey. No pace is green: only the state says that all is well."""
+"""A rate of nothing is grey. No rate is green: only the state says that all is well."""
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def _add_pace(board: Dashboard) -> Dashboard:
     )
     left = Look(
         "Entries left over time",
-        "Dashed: at the pace of the last ten minutes, while it is running. To see when this reaches zero, let the time "
+        "Dashed: at the rate of the last ten minutes, while it is running. To see when this reaches zero, let the time "
         "shown end in the future, such as now+2h. Entries that were added meanwhile count from the beginning.",
         7,
         colours={"left": "blue", "at this pace": "text"},

@@ -24,14 +24,14 @@ def add_details(board: Dashboard) -> Dashboard:
 def _chain() -> Row:
     chain = Look(
         "Chain",
-        "All queues of the migration, in the order in which they hand on. The slowest is the pace of the chain: the "
+        "All queues of the migration, in the order in which they hand on. The slowest sets the rate of the chain: the "
         "first that takes nearly as long as all of them. Time left includes the queues before.",
         16,
         none="no queue yet",
     )
     rate = Look(
         "Entries a second by queue",
-        "The lowest curve with waiting entries is the pace.",
+        "The lowest curve with waiting entries sets the rate.",
         8,
         none="no batch has finished",
     )

@@ -87,7 +87,7 @@ def _left() -> stat.Panel:
 def _time_left() -> stat.Panel:
     look = Look(
         "Time left",
-        "Until the last queue has finished, at the pace of the last ten minutes. Only while it is running and all its "
+        "Until the last queue has finished, at the rate of the last ten minutes. Only while it is running and all its "
         "queues move.",
         unit=DURATION,
         decimals=0,

@@ -31,7 +31,7 @@ def _chain() -> Row:
     claimed = Look(
         "Claimed by queue", "Batches claimed by live workers, and max_in_hand (dashed) where the queue has one."
     )
-    pace = Look("Pace by queue", "Entries a second. The lowest curve with waiting entries is the pace of the chain.")
+    pace = Look("Rate by queue", "Entries a second. The lowest curve with waiting entries sets the rate of the chain.")
     due = Look("Oldest due by queue", "How long the oldest due batch has been due.", unit="s", none="none is due")
     name = "{{migration}} {{queue}}"
     claims = prom(

@@ -154,7 +154,7 @@ def _name(throughput: Throughput, chain: Sequence[Throughput]) -> str:
 
 
 def _describe_wait(throughput: Throughput, waits: str) -> str:
-    """Return the progress as one line, with what is waited for: that bounds the time left, not the pace."""
+    """Return the progress as one line, with what is waited for: that bounds the time left, not the rate."""
     counts = throughput.counts
     return f"Progress {counts.percent:3}%, {counts.worked_off:,} of {count_entries(counts.entries)} done, {waits}"
 

@@ -80,7 +80,7 @@ def _describe_queues(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
     paused = _gauge("paused", "1 while the queue or its migration is paused.")
     end = _gauge(
         "estimated_end_timestamp_seconds",
-        "When all entries of this queue and those before it are done, at the pace of ten minutes; "
+        "When all entries of this queue and those before it are done, at the rate of ten minutes; "
         "absent unless its migration is running and they move.",
     )
     for row in rows:
@@ -108,7 +108,7 @@ def _describe_migrations(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]
     done = GaugeMetricFamily("rowferry_migration_done", "1 once all batches of all queues are DONE.", labels=labels)
     end = GaugeMetricFamily(
         "rowferry_migration_estimated_end_timestamp_seconds",
-        "When the last queue is done, at the pace of ten minutes; absent unless it runs and all its queues move.",
+        "When the last queue is done, at the rate of ten minutes; absent unless it runs and all its queues move.",
         labels=labels,
     )
     for row in rows:
@@ -125,7 +125,7 @@ def _describe_states(rows: Sequence[DictRow]) -> Iterator[GaugeMetricFamily]:
     state = GaugeMetricFamily("rowferry_migration_state", "1 for the present state, else 0.", labels=[*labels, "state"])
     left = GaugeMetricFamily(
         "rowferry_migration_seconds_left",
-        "Seconds until all is done, at the pace of ten minutes; absent unless it runs and all its queues move.",
+        "Seconds until all is done, at the rate of ten minutes; absent unless it runs and all its queues move.",
         labels=labels,
     )
     need = GaugeMetricFamily(

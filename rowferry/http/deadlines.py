@@ -11,7 +11,7 @@ SCAN_SECONDS = 0.25
 LONGEST = 10
 """A request whose response keeps coming ends after so many deadlines all the same."""
 SLOWEST_BYTES_PER_SECOND = 64 * 1024
-"""A body that is streamed may take longer by its length at this pace: a thin link is shared by many."""
+"""A body that is streamed may take longer by its length at this rate: a thin link is shared by many."""
 
 
 class Deadlines:

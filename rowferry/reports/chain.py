@@ -23,14 +23,14 @@ class QueueStatus:
     state: str = "running"
     """A word of rowferry.queue_status."""
     is_slowest: bool = False
-    """Whether it is the pace of the chain, and holds its end."""
+    """Whether it sets the rate of the chain, and holds its end."""
     claimed: int = 0
     """Batches that live workers have claimed."""
     max_in_hand: int | None = None
     rate: float = 0.0
     """Entries per second, over the last minute."""
     time_left: timedelta | None = None
-    """Until this queue and those before it are done, at the pace of ten minutes; None unless the migration is running
+    """Until this queue and those before it are done, at the rate of ten minutes; None unless the migration is running
     and they move, or where nothing is pending."""
     due_since: datetime | None = None
     """Since when the oldest due batch has been due."""
@@ -41,7 +41,7 @@ class QueueStatus:
 
     @property
     def shown_state(self) -> str:
-        """Return the state as people read it; that a queue is the pace of the chain says that it is running."""
+        """Return the state as people read it; that a queue sets the rate of the chain says that it is running."""
         return "slowest" if self.is_slowest and self.state == "running" else show_state(self.state)
 
     def as_document(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ class MigrationState:
 
     state: StateWord
     time_left: timedelta | None
-    """At the pace of the last ten minutes; None unless it is running and all its queues move."""
+    """At the rate of the last ten minutes; None unless it is running and all its queues move."""
     since: datetime | None = None
     """Since when it is in this state."""
     cause: str = ""

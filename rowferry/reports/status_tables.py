@@ -66,7 +66,7 @@ def _print_queues(status: DataStatus, console: Console) -> None:
 
 
 def _describe_activity(status: DataStatus) -> str:
-    """Return the state, live workers, the rate of the queue that is the pace, and the end of the last, in one line."""
+    """Return the state, live workers, the rate of the slowest queue, and the end of the last, in one line."""
     stands = status.stands
     state = stands and stands.state
     partly = ", for a part of the legacy bucket" if state == "done" and status.coverage.left else ""

@@ -1,12 +1,16 @@
-"""Outcomes, verdicts and kinds of events: each place that spells them says those that the constraints allow."""
+"""Outcomes, verdicts, kinds of batches, queues and events: each place that spells them says all that there are."""
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from rowferry.batch import Outcome, Verdict
+from rowferry.queue_spec import SOURCE_WORDS, SourceName
+from rowferry.queues import find_queue, list_queues
+from rowferry_worker.batch.sources import name_source
 from support.docs.doc_pages import ROOT
 
 pytestmark = pytest.mark.texts
@@ -21,6 +25,11 @@ SPELLED_IN = {
     "docs": ("architecture.md", "commands.md", "own-queue.md", "sql.md", "views.md"),
 }
 """Where a file that names most outcomes must name all: they are columns that add up, colours, or the words for them."""
+PAYLOAD = re.compile(
+    r"(?:jsonb_build_object\('objects',|->> 'objects' (?:=|is distinct from)|[\"]objects[\"](?::|\] !=)) "
+    r"['\"](\w+)['\"]"
+)
+"""What kind of batch of objects a payload, or a test of one, names."""
 
 
 def read_constraint(name: str) -> set[str]:
@@ -82,3 +91,28 @@ def test_each_kind_of_event_is_written_and_told() -> None:
     written = {kind for path in functions for kind in find_named(path, kinds) if f"'{kind}'" in path.read_text()}
     assert written == kinds
     assert find_named(ROOT / "sql" / "views" / "events.sql", kinds) == kinds
+
+
+def test_each_status_of_a_batch_is_told() -> None:
+    statuses = {status.lower() for status in read_constraint("batch_queue_status_check")}
+    for page in ("architecture.md", "sql.md", "runbook.md"):
+        assert find_named(ROOT / "docs" / page, statuses) == statuses, page
+
+
+def test_each_source_of_batches_has_a_reader_a_queue_and_words() -> None:
+    sources = set(get_args(SourceName))
+    payloads = ({"entries": "public.a"}, {"entries": "a", "objects": "listing"}, {"items": []})
+    assert {name_source(payload) for payload in payloads} == sources == set(SOURCE_WORDS)
+    assert {source for name in list_queues() for source in find_queue(name).sources} == sources
+    assert find_named(ROOT / "docs" / "architecture.md", sources) == sources
+
+
+def test_a_batch_of_objects_is_a_listing_or_a_range_wherever_its_payload_is_spelled() -> None:
+    spelled: dict[str, set[str]] = {}
+    for folder, pattern in (("sql", "*.sql"), ("enqueue", "*.py"), ("worker", "*.py")):
+        for path in (ROOT / folder).rglob(pattern):
+            found = PAYLOAD.findall(path.read_text(encoding="utf-8"))
+            spelled |= {path.name: set(found)} if found else {}
+    assert set().union(*spelled.values()) == {"listing", "range"}
+    assert {"add_ranges.sql", "passes.sql", "listings.py", "listing.py"} <= set(spelled)
+    assert find_named(ROOT / "docs" / "architecture.md", {"listing", "range"}) == {"listing", "range"}

@@ -1,4 +1,4 @@
-"""The views behind boards, alerts and `watch`: a migration's state, its pace and time left, and its events."""
+"""The views behind boards, alerts and `watch`: a migration's state, its rate and time left, and its events."""
 
 from collections.abc import Iterator
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""The views by queue: the order of a chain, what is pending, when it ends, and which queue is its pace."""
+"""The views by queue: the order of a chain, what is pending, when it ends, and which queue is the slowest."""
 
 from collections.abc import Iterator
 from contextlib import closing

@@ -19,8 +19,8 @@ from rowferry_cli.options import json_option, plan_option
 def command(plan_path: Path, queue: str | None, no_objects: bool, all_objects: bool, as_json: bool) -> None:
     """Count entries by form of key, objects by bucket, batches by queue and status; write nothing.
 
-    With several queues, each has a line, in the order in which they hand on; the slowest is the pace of all. With one,
-    or --queue, entries are counted by outcome. A migration is done when all its queues are.
+    With several queues, each has a line, in the order in which they hand on; the slowest sets the rate of all. With
+    one, or --queue, entries are counted by outcome. A migration is done when all its queues are.
 
     Counting objects takes one request per thousand. After 20 s it stops and shows "at least" (≥); --objects counts them
     all, --no-objects none.

@@ -1,4 +1,4 @@
-"""Turns the pace of a queue into a chart: heights, labels, and the same in words. Pure."""
+"""Turns the rate of a queue into a chart: heights, labels, and the same in words. Pure."""
 
 from collections.abc import Mapping, Sequence
 
@@ -26,7 +26,7 @@ def build_chart(span: Span, intervals: Sequence[Interval], pauses: Sequence[Paus
     labels = write_times(times, span.step)
     present = [outcome for outcome in Outcome if any(one.get(outcome) for one in counts)]
     return Chart(
-        title=f"Pace of {span.queue}",
+        title=f"Rate of {span.queue}",
         description=describe(span, totals, rates),
         highest=write_rate(top),
         half=write_rate(top / 2),
@@ -126,4 +126,4 @@ def tabulate(span: Span, counts: Sequence[Counts], outcomes: Sequence[Outcome]) 
         rate = sum(sums) / sum(span.seconds_of(index) for index in range(start, start + len(group)))
         rows.append([label, write_rate(rate), *sums])
     columns = [Column("From (UTC)"), Column("Entries/s", "number"), *(Column(str(name), "number") for name in outcomes)]
-    return Table(f"Pace of {span.queue} in {len(rows)} steps of {write_step(width * span.step)}", columns, rows)
+    return Table(f"Rate of {span.queue} in {len(rows)} steps of {write_step(width * span.step)}", columns, rows)

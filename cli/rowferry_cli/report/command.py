@@ -73,7 +73,7 @@ def command(
     names each entry that was not migrated or kept, and why; its lines add up to the report. The tables themselves are
     not read.
 
-    With --html the page also has the plan, the pace over time, errors by reason with samples, hosts, attempts and
+    With --html the page also has the plan, the rate over time, errors by reason with samples, hosts, attempts and
     crashes, the result of `rowferry verify`, settings and versions. It needs no script and no network. Passwords, keys
     and signatures in it are hidden.
 

@@ -94,7 +94,7 @@ class AttemptFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """The time that the pace of a queue is drawn over, and the length of its intervals."""
+    """The time that the rate of a queue is drawn over, and the length of its intervals."""
 
     queue: str
     begins_at: datetime

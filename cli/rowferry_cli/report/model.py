@@ -59,7 +59,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """The pace of a queue over time."""
+    """The rate of a queue over time."""
 
     title: str
     description: str

@@ -1,4 +1,4 @@
-"""Builds the part of each queue: its outcomes in its own words, its tables, its pace. Pure."""
+"""Builds the part of each queue: its outcomes in its own words, its tables, its rate. Pure."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta

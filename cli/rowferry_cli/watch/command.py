@@ -16,7 +16,7 @@ from rowferry_cli.options import Seconds
 @click.option("--interval", default=2.0, show_default=True, type=Seconds(0.1), help="Seconds between two readings.")
 @click.option("--once", is_flag=True, help="Print the view once; needs no terminal.")
 def command(migration: str | None, plan_path: Path, queue: str | None, interval: timedelta, once: bool) -> None:
-    """Show a migration live: progress by queue and table, pace, time left, what holds it up, workers, latest errors.
+    """Show a migration live: progress by queue and table, rate, time left, what holds it up, workers, latest errors.
 
     With several queues, each has a line. The rest of the view is about one of them: the first that is not done, or the
     one that --queue or the key n chooses. The migration is done when all are.

@@ -9,7 +9,7 @@ from rowferry.queues import find_queue
 from rowferry_cli.watch.snapshot import Snapshot, WatchedQueue
 
 NEARLY = 0.9
-"""The part of a bound from which it is taken for what holds the pace: batches end in bursts."""
+"""The part of a bound from which it is taken for what holds the rate: batches end in bursts."""
 
 
 def list_hold_ups(snapshot: Snapshot, queue: WatchedQueue | None) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The pace of each queue over the last half hour, in slices of ten seconds, and how it is drawn."""
+"""The rate of each queue over the last half hour, in slices of ten seconds, and how it is drawn."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

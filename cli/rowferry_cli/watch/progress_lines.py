@@ -95,9 +95,9 @@ def draw_sums(
     is_roomy: bool = True,
     has_curve: bool = False,
 ) -> Iterator[Text]:
-    """Yield batches, pace and time; entries by outcome; what is retried, and what holds it up.
+    """Yield batches, rate and time; entries by outcome; what is retried, and what holds it up.
 
-    `is_roomy`: the time has a line of its own; `has_curve`: the pace is drawn where the first line has room.
+    `is_roomy`: the time has a line of its own; `has_curve`: the rate is drawn where the first line has room.
     """
     first = Text(_join_facts(snapshot, looked_at, now, is_roomy=is_roomy, columns=columns), STRONG)
     room = min(columns - first.cell_len - 1, LONGEST_SPARKLINE)

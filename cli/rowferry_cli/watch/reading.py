@@ -36,7 +36,7 @@ def read_snapshot(
 ) -> Snapshot:
     """Return a snapshot. Raises DatabaseUnavailable, or UsageError when the migration does not exist any more.
 
-    `history`: the pace as read so far; `failures_of`: the queue whose failed entries are listed, if any. All is read at
+    `history`: the rate as read so far; `failures_of`: the queue whose failed entries are listed, if any. All is read at
     one moment, in a transaction of its own: the connection is in autocommit.
     """
     with translated_errors(), connection.transaction():

@@ -184,7 +184,7 @@ class Snapshot:
 
     @property
     def time_left(self) -> timedelta | None:
-        """Return the time until the last queue is done, by its pace; None while that is unknown."""
+        """Return the time until the last queue is done, by its rate; None while that is unknown."""
         return self.stands.time_left
 
     def find_host_rates(self, queue: WatchedQueue | None) -> Mapping[str, float]:

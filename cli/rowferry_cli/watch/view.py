@@ -20,7 +20,7 @@ NARROW = 80
 GAP = 4
 """Columns between the two columns of a wide view."""
 LONGEST_CHART, AXIS, WIDEST_SLICE = 10, 9, 6
-"""Lines of the chart of the pace, columns of its numbers, and of a slice while there are few."""
+"""Lines of the chart of the rate, columns of its numbers, and of a slice while there are few."""
 
 
 def draw_view(
@@ -132,7 +132,7 @@ def _draw_wide(
 
 
 def _draw_pace(looked_at: WatchedQueue | None, columns: int, rows: int) -> list[RenderableType]:
-    """Return a heading and the chart of the pace, with the highest rate at its top."""
+    """Return a heading and the chart of the rate, with the highest rate at its top."""
     rates = looked_at.pace if looked_at else ()
     room = max(columns - AXIS, 1)
     shown = rates[-room:]

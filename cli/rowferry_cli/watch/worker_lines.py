@@ -1,4 +1,4 @@
-"""Draws the workers and their hosts: what each has claimed, its pace, and which are silent."""
+"""Draws the workers and their hosts: what each has claimed, its rate, and which are silent."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby

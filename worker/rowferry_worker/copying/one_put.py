@@ -17,19 +17,19 @@ from rowferry_worker.objects.pipe import PipedBody, share_of_pipe
 from rowferry_worker.objects.requests import ObjectRequests
 
 ALWAYS_BYTES = 8 * 1024 * 1024
-"""So much always goes in one PUT, and tells nothing of the pace: latency is most of its time."""
+"""So much always goes in one PUT, and tells nothing of the rate: latency is most of its time."""
 PUT_SECONDS = 10.0
 """How long one may take: half of the time budget, since a batch waits for its copies in flight. Where a connection
 is slower than that, parts travel side by side, and an attempt that is cut short goes on where it was."""
 SMOOTHING = 0.5
 DRIFT = 1.02
-"""Each object that goes by parts raises the pace that is believed in by 2 %, so that a link may become faster."""
+"""Each object that goes by parts raises the rate that is believed in by 2 %, so that a link may become faster."""
 REFUSED_DIGESTS = frozenset({"BadDigest", "InvalidDigest", "IncompleteBody", "XAmzContentSHA256Mismatch"})
 """Error codes by which a server says that what came is not what was announced."""
 
 
 class PutLimit:
-    """How large an object may be that goes in one PUT, by the pace of the last pipes; shared by all of a migration."""
+    """How large an object may be that goes in one PUT, by the rate of the last pipes; shared by all of a migration."""
 
     def __init__(self) -> None:
         """Expect a fast link."""
@@ -45,9 +45,9 @@ class PutLimit:
     def note(self, size_bytes: int, seconds: float) -> None:
         """Note how long an object took from its headers to the end of the PUT."""
         if size_bytes > ALWAYS_BYTES:
-            pace = size_bytes / max(seconds, 1e-3)
+            rate = size_bytes / max(seconds, 1e-3)
             known = self._bytes_per_second
-            self._bytes_per_second = pace if known == math.inf else known + SMOOTHING * (pace - known)
+            self._bytes_per_second = rate if known == math.inf else known + SMOOTHING * (rate - known)
 
 
 class InDoubt(Exception):
