@@ -1,7 +1,6 @@
 """Completes a multipart upload; where the response leaves doubt, looks at what is there instead of guessing."""
 
 import asyncio
-import hashlib
 import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -22,6 +21,7 @@ from rowferry.s3.retry import TRIES, may_pass, pause_before_retry
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.objects.compare import Pair, are_same, is_digest, is_encrypted
 from rowferry_worker.objects.conditional_writes import CONDITION_REFUSED, ObjectExists, WriteGuard
+from rowferry_worker.objects.digests import start_md5
 from rowferry_worker.objects.own_copies import DamagedWrite, KnownCopies
 from rowferry_worker.objects.requests import ObjectRequests, demand, object_changed, size_of
 
@@ -71,7 +71,7 @@ class Upload:
             return None
         if len(digests) != 16 * len(self.parts):
             return None
-        return f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(self.parts)}"
+        return f"{start_md5(digests).hexdigest()}-{len(self.parts)}"
 
 
 async def complete_upload(s3: ObjectRequests, upload: Upload, guard: WriteGuard, copies: KnownCopies) -> str | None:

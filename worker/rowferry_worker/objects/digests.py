@@ -19,6 +19,13 @@ TOGETHER_BYTES = 1024 * 1024
 """So much is hashed at once: the way to another thread costs as much as hashing a twentieth of it."""
 
 
+class Digest(Protocol):
+    """A hash that is under way."""
+
+    def update(self, data: bytes, /) -> None: ...
+    def hexdigest(self) -> str: ...
+
+
 async def hash_body(body: bytes) -> str:
     """Return the MD5 of a body in hexadecimal."""
     if len(body) <= BESIDE_LOOP_BYTES:
@@ -41,8 +48,13 @@ def content_md5(digest: str) -> tuple[str, str]:
     return "Content-MD5", base64.b64encode(bytes.fromhex(digest)).decode()
 
 
+def start_md5(body: bytes | bytearray = b"") -> Digest:
+    """Return the running MD5 of a body: that S3 checks, and tells as an ETag."""
+    return hashlib.md5(body, usedforsecurity=False)
+
+
 def _hash(body: bytes) -> str:
-    return hashlib.md5(body, usedforsecurity=False).hexdigest()
+    return start_md5(body).hexdigest()
 
 
 @cache
@@ -54,7 +66,7 @@ class RunningDigest:
     """The MD5 of a body that comes in pieces."""
 
     def __init__(self) -> None:
-        self._digest = hashlib.md5(usedforsecurity=False)
+        self._digest = start_md5()
         self._pieces: list[bytes] = []
         self._size = 0
 
@@ -82,7 +94,7 @@ class WholeDigest:
     def __init__(self, expected: str) -> None:
         """`expected`: the legacy object's ETag, where that is its MD5."""
         self._expected = expected
-        self._digest = hashlib.md5(usedforsecurity=False)
+        self._digest = start_md5()
         self._early: list[tuple[int, bytes]] = []
         """Pieces and where they begin in the object; a part that is read again brings some twice."""
         self._end = 0
@@ -129,10 +141,6 @@ class WholeDigest:
             raise mismatch("read", found, self._expected)
 
 
-class _Digest(Protocol):
-    def update(self, data: bytes, /) -> None: ...
-
-
-def _update(digest: _Digest, pieces: Sequence[bytes]) -> None:
+def _update(digest: Digest, pieces: Sequence[bytes]) -> None:
     for piece in pieces:
         digest.update(piece)

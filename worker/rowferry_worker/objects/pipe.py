@@ -1,6 +1,5 @@
 """A legacy object that is written while it is read; no more of it is in memory than what is on its way."""
 
-import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec.structs import replace
@@ -11,7 +10,7 @@ from rowferry.http.stream import BodyStream
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response, name_request
 from rowferry_worker.objects.compare import md5_of
-from rowferry_worker.objects.digests import mismatch
+from rowferry_worker.objects.digests import mismatch, start_md5
 from rowferry_worker.objects.requests import ObjectRequests, object_changed
 
 PIPE_BYTES = 2 * UNREAD_BYTES
@@ -64,7 +63,7 @@ class PipedBody:
             self._stream = await self._ask_again()
         self._is_begun = False
         self._missing = self.length
-        self._digest = hashlib.md5(usedforsecurity=False)
+        self._digest = start_md5()
 
     async def read(self) -> Sequence[bytes]:
         """Return the next pieces. Raises ObjectDamaged instead of the last ones where the whole is not what it was."""
