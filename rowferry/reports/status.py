@@ -140,7 +140,7 @@ def _read_database(
             None,
             tables,
             choose_queues(chain, queue, plan.name),
-            read_state(connection, plan.name) if chain else None,
+            read_state(connection, plan.name),
             fetch_one(connection, statement("count_live_workers"))["workers"],
             find_pause(connection, plan.name),
             find_unusable(connection, plan.name),

@@ -175,6 +175,7 @@ create table rowferry.batch_queue (
     conflict integer not null default 0,
     failed integer not null default 0,
     bytes bigint not null default 0,
+    reasons jsonb,
     constraint batch_queue_pkey primary key (id),
     constraint batch_queue_migration_fkey foreign key (migration_id) references rowferry.migration (id),
     constraint batch_queue_status_check check (status in ('INIT', 'DONE', 'ERROR')),
@@ -205,6 +206,8 @@ comment on column rowferry.batch_queue.attempts is
 'Attempts that counted since the batch was last put in the queue.';
 comment on column rowferry.batch_queue.requeues is
 'How often an operator has put the batch back.';
+comment on column rowferry.batch_queue.reasons is
+'Why a batch is in ERROR, as rowferry.list_reasons says. Null: it is not. A trigger sets it.';
 comment on column rowferry.batch_queue.crashes is
 'How often the batches that this one was split from have killed their workers. Its own crashes are in batch_attempt.';
 
@@ -299,6 +302,31 @@ comment on table rowferry.batch_tally is
 'missing, conflict and failed count finished batches only.';
 comment on column rowferry.batch_tally.started_at is
 'When the first attempt began; pruning and requeueing do not take it back. finished_at: when the last one ended.';
+
+create table rowferry.reason_tally (
+    id bigint generated always as identity,
+    migration_id bigint not null,
+    queue_name text not null,
+    outcome text not null,
+    reason text,
+    entries bigint not null,
+    batches bigint not null,
+    choosing bigint not null,
+    last_failed_at timestamptz,
+    example_key text,
+    example_error text,
+    constraint reason_tally_pkey primary key (id)
+) with (
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 1000,
+    autovacuum_vacuum_cost_delay = 0
+);
+comment on table rowferry.reason_tally is
+'What each change of batch_queue added to the reasons of its batches in ERROR (batch_queue.reasons), so that no screen '
+'reads each failure. Kept as batch_tally is.';
+comment on column rowferry.reason_tally.choosing is
+'Of the batches, those whose queue knows `on_conflict`. last_failed_at: of the last failure, with the example that it '
+'is; a requeue does not take it back.';
 
 create table rowferry.finished_minute (
     migration_id bigint not null,

@@ -56,8 +56,7 @@ with queues as (
         (array_agg(s.oldest_due_batch_id order by s.due_since, s.oldest_due_batch_id))[1] as oldest_due_batch_id,
         min(s.done_share) as done_share,
         coalesce(max(s.pending - s.pending_in_hand), 0) as waiting,
-        coalesce(sum(s.unsettled), 0)::bigint as unsettled,
-        coalesce(sum(s.waiting) filter (where s.batches_init = 0), 0)::bigint as parked,
+        coalesce(sum(s.need_somebody), 0)::bigint as need_somebody,
         coalesce(min(s.rate_1m) filter (where s.batches_init > 0), max(s.rate_1m)) as rate_1m,
         case when bool_and(s.time_left is not null or s.pending_batches = 0) then max(s.time_left) end as time_left,
         min(s.queue_name) filter (where s.is_slowest) as slowest,
@@ -94,7 +93,7 @@ stated as (
         o.error as put_back_error,
         coalesce(q.waiting, 0) as waiting,
         coalesce(q.batches_init, 0) as batches_init,
-        coalesce(greatest(q.unsettled + q.parked, q.batches_error), 0) as need_somebody,
+        coalesce(q.need_somebody, 0) as need_somebody,
         case when not q.is_due then q.next_at end as next_at,
         coalesce(q.rate_1m, 0) as rate_1m,
         case

@@ -10,7 +10,8 @@
 --   `rate_1m` is that of the last minute, 0 once nothing is pending, no worker serves it, or it is paused and no batch is
 --   claimed; `rate_10m` that of the last ten. `time_left` is how long it takes until nothing is pending, at this rate: the longest of its own and those of the queues before it; null while that is unknown, nothing
 --   is pending, one of them with waiting batches is paused or served by no live worker, or no batch of the migration is
---   due. `unsettled`: its entries that are missing, conflict or failed; `done_share`: its settled entries, 0 to 1
+--   due. `unsettled`: its entries that are missing, conflict or failed; `need_somebody`: these, and those that were set to
+--   ERROR by hand, at least one for each batch in ERROR; `done_share`: its settled entries, 0 to 1
 --   (rowferry.share_done). `is_done`: it had batches, none waits here or before, and none of its own is in ERROR.
 --   `is_slowest`: the first queue of the migration that takes nearly as long as all of them: it holds the end.
 --   `still_since`: the last time at which anything moved that could: a batch ended, entries were settled inside one, a
@@ -99,6 +100,23 @@ moved as (
     group by e.migration_id, e.queue_name
 ),
 
+needed as (
+    select
+        r.migration_id,
+        r.queue_name,
+        sum(greatest(r.entries, r.batches))::bigint as entries
+    from (
+        select
+            t.migration_id,
+            t.queue_name,
+            sum(t.entries) as entries,
+            sum(t.batches) as batches
+        from rowferry.reason_tally as t
+        group by t.migration_id, t.queue_name, t.outcome, t.reason
+    ) as r
+    group by r.migration_id, r.queue_name
+),
+
 served as (
     select
         q.queue_name,
@@ -136,12 +154,14 @@ known as (
         coalesce(p.rate_10m, 0) as rate_10m,
         coalesce(p.missing + p.conflict + p.failed, 0) as unsettled,
         p.done_share,
+        greatest(n.entries, p.batches_error, 0) as need_somebody,
         p.started_at,
         p.finished_at
     from named as u
     inner join rowferry.migration as m on u.migration_id = m.id
     left join rowferry.progress as p on u.migration_id = p.migration_id and u.queue_name = p.queue_name
     left join rowferry.queue as k on u.migration_id = k.migration_id and u.queue_name = k.name
+    left join needed as n on u.migration_id = n.migration_id and u.queue_name = n.queue_name
     left join claimed as c on m.name = c.migration and u.queue_name = c.queue_name
     left join moved as d on u.migration_id = d.migration_id and u.queue_name = d.queue_name
     cross join lateral (
@@ -330,5 +350,6 @@ select
     r.started_at,
     r.finished_at,
     r.next_error,
-    r.last_tried_at
+    r.last_tried_at,
+    r.need_somebody
 from stated as r;

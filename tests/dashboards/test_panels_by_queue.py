@@ -115,7 +115,7 @@ def test_the_chain_shows_each_queue_and_what_is_claimed_of_it(verified: Migratio
     verified.execute("update rowferry.batch_queue set status = 'INIT', kept = 0 where queue_name = 'verify'")
     first, second = ask(verified, query, "migrate")
     assert (first["queue"], first["state"], first["entries waiting"]) == ("migrate", "done", 0)
-    assert (second["queue"], second["state"], second["entries waiting"]) == ("verify", "slowest", ENTRIES)
+    assert (second["queue"], second["state"], second["entries waiting"]) == ("verify", "no_workers", ENTRIES)
     assert (second["batches waiting"], second["claimed"], second["at most"]) == (1, 0, 4)
     assert second["oldest due"] >= 0
 

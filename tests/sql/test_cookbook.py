@@ -231,7 +231,7 @@ def check_chain(scene: Scene, rows: Rows, folder: Path) -> None:
     first, second = rows
     assert (first["position"], first["queue_name"], first["waiting"], first["claimed"]) == ("1", "migrate", "30", "2")
     assert (second["position"], second["queue_name"], second["pending"]) == ("2", "verify", "20")
-    assert (second["state"], second["max_in_hand"], second["time_left"]) == ("slowest", "2", "")
+    assert (second["is_slowest"], second["max_in_hand"], second["time_left"]) == ("t", "2", "")
 
 
 def check_resting(scene: Scene, rows: Rows, folder: Path) -> None:

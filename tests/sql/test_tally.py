@@ -40,6 +40,35 @@ select
     changed, deleted, missing, conflict, failed, bytes
 from rowferry.table_progress
 """
+FAILURES = """
+with listed as (
+    select f.batch_id, f.outcome, f.reason, count(*) as entries
+    from rowferry.entry_failure as f where f.outcome in ('missing', 'conflict', 'failed') group by 1, 2, 3
+),
+reasons as (
+    select l.batch_id, l.outcome, l.reason, l.entries from listed as l
+    union all
+    select q.id, 'failed', q.error, q.failed - w.entries
+    from rowferry.batch_queue as q
+    cross join lateral (
+        select coalesce(sum(l.entries), 0) as entries from listed as l where l.batch_id = q.id and l.outcome = 'failed'
+    ) as w
+    where q.failed > w.entries or (q.entry_count = 0 and q.finished_at is not null)
+    union all
+    select
+        q.id, 'parked', 'set to ERROR by hand; `rowferry requeue` puts it back',
+        q.entry_count - q.migrated - q.kept - q.changed - q.deleted - q.missing - q.conflict - q.failed
+    from rowferry.batch_queue as q
+    where q.finished_at is null or (q.entry_count > 0 and q.missing + q.conflict + q.failed = 0)
+)
+select q.migration_id, q.queue_name, r.outcome, r.reason, sum(r.entries)::bigint, count(*)
+from rowferry.batch_queue as q inner join reasons as r on q.id = r.batch_id
+where q.status = 'ERROR' group by 1, 2, 3, 4
+"""
+REASONS = """
+select m.id, e.queue_name, e.outcome, e.reason, e.entries, e.batches
+from rowferry.error_reasons as e inner join rowferry.migration as m on e.migration = m.name
+"""
 COUNTS = "select count(*) from rowferry.batch_tally"
 MIGRATIONS = "insert into rowferry.migration (name, plan) values ('one', '{}'), ('two', '{}')"
 INSERT = """
@@ -69,6 +98,12 @@ BY_HAND: tuple[LiteralString, ...] = (
 
 def read(connection: psycopg.Connection[Any], query: LiteralString) -> list[tuple[Any, ...]]:
     return sorted(connection.execute(query).fetchall(), key=str)
+
+
+FAILED = st.lists(
+    st.tuples(st.sampled_from(("missing", "conflict", "failed", "changed")), st.sampled_from(("NoSuchKey", "Timeout"))),
+    max_size=3,
+)
 
 
 class Queue(RuleBasedStateMachine):
@@ -118,13 +153,15 @@ class Queue(RuleBasedStateMachine):
             session.execute(how)
             raise psycopg.Rollback(savepoint)
 
-    @rule(who=st.integers(0, 2), verdict=st.sampled_from(["DONE", "ERROR", "RETRY", "RELEASED"]), failed=st.booleans())
-    def work(self, who: int, verdict: str, failed: bool) -> None:
+    @rule(who=st.integers(0, 2), verdict=st.sampled_from(["DONE", "ERROR", "RETRY", "RELEASED"]), failed=FAILED)
+    def work(self, who: int, verdict: str, failed: list[tuple[str, str]]) -> None:
         with self.acting(who) as session:
             for batch in call(session, "claim_batch", ["migrate", "verify"]):
                 (attempt,) = call(session, "begin_attempts", [batch["id"]], [batch["requeues"]], f"w{who}")
                 ends = ([batch["id"]], attempt["attempt_id"])
-                failures = [["1"], ["k"], ["missing"], ["r"], ["e"]] if failed else [[], [], [], [], []]
+                ids = [str(number) for number, _ in enumerate(failed)]
+                outcomes, reasons = [one[0] for one in failed], [one[1] for one in failed]
+                failures = [ids, [f"key {number}" for number in ids], outcomes, reasons, ["an error"] * len(ids)]
                 call(session, "finish_batch", ends[0][0], ends[1], verdict, "1 s", None, 2, 1, 70, ["1"], *failures)
 
     @rule(who=st.integers(0, 2), verdict=st.sampled_from(["ERROR", "RETRY", "RELEASED"]))
@@ -138,6 +175,7 @@ class Queue(RuleBasedStateMachine):
     def compact(self, who: int, since: int) -> None:
         with self.acting(who) as session:
             call(session, "compact_tally", since)
+            call(session, "compact_reasons", since // 8)
 
     @rule(who=st.integers(0, 2))
     def commit(self, who: int) -> None:
@@ -158,6 +196,7 @@ class Queue(RuleBasedStateMachine):
         with self.eye.transaction():
             self.eye.execute("set transaction isolation level repeatable read")
             assert read(self.eye, TALLY) == read(self.eye, SCAN)
+            assert read(self.eye, REASONS) == read(self.eye, FAILURES)
 
     def teardown(self) -> None:
         for session in getattr(self, "sessions", []):
@@ -176,6 +215,7 @@ def test_the_tally_says_what_a_scan_would_say(any_database: str, monkeypatch: py
 def compare(dsn: str) -> None:
     with psycopg.connect(dsn) as connection:
         assert read(connection, TALLY) == read(connection, SCAN)
+        assert read(connection, REASONS) == read(connection, FAILURES)
 
 
 @pytest.mark.superuser("turns triggers off: session_replication_role")
