@@ -1,6 +1,7 @@
 -- rowferry.record_reasons()
 --   Trigger: a batch in ERROR gets its reasons (rowferry.list_reasons), any other loses them. Failures are written before
---   their batch is set to ERROR: one that is changed by hand later counts once its batch is written again.
+--   their batch is set to ERROR, or rowferry.refresh_reasons counts them. Where some are deleted or changed by hand, the
+--   next UPDATE of their batch counts anew.
 --   Writes: the row itself. Called by: any INSERT or UPDATE of batch_queue that leaves a batch in ERROR, or with reasons.
 create or replace function rowferry.record_reasons()
 returns trigger

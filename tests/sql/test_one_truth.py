@@ -132,7 +132,6 @@ def build(lines: Lines, stand: Stand) -> None:
         chosen = {"queue": batch.queue, "status": batch.status, "due": batch.due, **batch.outcomes}
         ((row),) = lines.session.execute(ADD, chosen | {"entries": sum(batch.outcomes.values()) + batch.waiting})
         lines.session.execute(FAILURE, {"id": row["id"], **batch.outcomes})
-        lines.session.execute("update rowferry.batch_queue set reasons = null where id = %s", (row["id"],))
         if batch.by == "dead" or (batch.by and stand.served):
             ((attempt),) = lines.session.execute(ATTEMPT, (row["id"], batch.by))
             told = "update rowferry.worker set in_hand = in_hand || %s, reported_at = now() where id = %s"
