@@ -9,9 +9,10 @@ from rowferry_worker.batch.copies import choose_options, run_copies
 from rowferry_worker.batch.objects import Judge, MappedRow, list_objects, map_rows
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import Move, look_again, rewrite_rows, wait_for_turn, wait_until_free
-from rowferry_worker.batch.second_look import copy_standing, look_at_sources
+from rowferry_worker.batch.second_look import look_at_sources
 from rowferry_worker.batch.sources.table import find_queries
 from rowferry_worker.copying.copy import CopyOptions, copy_object, log_copy
+from rowferry_worker.copying.follow import copy_standing
 from rowferry_worker.scheduling.scheduler import ObjectResult
 
 

@@ -9,14 +9,14 @@ MOST_WORKERS = 20
 
 KILL_ON_POISON = f"""
 import os, signal
-from rowferry_worker.batch import second_look
+from rowferry_worker.copying import follow
 from rowferry_queues.migrate import perform as migrate
 copy_object = migrate.copy_object
 def poisoned(s3, options, source_key, target_key):
     if source_key == {POISON!r}:
         os.kill(os.getpid(), signal.SIGKILL)
     return copy_object(s3, options, source_key, target_key)
-migrate.copy_object = second_look.copy_object = poisoned
+migrate.copy_object = follow.copy_object = poisoned
 """
 
 

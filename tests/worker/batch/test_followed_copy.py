@@ -14,8 +14,9 @@ from rowferry.errors import ObjectNotFound, ObjectRejected, ServerFault
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_lab.servers.fake_s3.store import StoredObject
-from rowferry_worker.batch.second_look import FOLLOWED, copy_standing, follow
+from rowferry_worker.batch.second_look import FOLLOWED
 from rowferry_worker.copying.copy import CopyOptions, CopyResult, copy_object
+from rowferry_worker.copying.follow import copy_standing, follow
 from rowferry_worker.copying.precedence import Timeline
 from rowferry_worker.copying.transfer import CopyMethod, ServerCopy, StreamCopy
 from rowferry_worker.ledger import Ledger
