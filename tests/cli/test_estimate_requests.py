@@ -1,16 +1,19 @@
-"""What `rowferry estimate` counts for an object is what a real worker sends: a change of one fails here."""
+"""The requests that `rowferry estimate` expects are those that a real worker sends, object by object and in all."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
+from math import inf
 from typing import Any
 
 import pytest
 
+from rowferry.http import event_loop
 from rowferry.progress import ignore_progress
-from rowferry_cli.estimate.request_counts import CopyMode, RequestCounts, count_overhead, count_requests
-from rowferry_cli.estimate.sampling import Limits, Measured, measure_plan
+from rowferry_cli.estimate.dry_run import Operation
+from rowferry_cli.estimate.measure import Limits, Measured, measure_plan
+from rowferry_cli.estimate.sample import ObjectSample
 from rowferry_lab.servers.fake_s3.api import Deviations
 from rowferry_lab.servers.fake_s3.store import Bucket, make_object
 from rowferry_worker.properties.tags import ASKED_FIRST
@@ -27,13 +30,14 @@ BUCKETS = {"HeadBucket", "ListObjectsV2"}
 IGNORES = Deviations(if_none_match=frozenset())
 
 
-def look(found: FakeMigration, keys: list[str]) -> Measured:
+def look(found: FakeMigration, keys: list[str], *, objects: float = inf) -> Measured:
+    """Look at these keys, of a migration of so many objects."""
     pairs = [(FROM + key, TO + key) for key in keys]
     limits = Limits(
-        within=timedelta(seconds=30), sample=len(pairs), parallel=1, copy=False, pace_is_known=True, workers=0
+        within=timedelta(seconds=30), sample=len(pairs), parallel=1, copy=False, objects=objects, pace_is_known=True
     )
     measured = measure_plan(found.migration.read_plan(), pairs, limits, ignore_progress)
-    assert len(measured.sample.seen) == len(pairs)
+    assert len(measured.sample.objects) == len(pairs)
     return measured
 
 
@@ -67,7 +71,14 @@ def add_uploaded(migration: Migration, key: str) -> None:
     client.complete_multipart_upload(**name, UploadId=upload, MultipartUpload=parts)
 
 
+def add_unlike(migration: Migration, key: str) -> None:
+    """Add an object that is in production already, which only its bytes tell."""
+    add_uploaded(migration, key)
+    migration.production.put(TO + key, bytes(MEDIUM_BYTES))
+
+
 CASES = {
+    "equal by its bytes": Case(add_unlike),
     "medium": Case(add_object(bytes(MEDIUM_BYTES))),
     "medium without a digest": Case(add_uploaded),
     "small": Case(add_object()),
@@ -120,49 +131,31 @@ def stores(found: FakeMigration) -> tuple[Bucket, Bucket]:
     return store.bucket(migration.legacy.bucket), store.bucket(migration.production.bucket)
 
 
-def warm_up(found: FakeMigration, take_turn: Callable[[], bool], large: bytes | None = None) -> None:
-    """Let a worker find out all about its servers: by objects with tags, without, already in production, and large."""
+def begin(found: FakeMigration, name: str, situation: Situation) -> list[str]:
+    """Begin a migration of its own; return its keys in the order in which a worker takes them.
+
+    First some by which it gets to know its servers: in production already, without tags, and with. Then the cases,
+    before each a new object, so that a worker does not expect it in production.
+    """
     migration, (legacy, production) = found.migration, stores(found)
-    legacy.put(f"{FROM}warm", make_object(b"tagged", tags={"a": "1"}))
-    numbers = range(100, 100 + 2 * WARM)
-    for number in numbers:
-        legacy.put(f"{FROM}u{number}/me.png", make_object(b"body of %d" % number))
-    for number in numbers[:WARM]:
-        production.put(f"{TO}u{number}/me.png", make_object(b"body of %d" % number))
-    migration.insert({"99": f"{FROM}warm"})
-    migration.add_legacy(numbers)
-    if large is not None:
-        legacy.put(f"{FROM}before", make_object(large, tags={"a": "1"}))
-        migration.insert({"999": f"{FROM}before"})
-    migration.enqueue()
-    assert take_turn()
-
-
-def begin(found: FakeMigration, name: str, situation: Situation) -> None:
-    """Begin a migration of its own, of objects that no migration before has copied."""
-    migration = found.migration
     migration.execute("truncate public.avatars")
     bound = {} if situation.threshold is None else {"multipart_threshold_bytes": situation.threshold}
     migration.plan["migration"] = {"name": name.replace(" ", "-"), **bound}
     side = migration.plan["production"]
     migration.plan["production"] = {name: side[name] for name in ("bucket", "endpoint_url")} | situation.of_production
-    for objects in stores(found):
-        objects.objects.clear()
+    legacy.objects.clear()
+    production.objects.clear()
+    keys = [f"old{number}" for number in range(2 * WARM)]
+    for number, key in enumerate(keys):
+        legacy.put(FROM + key, make_object(b"body of %d" % number))
+        if number < WARM:
+            production.put(TO + key, make_object(b"body of %d" % number))
     for case in situation.names:
+        legacy.put(f"{FROM}before {case}", make_object(b"new"))
         CASES[case].put(migration, case)
-    if "identical" in situation.names and situation.of_production.get("acl") == "public-read":
-        bucket = {"Bucket": migration.production.bucket, "Key": f"{TO}identical"}
-        migration.production.client.put_object_acl(**bucket, ACL="public-read")
-
-
-def copy_apart(found: FakeMigration, names: list[str], take_turn: Callable[[], bool]) -> None:
-    """Let the worker copy objects, before each a new one: it shall not expect them in production already."""
-    legacy, _ = stores(found)
-    for number, name in enumerate(names):
-        legacy.put(f"{FROM}new{number}", make_object(b"new"))
-        found.migration.insert({f"{1000 + 2 * number}": f"{FROM}new{number}", f"{1001 + 2 * number}": FROM + name})
-    found.migration.enqueue()
-    assert take_turn()
+        keys += [f"before {case}", case]
+    migration.insert({str(number): FROM + key for number, key in enumerate(keys)})
+    return keys
 
 
 MODES = [
@@ -175,27 +168,25 @@ MODES = [
 @pytest.mark.parametrize(("deviations", "plans"), MODES)
 @pytest.mark.parametrize("server_side", [True, False], ids=["server", "stream"])
 @pytest.mark.by_day("server-honours")
-def test_the_requests_of_an_object_are_those_of_a_worker(
+def test_the_requests_of_each_object_are_those_of_a_worker(
     make_migration: Callable[..., Migration],
     server_side: bool,
     deviations: Deviations,
     plans: Iterable[str],
     subtests: pytest.Subtests,
 ) -> None:
-    """An object that is kept has its ACL already; what the server does with an ACL is known from earlier objects."""
+    """Those by which the worker gets to know its servers included."""
     with fake_migration(make_migration, deviations, server_side=server_side) as found:
         for title, situation in list_situations(plans):
-            begin(found, title, situation)
-            measured = look(found, situation.names)
-            mode = replace(measured.mode, honours_condition=bool(deviations.if_none_match), expects_existing=False)
-            with found.migration.at_work(1) as take_turn:
-                warm_up(found, take_turn, LARGE if situation.threshold else b"before")
-                with found.counting_by_key() as sent:
-                    copy_apart(found, situation.names, take_turn)
-            for number, name in enumerate(situation.names):
-                with subtests.test(f"{title}: {name}"):
-                    requests = sent[FROM + name] + sent[TO + name]
-                    assert requests == +count_requests(measured.sample.seen[number], mode)
+            keys = begin(found, title, situation)
+            sample = look(found, keys, objects=len(keys)).sample
+            event_loop.run(sample.count(len(keys), honours_condition=bool(deviations.if_none_match)))
+            with found.counting_by_key() as sent:
+                found.migration.enqueue()
+                found.migration.work(parallel=1)
+            for number, key in enumerate(keys):
+                with subtests.test(f"{title}: {key}"):
+                    assert sample.objects[number].requests == sent[FROM + key] + sent[TO + key]
 
 
 def put_all(
@@ -210,70 +201,62 @@ def put_all(
     found.migration.insert({str(number): FROM + name for number, name in enumerate(names)})
 
 
-@pytest.mark.parametrize("server_side", [True, False], ids=["server", "stream"])
-@pytest.mark.parametrize("of_plan", [name for name in OF_PLAN if name != "plain"])
-@pytest.mark.by_day("*stream*")
-def test_a_whole_migration_with_properties_sends_what_was_estimated(
-    make_migration: Callable[..., Migration], server_side: bool, of_plan: str
-) -> None:
-    with fake_migration(make_migration, server_side=server_side) as found:
-        migration, names = found.migration, [f"{number}.png" for number in range(40)]
-        migration.plan["production"] |= OF_PLAN[of_plan]
-        put_all(found, names)
-        measured = look(found, names)
-        migration.enqueue()
-        with found.counting() as sent:
-            migration.work(parallel=1)
-        assert migration.counts() == {"migrated": 40}
-    assert without_buckets(sent) == +(
-        sum_requests(measured, measured.mode) + count_overhead(40, measured.mode, any_tagged=False)
-    )
-
-
-def without_buckets(sent: Counter[tuple[str, str]]) -> Counter[tuple[str, str]]:
+def work_on(found: FakeMigration) -> Counter[tuple[str, str]]:
+    """Return what a real worker sends, but for its looks at the buckets."""
+    found.migration.enqueue()
+    with found.counting() as sent:
+        found.migration.work(parallel=1)
     return Counter({one: number for one, number in sent.items() if one[1] not in BUCKETS})
 
 
 @pytest.mark.parametrize("server_side", [True, False], ids=["server", "stream"])
 @pytest.mark.parametrize("tags", [{}, {"a": "1"}], ids=["untagged", "tagged"])
-def test_a_whole_migration_sends_what_was_estimated(
-    make_migration: Callable[..., Migration], server_side: bool, tags: dict[str, str]
+@pytest.mark.parametrize("of_plan", OF_PLAN)
+@pytest.mark.by_day("plain*", "*untagged-stream*")
+def test_a_sample_tells_the_requests_of_the_whole_migration(
+    make_migration: Callable[..., Migration], server_side: bool, tags: dict[str, str], of_plan: str
 ) -> None:
+    """What the worker learns costs no more for more objects."""
     with fake_migration(make_migration, server_side=server_side) as found:
-        migration, names = found.migration, [f"{number}.png" for number in range(40)]
+        names = [f"{number}.png" for number in range(120)]
+        found.migration.plan["production"] |= OF_PLAN[of_plan]
         put_all(found, names, tags)
-        measured = look(found, names)
-        migration.enqueue()
-        with found.counting() as sent:
-            migration.work(parallel=1)
-        assert migration.counts() == {"migrated": 40}
-    assert without_buckets(sent) == sum_requests(measured, measured.mode) + count_overhead(
-        40, measured.mode, any_tagged=bool(tags)
-    )
+        sample = look(found, names[:60], objects=120).sample
+        sent = work_on(found)
+        assert found.migration.counts() == {"migrated": 120}
+    expected = sum_requests(sample) + sum_requests(sample)
+    expected.update(sample.learning)
+    assert +expected == sent
 
 
 @pytest.mark.parametrize("server_side", [True, False], ids=["server", "stream"])
 def test_a_rerun_sends_what_was_estimated(make_migration: Callable[..., Migration], server_side: bool) -> None:
     """The first object tells a streaming worker that the others are there as well."""
     with fake_migration(make_migration, server_side=server_side) as found:
-        migration, names = found.migration, [f"{number}.png" for number in range(10)]
-        with migration.at_work(1) as take_turn:
-            warm_up(found, take_turn)
-            put_all(found, names, in_production=True)
-            measured = look(found, names)
-            migration.enqueue()
-            with found.counting() as sent:
-                assert take_turn()
-        assert migration.counts() == {"migrated": WARM + 1, "kept": WARM + 10}
-    assert measured.mode.expects_existing
-    seen = list(measured.sample.seen.values())
-    first = count_requests(seen[0], replace(measured.mode, expects_existing=False))
-    expected = sum((count_requests(one, measured.mode) for one in seen[1:]), first)
-    assert without_buckets(sent) == +expected
+        names = [f"{number}.png" for number in range(10)]
+        put_all(found, names, in_production=True)
+        sample = look(found, names, objects=10).sample
+        sent = work_on(found)
+        assert found.migration.counts() == {"kept": 10}
+    assert sum_requests(sample) == sent
 
 
-def sum_requests(measured: Measured, mode: CopyMode) -> RequestCounts:
-    counts: RequestCounts = Counter()
-    for one in measured.sample.seen.values():
-        counts.update(count_requests(one, mode))
-    return counts
+@pytest.mark.parametrize(
+    ("server_side", "read"), [(True, "HeadObject"), (False, "GetObject")], ids=["server", "stream"]
+)
+def test_a_look_reads_each_object_once_and_writes_nothing(
+    make_migration: Callable[..., Migration], server_side: bool, read: str
+) -> None:
+    """Beside it, only those are asked for tags that a worker would ask."""
+    with fake_migration(make_migration, server_side=server_side) as found:
+        names = [f"{number}.png" for number in range(40)]
+        put_all(found, names)
+        with found.counting() as sent:
+            look(found, names)
+    assert sent.pop(("legacy", "GetObjectTagging")) in {ASKED_FIRST, ASKED_FIRST - 1}
+    read_once = {("legacy", read): 40, ("production", "HeadObject"): 40}
+    assert {one: number for one, number in sent.items() if one[1] not in BUCKETS} == read_once
+
+
+def sum_requests(sample: ObjectSample) -> Counter[Operation]:
+    return sum((one.requests for one in sample.objects.values()), Counter[Operation]())

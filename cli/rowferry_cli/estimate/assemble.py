@@ -7,14 +7,14 @@ from rowferry.db.connection import connect, fetch_one, translated_errors
 from rowferry.db.statements import statement
 from rowferry.plan import ObjectPrefix, Plan
 from rowferry_cli.estimate.bounds import UNMEASURED_WRITES, Projection, follow_queue, project
-from rowferry_cli.estimate.calculation import Prices, SampledTable, Totals, calculate_totals
-from rowferry_cli.estimate.entries import TableSample, sample_tables
-from rowferry_cli.estimate.listed import LISTED_WITHIN, sample_objects
-from rowferry_cli.estimate.request_counts import CopyMode, SampledObject
+from rowferry_cli.estimate.entries import LISTED_WITHIN, TableSample, sample_objects, sample_tables
+from rowferry_cli.estimate.measure import Measured
 from rowferry_cli.estimate.result import Estimate
-from rowferry_cli.estimate.sampling import Measured
+from rowferry_cli.estimate.sample import SampledObject
+from rowferry_cli.estimate.totals import Prices, SampledTable, Totals, calculate_totals
 from rowferry_enqueue.checks.rows.tables import refuse_unfit_tables
 from rowferry_queues.migrate.spec import MIGRATE
+from rowferry_worker.migration import choose_method
 
 MOST_KEYS = 10_000
 """Keys that are taken from the database: looked at one after the other, and copied with --copy."""
@@ -74,7 +74,7 @@ def choose_keys(tables: Sequence[TableSample], most: int) -> list[Key]:
 def estimate_nothing(plan: Plan, tables: Sequence[TableSample], prices: Prices, processes: int) -> Estimate:
     """Return the estimate of a migration without a legacy entry that could be sampled."""
     empty = [_take(table, ()) for table in tables]
-    work = calculate_totals(empty, CopyMode.of(plan))
+    work = calculate_totals(empty, choose_method(plan))
     found = "no legacy entry was found"
     if any(table.unusable for table in tables):
         found = "no sampled legacy key can become a production key, so their entries will fail"
@@ -103,7 +103,7 @@ def put_together(
     processes: int,
 ) -> Estimate:
     """Return the estimate of a migration whose objects were looked at."""
-    seen = measured.sample.seen
+    seen, sample = measured.sample.objects, measured.sample
     sampled = [
         _take(
             table,
@@ -111,7 +111,7 @@ def put_together(
         )
         for table in tables
     ]
-    work = calculate_totals(sampled, measured.mode, condition_is_known=measured.condition_is_known)
+    work = calculate_totals(sampled, sample.method, sample.learning, condition_is_known=measured.condition_is_known)
     projection = _project(plan, work, measured, queue, processes)
     is_multiplied = projection is not None and projection.bound.more_workers_help and processes > 1 and not queue.rate
     return Estimate(
@@ -167,9 +167,9 @@ def _list_assumptions(work: Totals, measured: Measured, queue: QueueState, proce
     `processes`: by how many the measured pace was multiplied.
     """
     found: list[str] = []
-    measurement, mode = measured.measurement, measured.mode
+    measurement = measured.measurement
     if measurement is not None and not measurement.copied and not queue.rate:
-        what = "looks at both sides" if mode.server_side else "reads and looks"
+        what = "reads and looks" if measured.sample.method.moves_bytes else "looks at both sides"
         found.append(
             f"writes keep up with the {what} that were measured; the range allows for {UNMEASURED_WRITES:g} times "
             "as long. `rowferry estimate --copy` measures writes"
@@ -187,11 +187,12 @@ def _list_assumptions(work: Totals, measured: Measured, queue: QueueState, proce
             f"sizes go on as they do at the sample's upper end, whose largest 1 % hold {share} of its bytes; a larger "
             "--sample narrows the ranges"
         )
-    if refused := measured.sample.production_errors:
+    if refused := measured.sample.refusals:
         words = str(refused[0]).rstrip(".")
         found.append(f"nothing is in production yet, since some of its objects could not be looked at ({words})")
     if errors := measured.sample.errors:
-        found.append(f"{len(errors):,} sampled objects that could not be read are like the others")
+        words = str(next(iter(errors.values()))).rstrip(".")
+        found.append(f"{len(errors):,} sampled objects that could not be copied ({words}) are like the others")
     if work.unusable:
         found.append(f"{work.unusable:,} sampled entries fail, since their keys cannot become production keys")
     return found

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rowferry.plan import Plan, SideName
+from rowferry_cli.estimate.dry_run import Operation
 from rowferry_cli.estimate.intervals import Interval
-from rowferry_cli.estimate.measurement import Measurement
-from rowferry_cli.estimate.request_counts import Operation
+from rowferry_cli.estimate.readings import Measurement
 
 REFUSED = 0.005
 """The share of refused requests from which a server's rate limit counts as reached; the worker paces itself below."""

@@ -14,8 +14,8 @@ from rowferry_cli.options import Duration, json_option, plan_option
 
 if TYPE_CHECKING:
     from rowferry.plan import Plan
-    from rowferry_cli.estimate.calculation import Prices
     from rowferry_cli.estimate.result import Estimate
+    from rowferry_cli.estimate.totals import Prices
 
 MOST_SECONDS = timedelta(minutes=10)
 
@@ -91,8 +91,8 @@ def command(
 
     from rowferry.formatting import format_json
     from rowferry.plan_file import read_plan
-    from rowferry_cli.estimate.calculation import Prices
     from rowferry_cli.estimate.printing import print_estimate
+    from rowferry_cli.estimate.totals import Prices
     from rowferry_cli.messages import describe_direction
     from rowferry_worker.machine import choose_processes
 
@@ -112,7 +112,7 @@ def command(
 def _estimate(plan: Plan, within: timedelta, sample: int, prices: Prices, processes: int, *, copy: bool) -> Estimate:
     """Count, look, measure, and return the estimate."""
     from rowferry_cli.estimate.assemble import choose_keys, estimate_nothing, put_together, read_database
-    from rowferry_cli.estimate.sampling import Limits, measure_plan
+    from rowferry_cli.estimate.measure import Limits, measure_plan
     from rowferry_cli.reporter import show_spinner
     from rowferry_worker.machine import bound_objects
 
@@ -126,6 +126,7 @@ def _estimate(plan: Plan, within: timedelta, sample: int, prices: Prices, proces
             sample=sample,
             parallel=bound_objects(),
             copy=copy,
+            objects=sum(table.count * table.objects_per_entry for table in tables),
             workers=queue.workers,
             pace_is_known=bool(queue.rate),
         )

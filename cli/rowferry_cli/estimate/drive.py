@@ -14,7 +14,7 @@ from rowferry.http import event_loop
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import Send
-from rowferry_cli.estimate.request_counts import Operation
+from rowferry_cli.estimate.dry_run import Operation
 from rowferry_worker.copying.copy import CopyResult
 from rowferry_worker.scheduling.scheduler import WHOLE_SIDE, CopyRun, CopyScheduler
 

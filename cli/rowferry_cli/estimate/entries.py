@@ -1,5 +1,6 @@
-"""Counts the legacy entries of each table and takes some keys, without a long scan of a huge table."""
+"""Counts the legacy entries of tables and listings and takes some keys, without a long scan of what is huge."""
 
+import os
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import zip_longest
 from math import sqrt
+from random import Random
 from statistics import mean, stdev
 
 from psycopg import errors
@@ -16,9 +18,11 @@ from rowferry.db.connection import Connection, fetch_one, translated_errors
 from rowferry.db.description import describe
 from rowferry.db.entries import EntryQueries, to_entries
 from rowferry.db.statements import statement
-from rowferry.errors import UsageError
-from rowferry.keys import map_entry
+from rowferry.errors import ObjectError, UsageError
+from rowferry.keys import map_entry, map_object
 from rowferry.plan import Entries, ObjectPrefix, Plan
+from rowferry.s3.access.credentials import load_credentials
+from rowferry.s3.boto import Bucket, open_bucket
 from rowferry_cli.estimate.intervals import Z
 
 SCANNED_BYTES = 256 * 1024**2
@@ -32,6 +36,8 @@ WIDER = 8
 MIN_LEGACY = 200
 DRAWS = 8
 """The blocks are drawn in so many parts, whose spread says how sure the count is."""
+LISTED_WITHIN = timedelta(seconds=20)
+"""Then a listing is given up: a bucket of 80 million objects takes 80,000 requests."""
 FEW_DRAWS = 2.365 / Z
 """Student's t of seven degrees of freedom in the place of the normal distribution's quantile."""
 
@@ -165,3 +171,42 @@ def _bounded(connection: Connection) -> Generator[None]:
         milliseconds = f"{int(STATEMENT_TIMEOUT.total_seconds() * 1000)}ms"
         connection.execute(statement("limit_statement"), {"timeout": milliseconds})
         yield
+
+
+def sample_objects(plan: Plan, most: int, on_progress: Callable[[str], None]) -> list[TableSample]:
+    """Return a sample of each [[objects]] of the plan with up to `most` keys.
+
+    Raises UsageError when the legacy bucket cannot be listed.
+    """
+    if not plan.objects:
+        return []
+    try:
+        with open_bucket(plan.legacy, load_credentials(plan.legacy, os.environ)) as bucket:
+            return [_list_objects(bucket, objects, most, on_progress) for objects in plan.objects]
+    except ObjectError as error:
+        raise UsageError(f"The legacy bucket {plan.legacy.bucket} cannot be listed: {error}.") from error
+
+
+def _list_objects(bucket: Bucket, objects: ObjectPrefix, most: int, on_progress: Callable[[str], None]) -> TableSample:
+    """Count the objects, and take each key with the same probability (reservoir sampling, Vitter 1985)."""
+    end, dice = time.monotonic() + LISTED_WITHIN.total_seconds(), Random(0)  # noqa: S311 - a sample, no secret
+    count, is_whole, taken = 0, True, list[str]()
+    for keys in bucket.list_keys(objects.prefix):
+        for key in keys:
+            count += 1
+            if len(taken) < most:
+                taken.append(key)
+            elif (place := dice.randrange(count)) < most:
+                taken[place] = key
+        on_progress(f"counting {objects.label}: {count:,} so far")
+        if time.monotonic() > end:
+            is_whole = False
+            break
+    dice.shuffle(taken)
+    pairs: list[tuple[str, str]] = []
+    for key in taken:
+        try:
+            pairs.append(map_object(key, objects)[:2])
+        except ValueError:
+            continue
+    return TableSample(objects, float(count), 0.0, tuple(pairs), len(taken) - len(pairs), is_whole=is_whole)

@@ -8,9 +8,9 @@ from typing import Any
 from rowferry.batch import DEFAULT_BATCH_SIZE
 from rowferry.plan import Plan
 from rowferry_cli.estimate.bounds import Projection
-from rowferry_cli.estimate.calculation import Prices, Totals, calculate_costs, classify_sizes, estimate_seconds
 from rowferry_cli.estimate.intervals import Interval
-from rowferry_cli.estimate.measurement import Measurement
+from rowferry_cli.estimate.readings import Measurement
+from rowferry_cli.estimate.totals import Prices, Totals, calculate_costs, classify_sizes, estimate_seconds
 from rowferry_worker.options import Options
 from rowferry_worker.slots import bound_slots
 

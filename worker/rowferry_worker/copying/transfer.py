@@ -87,6 +87,10 @@ class CopyMethod(Protocol):
         """Return the size of the parts, in bytes, unless the object would have too many of them."""
         ...
 
+    def part_bytes(self, seen: Response) -> int:
+        """Return the size in bytes of the parts by which `transfer` writes an object, by its headers; see part_size."""
+        ...
+
     def part_source(self, s3: ObjectRequests, large: Large, known: KnownParts | None = None) -> PartSource:
         """Return what brings parts of an object; other processes may bring others.
 
@@ -124,6 +128,11 @@ class ServerCopy:
     def smallest_parts(self) -> int:
         """Return the size of the parts: they cost this process nothing, so few are best."""
         return min(COPY_PART_BYTES, self._threshold_bytes or COPY_PART_BYTES)
+
+    def part_bytes(self, seen: Response) -> int:
+        """Return the size of the parts."""
+        del seen
+        return self.smallest_parts
 
     def part_source(self, s3: ObjectRequests, large: Large, known: KnownParts | None = None) -> PartSource:
         """Return what has parts copied. No byte passes here, so nothing is gained by what is known."""
@@ -221,6 +230,10 @@ class StreamCopy:
         """Return the size of the parts: the smallest that S3 takes, so that little is lost or sent again."""
         return min(limit_part(self._threshold_bytes), SMALLEST_PART_BYTES)
 
+    def part_bytes(self, seen: Response) -> int:
+        """Return the size of the parts: those that come early are held for the digest of the whole, if it is known."""
+        return limit_part(self._threshold_bytes) if md5_of(seen) is None else self.smallest_parts
+
     def part_source(self, s3: ObjectRequests, large: Large, known: KnownParts | None = None) -> PartSource:
         """Return what reads parts from one endpoint and writes them to the other, or copies them in place."""
         read_bytes, trust = limit_part(self._threshold_bytes), self._part_trust
@@ -276,9 +289,7 @@ class StreamCopy:
 
     async def _transfer_parts(self, write: ObjectWrite, seen: Response) -> Written:
         """Read and write the object part by part, with the digests of the parts and of the whole checked."""
-        large, part_bytes = Large(write.source_key, seen, write.target_key), limit_part(self._threshold_bytes)
-        if md5_of(seen) is not None:  # parts that come early are held for the digest of the whole
-            part_bytes = min(part_bytes, SMALLEST_PART_BYTES)
+        large, part_bytes = Large(write.source_key, seen, write.target_key), self.part_bytes(seen)
         source = StreamedParts(write.s3, large, read_bytes=part_bytes, bodies=self._bodies, trust=self._part_trust)
         return await _send_parts(write, large, source, part_bytes, keep_class=self.keeps_class)
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 from statistics import median
 
 from rowferry_cli.estimate.drive import Drive, MeterReading
+from rowferry_cli.estimate.dry_run import Operation
 from rowferry_cli.estimate.intervals import Interval, estimate_mean
-from rowferry_cli.estimate.request_counts import Operation
 
 WINDOWS = 8
 """The steady part is cut into so many windows, whose rates give the interval."""

@@ -1,18 +1,20 @@
 """Looks at a sample of objects and measures the pace, with clients, limits and scheduler as a worker has them."""
 
+import logging
+import math
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 
 from rowferry.batch import Outcome
 from rowferry.errors import AccessDenied, ObjectError, ObjectNotFound, SideFault, UsageError
+from rowferry.http import event_loop
 from rowferry.plan import Plan, Side, SideName
 from rowferry.s3.client import ObjectClient, open_object_client
 from rowferry_cli.estimate.drive import Drive, RequestMeter
-from rowferry_cli.estimate.looks import ObjectSample
-from rowferry_cli.estimate.measurement import Measurement, is_steady, read_measurement
-from rowferry_cli.estimate.request_counts import CopyMode
+from rowferry_cli.estimate.readings import Measurement, is_steady, read_measurement
+from rowferry_cli.estimate.sample import ObjectSample
 from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists, refuse
 from rowferry_worker.copying.copy import CopyResult, copy_object
 from rowferry_worker.copying.transfer import limit_part
@@ -44,6 +46,8 @@ class Limits:
     parallel: int
     """Objects in flight at most."""
     copy: bool
+    objects: float = math.inf
+    """Those of the whole migration."""
     workers: int = 0
     """Live workers, with which the plan's limits are shared."""
     pace_is_known: bool = False
@@ -56,7 +60,6 @@ class Measured:
 
     sample: ObjectSample
     measurement: Measurement | None
-    mode: CopyMode
     condition_is_known: bool
     outcomes: Mapping[str, int]
     """Of the objects that were to be copied, `unfinished` for those that the end came before; empty without --copy."""
@@ -68,15 +71,15 @@ def measure_plan(plan: Plan, keys: Keys, limits: Limits, on_progress: OnProgress
     Raises UsageError when a bucket cannot be used, or no legacy object may be read. Ctrl-C ends the measuring, not the
     report.
     """
-    mode = CopyMode.of(plan)
+    sample = ObjectSample(plan, keys)
     with _open_migration(plan, limits) as migration:
-        sample, meter = ObjectSample(keys, mode), RequestMeter(CopyScheduler(limits.parallel), migration.send)
-        requests = _connect(migration, meter)
+        meter = RequestMeter(CopyScheduler(limits.parallel), migration.send)
+        send = _connect(migration, meter).send
         on_progress(f"reading {plan.legacy.bucket}")
-        looks = Drive(meter, lambda: sample.bytes)
+        looks = Drive(meter, lambda: sample.received_bytes)
         looks_end = limits.copy or limits.pace_is_known
         looks.drive(
-            lambda number: sample.look(requests, number),
+            lambda number: sample.look(send, number),
             min(limits.sample, len(keys)) if looks_end else None,
             limits.within * LOOK_PART if limits.copy else limits.within,
             lambda drive: _is_enough(drive, sample, min(limits.sample, len(keys))),
@@ -88,15 +91,13 @@ def measure_plan(plan: Plan, keys: Keys, limits: Limits, on_progress: OnProgress
         if limits.copy and not looks.is_interrupted:
             on_progress(f"copying to {plan.production.bucket}")
             measurement = _copy(migration, keys, limits, outcomes) or measurement
-        honours = migration.copy_options("fail").support.supported("CopyObject" if mode.server_side else "PutObject")
-    existing = sum(one.existing != "none" for one in sample.seen.values())
-    mode = replace(
-        mode,
-        honours_condition=honours is not False,
-        announces_tags=sample.announces_tags,
-        expects_existing=2 * existing > len(sample.seen),
-    )
-    return Measured(sample, measurement, mode, honours is not None, outcomes)
+        honours = migration.copy_options("fail").support.supported(sample.method.operation)
+    logging.disable(logging.WARNING)  # what a worker warns of was said at the first look
+    try:
+        event_loop.run(sample.count(limits.objects, honours_condition=honours is not False))
+    finally:
+        logging.disable(logging.NOTSET)
+    return Measured(sample, measurement, honours is not None, outcomes)
 
 
 def _connect(migration: MigrationContext, meter: RequestMeter) -> ObjectRequests:
@@ -145,14 +146,14 @@ def _read(plan: Plan, drive: Drive, limits: Limits, *, copied: bool) -> Measurem
 
 
 def _is_enough(drive: Drive, sample: ObjectSample, wanted: int) -> bool:
-    if drive.has_side_fault or (not sample.seen and len(sample.errors) >= DENIED_AFTER):
+    if drive.has_side_fault or (not sample.runs and len(sample.errors) >= DENIED_AFTER):
         return True
-    return len(sample.seen) + len(sample.errors) >= wanted and is_steady(drive.readings)
+    return len(sample.runs) + len(sample.errors) >= wanted and is_steady(drive.readings)
 
 
 def _refuse_unreadable(side: Side, sample: ObjectSample, looks: Drive) -> None:
     """Raise UsageError where no sampled object could be looked at."""
-    if sample.seen:
+    if sample.runs:
         return
     if not sample.errors:
         seconds = looks.readings[-1].at - looks.readings[0].at
@@ -162,7 +163,7 @@ def _refuse_unreadable(side: Side, sample: ObjectSample, looks: Drive) -> None:
     if isinstance(error, AccessDenied | SideFault):
         finding = refuse(side, error, "read", "s3:GetObject and s3:ListBucket")
         raise UsageError(f"{finding.what[0].upper()}{finding.what[1:]}; {finding.remedy}.".replace("; .", "."))
-    raise UsageError(f"None of {len(sample.errors)} legacy objects could be read: {str(error).rstrip('.')}.")
+    raise UsageError(f"None of {len(sample.errors)} legacy objects could be copied: {str(error).rstrip('.')}.")
 
 
 @contextmanager

@@ -9,10 +9,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rowferry.batch import Outcome
+from rowferry.errors import ObjectNotFound
+from rowferry.http import event_loop
 from rowferry.plan import Plan
 from rowferry.plan_file import parse_plan
+from rowferry.s3.operations import Request
+from rowferry.s3.responses import Response
 from rowferry_cli.estimate.bounds import follow_queue, project
-from rowferry_cli.estimate.calculation import (
+from rowferry_cli.estimate.drive import MeterReading
+from rowferry_cli.estimate.dry_run import Operation
+from rowferry_cli.estimate.entries import extrapolate
+from rowferry_cli.estimate.intervals import Interval, Stratum, estimate_share, estimate_totals, share_of_largest
+from rowferry_cli.estimate.printing import draw_sizes, show_bytes
+from rowferry_cli.estimate.readings import Measurement, choose_steady, is_steady, trim
+from rowferry_cli.estimate.sample import ObjectSample, SampledObject
+from rowferry_cli.estimate.totals import (
     SIZE_CLASSES,
     Prices,
     SampledTable,
@@ -21,15 +33,18 @@ from rowferry_cli.estimate.calculation import (
     classify_sizes,
     estimate_seconds,
 )
-from rowferry_cli.estimate.drive import MeterReading
-from rowferry_cli.estimate.entries import extrapolate
-from rowferry_cli.estimate.intervals import Interval, Stratum, estimate_share, estimate_totals, share_of_largest
-from rowferry_cli.estimate.measurement import Measurement, choose_steady, is_steady, trim
-from rowferry_cli.estimate.printing import draw_sizes, show_bytes
-from rowferry_cli.estimate.request_counts import CopyMode, Operation, SampledObject, count_requests
-from rowferry_worker.copying.transfer import COPY_PART_BYTES, ONE_PUT_BYTES, SMALLEST_PART_BYTES, STREAM_PART_BYTES
+from rowferry_worker.copying.transfer import (
+    COPY_PART_BYTES,
+    ONE_PUT_BYTES,
+    SMALLEST_PART_BYTES,
+    STREAM_PART_BYTES,
+    ServerCopy,
+    StreamCopy,
+)
 
-SERVER, STREAM = CopyMode(server_side=True), CopyMode(server_side=False)
+SERVER, STREAM = ServerCopy("old"), StreamCopy()
+DIGEST = "0" * 32
+BY_PARTS = f"{DIGEST}-2"
 COPY: Operation = ("production", "CopyObject")
 
 
@@ -37,8 +52,10 @@ def sample(*seen: SampledObject, entries: float | None = None, error: float = 0.
     return [SampledTable("t.key", len(seen) if entries is None else entries, error, seen)]
 
 
-def objects(*sizes: int) -> list[SampledObject]:
-    return [SampledObject(size) for size in sizes]
+def objects(*sizes: int, streamed: bool = True) -> list[SampledObject]:
+    write = "PutObject" if streamed else "CopyObject"
+    requests: Counter[Operation] = Counter({("production", write): 1, ("legacy", "HeadObject"): 1})
+    return [SampledObject(size, requests=requests, egress_bytes=size if streamed else 0) for size in sizes]
 
 
 # Totals and their ranges
@@ -66,7 +83,8 @@ def test_no_entry_makes_no_work() -> None:
 
 
 def test_where_all_objects_are_missing_nothing_is_copied() -> None:
-    work = calculate_totals(sample(*[SampledObject(is_missing=True)] * 20, entries=1000), STREAM)
+    missing = SampledObject(outcome=Outcome.MISSING, requests=Counter({("legacy", "GetObject"): 1}))
+    work = calculate_totals(sample(*[missing] * 20, entries=1000), STREAM)
     assert (work.copied_bytes.high, work.egress_bytes.high) == (0, 0)
     assert work.requests == {("legacy", "GetObject"): 1000}
     assert (work.shares["missing"].estimate, work.row_share, work.sizes) == (1, 0, [])
@@ -115,8 +133,8 @@ def test_a_table_without_a_sampled_entry_takes_the_others_for_its_own() -> None:
 
 
 def test_an_uncertain_number_of_entries_is_part_of_every_range() -> None:
-    exact = calculate_totals(sample(*objects(*[5] * 100), entries=10_000), SERVER)
-    rough = calculate_totals(sample(*objects(*[5] * 100), entries=10_000, error=1000), SERVER)
+    exact = calculate_totals(sample(*objects(*[5] * 100), entries=10_000), STREAM)
+    rough = calculate_totals(sample(*objects(*[5] * 100), entries=10_000, error=1000), STREAM)
     assert exact.writes.is_exact
     assert rough.writes.high - rough.writes.low > 2000
     assert (round(rough.entries.low), round(rough.entries.high)) == (8040, 11_960)
@@ -135,14 +153,14 @@ def test_the_largest_one_per_cent_is_one_object_at_least() -> None:
 
 
 def test_a_server_that_may_ignore_the_condition_widens_the_range_of_reads_only() -> None:
-    known = calculate_totals(sample(*objects(*[5] * 50)), SERVER)
-    unknown = calculate_totals(sample(*objects(*[5] * 50)), SERVER, condition_is_known=False)
+    tables = sample(*objects(*[5] * 50, streamed=False))
+    known, unknown = calculate_totals(tables, SERVER), calculate_totals(tables, SERVER, condition_is_known=False)
     assert unknown.reads.high == known.reads.high + 50
     assert (unknown.reads.estimate, unknown.writes) == (known.reads.estimate, known.writes)
 
 
 def test_prices_apply_to_what_they_are_given_for() -> None:
-    work = calculate_totals(sample(*objects(*[10**9] * 10)), CopyMode(server_side=False, threshold_bytes=10**9))
+    work = calculate_totals(sample(*objects(*[10**9] * 10)), STREAM)
     assert calculate_costs(work, Prices()) == {}
     costs = calculate_costs(work, Prices(egress=0.09, writes=5.0))
     assert costs["egress"].estimate == pytest.approx(0.9)
@@ -151,7 +169,7 @@ def test_prices_apply_to_what_they_are_given_for() -> None:
 
 
 def test_objects_that_the_server_copies_leave_no_egress() -> None:
-    work = calculate_totals(sample(*objects(100, 200)), SERVER)
+    work = calculate_totals(sample(*objects(100, 200, streamed=False)), SERVER)
     assert (work.egress_bytes.high, work.copied_bytes.estimate) == (0, 300)
 
 
@@ -196,24 +214,53 @@ def test_draws_that_differ_say_that_the_count_is_unsure() -> None:
 # Parts
 
 
+def copy_in_a_dry_run(size_bytes: int, *, streamed: bool, etag: str = DIGEST) -> SampledObject:
+    """Return what is seen of an object of this size, between servers that have nothing else."""
+
+    async def respond(request: Request) -> Response:
+        if request.side == "production":
+            raise ObjectNotFound("HTTP 404", "")
+        headers = {"etag": f'"{etag}"', "content-length": str(size_bytes)}
+        is_read = request.operation == "GetObject"
+        return (
+            Response(206, {**headers, "content-range": f"bytes 0-0/{size_bytes}"}, b"x")
+            if is_read
+            else Response(200, headers)
+        )
+
+    async def count() -> None:
+        await found.look(respond, 0)
+        await found.count(1, honours_condition=True)
+
+    endpoint = {"endpoint_url": "http://another.example"} if streamed else {}
+    found = ObjectSample(plan(production={"bucket": "new", **endpoint}), [("image/a", "avatar/a")])
+    event_loop.run(count())
+    return found.objects[0]
+
+
 @pytest.mark.parametrize(
-    ("size", "has_md5", "parts"),
+    ("size", "etag", "parts"),
     [
-        (0, True, 0),
-        (ONE_PUT_BYTES, True, 0),
-        (ONE_PUT_BYTES + 1, True, ONE_PUT_BYTES // SMALLEST_PART_BYTES + 1),
-        (STREAM_PART_BYTES, False, 0),
-        (STREAM_PART_BYTES + 1, False, 2),
-        (10**12, True, 10_000),
+        (ONE_PUT_BYTES, DIGEST, 0),
+        (ONE_PUT_BYTES + 1, DIGEST, ONE_PUT_BYTES // SMALLEST_PART_BYTES + 1),
+        (STREAM_PART_BYTES, BY_PARTS, 0),
+        (STREAM_PART_BYTES + 1, BY_PARTS, 2),
+        (10**12, DIGEST, 10_000),
     ],
 )
-def test_a_large_object_is_counted_by_its_parts(size: int, has_md5: bool, parts: int) -> None:
-    assert count_requests(SampledObject(size, has_md5=has_md5), STREAM)["production", "UploadPart"] == parts
+def test_a_large_object_is_counted_by_its_parts(size: int, etag: str, parts: int) -> None:
+    seen = copy_in_a_dry_run(size, streamed=True, etag=etag)
+    assert (seen.requests["production", "UploadPart"], seen.requests["legacy", "GetObject"]) == (parts, parts + 1)
+    assert (seen.size_bytes, seen.egress_bytes, seen.written_bytes) == (size, size, size)
 
 
 def test_a_copy_within_a_server_goes_in_parts_above_five_gibibytes() -> None:
-    counts = count_requests(SampledObject(5 * 1024**3 + 1), SERVER)
-    assert (counts["production", "UploadPartCopy"], counts[COPY]) == (5 * 1024**3 // COPY_PART_BYTES + 1, 1)
+    seen = copy_in_a_dry_run(5 * 1024**3 + 1, streamed=False)
+    assert (seen.requests["production", "UploadPartCopy"], seen.requests[COPY]) == (
+        5 * 1024**3 // COPY_PART_BYTES + 1,
+        1,
+    )
+    assert (seen.size_bytes, seen.egress_bytes) == (5 * 1024**3 + 1, 0)
 
 
 # Time and what bounds it
@@ -308,7 +355,7 @@ def test_a_queue_that_runs_tells_its_own_pace() -> None:
 
 
 def test_what_lies_beyond_the_first_part_takes_time_of_its_own() -> None:
-    part = STREAM.part_bytes
+    part = STREAM_PART_BYTES
     work = calculate_totals(sample(*objects(*[part + 1000] * 10)), STREAM)
     projection = project(plan(), measurement(10), {}, 1.0, 1)
     assert estimate_seconds(work, projection, 100.0).estimate == pytest.approx(10 / 10 + 10 * 1000 / 100)
@@ -346,10 +393,9 @@ def test_a_pace_is_steady_when_it_stays() -> None:
 
 
 def test_an_entry_of_several_objects_costs_the_requests_of_each() -> None:
-    seen = [SampledObject(size_bytes=10)] * 6
-    mode = CopyMode(server_side=False)
-    several = calculate_totals([SampledTable("a", 300, 0.0, seen, objects_per_entry=3.0)], mode)
-    single = calculate_totals([SampledTable("a", 900, 0.0, seen)], mode)
+    seen = objects(*[10] * 6)
+    several = calculate_totals([SampledTable("a", 300, 0.0, seen, objects_per_entry=3.0)], STREAM)
+    single = calculate_totals([SampledTable("a", 900, 0.0, seen)], STREAM)
     assert (several.entries.estimate, single.entries.estimate) == (300, 900)
     assert several.copied_bytes == single.copied_bytes
     assert (several.reads, several.writes) == (single.reads, single.writes)

@@ -3,10 +3,14 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
+from rowferry.batch import DEFAULT_BATCH_SIZE, Outcome
 from rowferry.plan import SideName
+from rowferry.s3.listings.keys import PAGE_KEYS
 from rowferry_cli.estimate.bounds import Projection
+from rowferry_cli.estimate.dry_run import Operation
 from rowferry_cli.estimate.intervals import (
     Interval,
     Stratum,
@@ -16,18 +20,8 @@ from rowferry_cli.estimate.intervals import (
     estimate_totals,
     share_of_largest,
 )
-from rowferry_cli.estimate.request_counts import (
-    CopyMode,
-    Operation,
-    RequestCounts,
-    SampledObject,
-    bytes_read,
-    bytes_written,
-    count_listing,
-    count_overhead,
-    count_requests,
-)
-from rowferry_worker.copying.transfer import COPY_PART_BYTES, SMALLEST_PART_BYTES
+from rowferry_cli.estimate.sample import RequestCounts, SampledObject
+from rowferry_worker.copying.transfer import STREAM_PART_BYTES, CopyMethod
 
 Share = Literal["missing", "existing", "tagged", "multipart", "in_parts"]
 """A property of entries; multipart: the legacy ETag is that of an upload in parts."""
@@ -36,7 +30,8 @@ READS = frozenset({"HeadObject", "GetObject", "GetObjectTagging", "GetObjectAcl"
 GIGABYTE = 10**9
 """Traffic is charged by it."""
 COLUMNS = 6
-"""Of `_measure`."""
+"""Of `_measure`, before those of each operation."""
+NOTHING: Mapping[Operation, int] = MappingProxyType({})
 LARGEST_OBJECT = 5 * 1024**4
 """Source: Amazon S3 User Guide, "Uploading objects"."""
 SIZE_CLASSES = (4 * 1024, 64 * 1024, 1024**2, 8 * 1024**2, 64 * 1024**2, 1024**3)
@@ -113,50 +108,56 @@ class Totals:
         return {side: number / max(1.0, self.entries.estimate) for side, number in totals.items()}
 
 
-def calculate_totals(tables: Sequence[SampledTable], mode: CopyMode, *, condition_is_known: bool = True) -> Totals:
+def calculate_totals(
+    tables: Sequence[SampledTable],
+    method: CopyMethod,
+    learning: Mapping[Operation, int] = NOTHING,
+    *,
+    condition_is_known: bool = True,
+) -> Totals:
     """Return the totals of a migration by its sampled objects.
 
-    Without `condition_is_known`, the upper bounds hold for a server that ignores If-None-Match.
+    `learning`: the requests by which a worker gets to know its servers. Without `condition_is_known`, the upper bounds
+    hold for a server that ignores If-None-Match.
     """
     seen = [one for table in tables for one in table.seen]
+    operations = sorted({operation for one in seen for operation in one.requests})
     strata = [
         Stratum(
             table.objects,
             table.standard_error * table.objects_per_entry,
-            [_measure(one, mode) for one in table.seen],
+            [_measure(one, method, operations) for one in table.seen],
         )
         for table in tables
     ]
-    copied, egress, later, reads, writes, checks = estimate_totals(strata, COLUMNS)
-    copied, unseen = _add_unseen(copied, tables, bytes_written)
-    egress, unread = _add_unseen(egress, tables, lambda one: bytes_read(one, mode))
-    later = later.raised(0 if mode.server_side else unread)
-    parts = unseen // COPY_PART_BYTES if mode.server_side else unread // min(mode.part_bytes, SMALLEST_PART_BYTES)
-    reads, writes = reads.raised(0 if mode.server_side else parts), writes.raised(parts)
-    objects = round(sum(table.objects for table in tables))
-    overhead = _count_overhead(seen, objects, mode)
+    copied, egress, later, reads, writes, checks, *each = estimate_totals(strata, COLUMNS + len(operations))
+    copied, unseen = _add_unseen(copied, tables, lambda one: one.written_bytes)
+    egress, unread = _add_unseen(egress, tables, lambda one: one.egress_bytes)
+    parts = unseen // method.smallest_parts
+    reads, writes = reads.raised(parts if method.moves_bytes else 0), writes.raised(parts)
+    once = Counter(learning)
     for table in tables:
-        overhead += count_listing(round(table.count)) if table.is_listed else Counter()
-    reads = reads.plus(Interval.exactly(_count_reads(overhead)))
-    writes = writes.plus(Interval.exactly(overhead.total() - _count_reads(overhead)))
+        once += _count_listing(round(table.count)) if table.is_listed else Counter()
+    reads = reads.plus(Interval.exactly(_count_reads(once)))
+    writes = writes.plus(Interval.exactly(once.total() - _count_reads(once)))
     if not condition_is_known:
         reads = reads.raised(checks.high)
+    requests = {operation: total.estimate for operation, total in zip(operations, each, strict=True)}
     counts = {table.label: count_interval(table) for table in tables}
-    sizes = [one.size_bytes for one in seen if not one.is_missing]
     return Totals(
         sum_intervals(list(counts.values()), tables),
         counts,
-        _estimate_shares(seen, mode, is_whole=len(seen) >= objects),
+        _estimate_shares(seen, is_whole=len(seen) >= round(sum(table.objects for table in tables))),
         len(seen),
         sum(table.unusable for table in tables),
-        sizes,
+        [one.size_bytes for one in seen if one.outcome is not Outcome.MISSING],
         copied,
         egress,
-        later,
-        _estimate_requests(tables, mode, overhead),
+        later.raised(unread),
+        {operation: requests.get(operation, 0.0) + once[operation] for operation in sorted({*requests, *once})},
         reads,
         writes,
-        sum(not one.is_missing and one.existing in {"none", "identical"} for one in seen) / max(1, len(seen)),
+        sum(one.outcome in {Outcome.MIGRATED, Outcome.KEPT} for one in seen) / max(1, len(seen)),
     )
 
 
@@ -170,47 +171,28 @@ def _add_unseen(
     return total.raised(unseen), unseen
 
 
-def _measure(seen: SampledObject, mode: CopyMode) -> tuple[float, ...]:
-    """Return one object's bytes copied, read and beyond the first part, its reads, writes and ordinary writes."""
-    requests = count_requests(seen, mode)
-    reads = _count_reads(requests)
-    egress = bytes_read(seen, mode)
+def _measure(seen: SampledObject, method: CopyMethod, operations: Sequence[Operation]) -> tuple[float, ...]:
+    """Return one object's bytes copied, read and beyond the first part, its reads, writes, ordinary ones, and each."""
+    reads = _count_reads(seen.requests)
     return (
-        bytes_written(seen),
-        egress,
-        0 if mode.server_side else max(0, egress - mode.part_bytes),
+        seen.written_bytes,
+        seen.egress_bytes,
+        max(0, seen.egress_bytes - STREAM_PART_BYTES),
         reads,
-        requests.total() - reads,
-        requests["production", mode.write],
+        seen.requests.total() - reads,
+        seen.requests["production", method.operation],
+        *(seen.requests[operation] for operation in operations),
     )
 
 
-def _count_overhead(seen: Sequence[SampledObject], entries: int, mode: CopyMode) -> RequestCounts:
-    """Return the requests that are not those of any object; none where nothing is copied."""
-    if not any(one.is_copied for one in seen):
-        return Counter()
-    return count_overhead(entries, mode, any_tagged=any(one.tags for one in seen))
+def _count_listing(objects: int) -> RequestCounts:
+    """Return the requests that list objects without rows: all of them once, then each range, and its first key."""
+    pages, ranges = -(-objects // PAGE_KEYS), -(-objects // DEFAULT_BATCH_SIZE)
+    return Counter({("legacy", "ListObjectsV2"): max(1, pages) + 2 * ranges})
 
 
-def _count_reads(requests: RequestCounts) -> int:
+def _count_reads(requests: Mapping[Operation, int]) -> int:
     return sum(number for (_, name), number in requests.items() if name in READS)
-
-
-def _estimate_requests(
-    tables: Sequence[SampledTable], mode: CopyMode, overhead: RequestCounts
-) -> dict[Operation, float]:
-    """Return the requests of all entries, by operation, and those of `overhead`."""
-    counted = [[count_requests(one, mode) for one in table.seen] for table in tables]
-    operations = sorted({operation for counts in counted for one in counts for operation in one})
-    strata = [
-        Stratum(table.objects, 0.0, [tuple(one[operation] for operation in operations) for one in counts])
-        for table, counts in zip(tables, counted, strict=True)
-    ]
-    totals = estimate_totals(strata, len(operations))
-    requests = {operation: total.estimate for operation, total in zip(operations, totals, strict=True)}
-    for operation, number in overhead.items():
-        requests[operation] = requests.get(operation, 0.0) + number
-    return requests
 
 
 def count_interval(table: SampledTable) -> Interval:
@@ -227,19 +209,18 @@ def sum_intervals(counts: Sequence[Interval], tables: Sequence[SampledTable]) ->
     return Interval(total, max(sum(count.low for count in counts), total - half), total + half)
 
 
-def _estimate_shares(seen: Sequence[SampledObject], mode: CopyMode, *, is_whole: bool) -> dict[Share, Interval]:
+def _estimate_shares(seen: Sequence[SampledObject], *, is_whole: bool) -> dict[Share, Interval]:
     def share(number: int) -> Interval:
         if is_whole and seen:
             return Interval.exactly(number / len(seen))
         return estimate_share(number, len(seen))
 
-    creates = ("production", "CreateMultipartUpload")
     return {
-        "missing": share(sum(one.is_missing for one in seen)),
-        "existing": share(sum(one.existing != "none" for one in seen)),
-        "tagged": share(sum(one.tags > 0 for one in seen)),
+        "missing": share(sum(one.outcome is Outcome.MISSING for one in seen)),
+        "existing": share(sum(one.outcome in {Outcome.KEPT, Outcome.CONFLICT} for one in seen)),
+        "tagged": share(sum(one.is_tagged for one in seen)),
         "multipart": share(sum(one.has_multipart_etag for one in seen)),
-        "in_parts": share(sum(count_requests(one, mode)[creates] > 0 for one in seen)),
+        "in_parts": share(sum(one.requests["production", "CreateMultipartUpload"] > 0 for one in seen)),
     }
 
 
