@@ -90,8 +90,9 @@ def _find_left(wanted: Wanted, discovered: Discovered, legacy: Side, text: str, 
 
     if any(not proposal.is_commented_out for proposal in discovered.proposals):
         return LeftFolders() if wanted.fields else propose_objects(text)
-    # Where no text was tried as a key, the database is another one, or empty.
-    is_open = discovered.heads > denied and not wanted.fields and wanted.schema is None
+    # Where no row was read, the database is another one, or empty.
+    is_denied = 0 < denied == discovered.heads
+    is_open = discovered.rows > 0 and not is_denied and not wanted.fields and wanted.schema is None
     left = propose_folders(legacy) if is_open else LeftFolders()
     nothing = _explain_nothing(discovered, legacy, denied)
     if left.text:
@@ -230,12 +231,10 @@ def _report(path: Path, discovered: Discovered, legacy: Side) -> None:
     if schemas:
         click.echo(f"This is {schemas}.")
     for proposal in discovered.proposals:
-        entries = proposal.entries
-        place = f"{entries['table']}.{entries['key']}{' ' + entries['path'] if 'path' in entries else ''}"
         seen = f"{proposal.existing:,} of {proposal.sampled:,} sampled rows name existing objects"
         if proposal.is_commented_out:
             seen += " (a comment in the plan, which says what to mend first)"
-        click.echo(show_text(f"  {place}: {seen}"))
+        click.echo(show_text(f"  {proposal.label}: {seen}"))
     looked = f"Looked at {count(discovered.columns, 'column', 'columns')} and " if discovered.columns else "Looked at "
     click.echo(f"{looked}{count(discovered.heads, 'key', 'keys')} of {legacy.bucket}; nothing was changed there.")
     written = sum(not proposal.is_commented_out for proposal in discovered.proposals)

@@ -6,7 +6,7 @@ from typing import Any
 
 from rowferry.db.connection import Connection
 from rowferry.plan import Side
-from rowferry_cli.discover.computed_keys.conventions import find_conventions, propose_conventions
+from rowferry_cli.discover.computed_keys.conventions import Fit, find_conventions, propose_conventions
 from rowferry_cli.discover.computed_keys.frameworks import ComputedKeys, find_computed, write_expression
 from rowferry_cli.discover.evidence.bucket import LegacyBucket
 from rowferry_cli.discover.evidence.catalogue import Catalogue, Column, UserTable
@@ -56,6 +56,8 @@ class Discovered:
     """Columns that were looked at."""
     heads: int = 0
     """Keys that were asked for."""
+    rows: int = 0
+    """Rows that were read, those that were read for several columns each time."""
     left_out: list[str] = field(default_factory=list[str])
     """What was seen and is not in the plan, and why: a sentence each."""
 
@@ -83,7 +85,7 @@ class Discovery:
             self._find_others()
         told = tell_changes(self._catalogue, self._done.proposals, self._request.sample)
         self._done.proposals = self._make_fit(told)
-        self._done.heads = self._bucket.heads
+        self._done.heads, self._done.rows = self._bucket.heads, self._catalogue.rows
         if self._done.proposals and "acl" not in self._done.production and self._bucket.grants_to_all():
             self._done.production["acl"] = "copy"
         self._done.left_out += list(self._tell_beyond())
@@ -217,18 +219,35 @@ class Discovery:
 
         `folders`: tables, with folders whose keys their columns hold.
         """
-        taken = [(str(one.entries["table"]), str(one.entries["key"])) for one in self._done.proposals]
         covered = {table for table, _ in self._covered}
         for table, fits in find_conventions(self._catalogue, self._bucket, keys, self._request.sample):
-            columns = [column for name, column in taken if name == table.plan_name]
-            new = [fit for fit in fits if not any(fit.template.holds(column) for column in columns)]
-            new = [fit for fit in new if (table.plan_name, fit.measured.example_key.partition("/")[0]) not in folders]
-            if not new or table.plan_name in covered:
+            if table.plan_name in covered:
+                continue
+            if poor := self._find_poor(table, fits):
+                self._done.proposals = [one for one in self._done.proposals if one not in poor]
+            columns = [one.entries["key"] for one in self._done.proposals if one.entries["table"] == table.plan_name]
+            new = fits if poor else [fit for fit in fits if _is_new(fit, table, columns, folders)]
+            if not new:
                 continue
             found = propose_conventions(table, new, columns)
-            if found.existing > max((one.existing for one in by_name.get(table.plan_name, ())), default=0):
+            known = by_name.get(table.plan_name, ())
+            most = max((one.existing for one in known), default=0)
+            names_more = "optional" in found.entries and not any("optional" in one.entries for one in known)
+            if found.existing > most or (found.existing == most and names_more):
                 if_stays = list(explain_stay(table, self._read_states(table)))
                 by_name[table.plan_name] = [replace(found, if_stays=if_stays)]
+
+    def _find_poor(self, table: UserTable, fits: Sequence[Fit]) -> list[Proposal]:
+        """Return what was proposed of a table and explains far fewer of its rows than rules for its keys do."""
+        most = max(fit.measured.existing for fit in fits if 10 * fit.share >= 9) if _any_sure(fits) else 0
+        return [
+            one
+            for one in self._done.proposals
+            if one.entries["table"] == table.plan_name
+            and one.entries.get("rows") == "stay"
+            and 10 * one.existing < 9 * one.sampled
+            and 2 * one.existing < most
+        ]
 
     def _make_computed(self, computed: ComputedKeys) -> Proposal | None:
         table = computed.texts.table
@@ -260,3 +279,14 @@ def keep_best(proposals: Sequence[Proposal]) -> list[Proposal]:
 def count_existing(proposals: Iterable[Proposal]) -> int:
     """Return how many sampled rows name existing objects."""
     return sum(proposal.existing for proposal in proposals)
+
+
+def _any_sure(fits: Sequence[Fit]) -> bool:
+    return any(10 * fit.share >= 9 for fit in fits)
+
+
+def _is_new(fit: Fit, table: UserTable, columns: Sequence[str], folders: Set[tuple[str, str]]) -> bool:
+    """Return whether a rule names objects that no column names: those of another folder."""
+    if (table.plan_name, fit.measured.example_key.partition("/")[0]) in folders:
+        return False
+    return bool(fit.template.folder) or not any(fit.template.holds(column) for column in columns)

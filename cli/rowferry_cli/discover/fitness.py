@@ -81,7 +81,7 @@ class Fitness:
             return proposal
         where = find_condition(table, key, kinds, is_text=objects is None)
         if where is None:
-            return proposal
+            return proposal if objects is None or not kinds.good else _make_optional(proposal)
         about = (
             f"Of {len(kinds.good) + len(kinds.bad):,} sampled rows, {len(kinds.good):,} meet `where`: those whose "
             "objects exist. Where `moved` names the same column, leave `where` out."
@@ -144,6 +144,18 @@ class Fitness:
             self._connection.execute(statement("limit_statement"), {"timeout": milliseconds})
             found = list(_check(self._connection, plan))
         return [finding for finding in found if finding.level == "problem" and "timeout" not in finding.what]
+
+
+def _make_optional(proposal: Proposal) -> Proposal:
+    """Return a proposal whose objects may be missing, since nothing tells which rows have them."""
+    objects, optional = proposal.entries["objects"], proposal.entries.get("optional")
+    if optional is not None:
+        return proposal
+    text = {"key", "from", "to", "objects", "rows", "changed"}
+    entries = {name: value for name, value in proposal.entries.items() if name not in text} | {"optional": objects}
+    entries |= {name: proposal.entries[name] for name in ("rows", "changed") if name in proposal.entries}
+    about = "Nothing tells the rows whose objects exist from the others, so these may be missing."
+    return replace(proposal, entries=entries, comments=[*proposal.comments, about])
 
 
 def _check(connection: Connection, plan: Plan) -> Iterator[Finding]:

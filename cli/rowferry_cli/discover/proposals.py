@@ -239,9 +239,10 @@ def name_apart(proposals: Sequence[Proposal]) -> list[Proposal]:
 
 
 def _name(proposal: Proposal) -> Proposal:
-    what = proposal.entries.get("path") or proposal.entries["from"] or "alone"
+    what = proposal.entries.get("path") or proposal.entries.get("from") or "alone"
     return replace(proposal, entries={**proposal.entries, "name": f"{_label(proposal)} {what}"})
 
 
 def _label(proposal: Proposal) -> str:
-    return f"{proposal.entries['table']}.{proposal.entries['key']}"
+    entries = proposal.entries
+    return f"{entries['table']}.{entries['key']}" if "key" in entries else entries["table"]

@@ -84,6 +84,8 @@ def _list_parts(ask: Ask, side: SideName) -> list[Part]:
         (prefix,) = page.folders
     else:
         return [Part(prefix, [prefix])]
+    if prefix and not page.folders:
+        return [Part(prefix, [prefix])]
     ids = [name for name in page.folders if _ID.fullmatch(name.removeprefix(prefix).rstrip("/"))]
     named = [name for name in page.folders if name not in ids]
     if len(named) > MOST_FOLDERS or (not page.is_last and not named) or not (named or keys):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from psycopg import sql
 
 from rowferry.db.connection import identifiers, literal
-from rowferry_cli.discover.computed_keys.owners import list_owner_columns
+from rowferry_cli.discover.computed_keys.owners import list_document_columns, list_owner_columns
 from rowferry_cli.discover.computed_keys.templates import (
     LEAST_PAIRS,
     RowTexts,
@@ -35,6 +35,8 @@ MOST_TEMPLATES = 16
 """Of one table that are tried on rows."""
 FIRST_ROWS = 40
 """That a template is tried on, before it is on all sampled rows."""
+MANY_NUMBERS = 20
+"""Rows whose objects are named by their numbers alone, in a folder that is not named like the table."""
 LEAST_SHARE = 5
 """One row in so many must have the object, or it is a coincidence."""
 _NUMBERS = ("smallint", "integer", "bigint")
@@ -65,12 +67,14 @@ def find_conventions(
             continue
         templates = [*_learn(catalogue, table, by_token, most), *_learn_from_numbers(table, keys)]
         for template in sorted(templates, key=lambda one: -one.pairs)[:MOST_TEMPLATES]:
+            # Ids of any table may be numbers in a folder by chance.
+            is_named = not template.is_of_numbers or _name_stem(table) in template.literals.lower()
             entries = name_rows(table) | {"key": table.id[0], "objects": template.sql}
             first = measure_objects(catalogue, bucket, table, entries, min(FIRST_ROWS, most))
-            if not _is_likely(first):
+            if not _is_likely(first, is_named=is_named):
                 continue
             measured = measure_objects(catalogue, bucket, table, entries, most)
-            if measured.existing >= LEAST_PAIRS and _is_likely(measured):
+            if measured.existing >= LEAST_PAIRS and _is_likely(measured, is_named=is_named):
                 found.append((table, Fit(template, measured)))
     best = _drop_worse(found)
     for table in catalogue.tables:
@@ -78,13 +82,20 @@ def find_conventions(
             yield table, fits
 
 
-def _is_likely(measured: Measured) -> bool:
+def _is_likely(measured: Measured, *, is_named: bool) -> bool:
+    if not is_named:
+        return measured.existing >= MANY_NUMBERS and 10 * measured.existing >= 9 * measured.sampled
     return measured.existing > 0 and measured.existing * LEAST_SHARE >= measured.sampled
+
+
+def _name_stem(table: UserTable) -> str:
+    return table.name.lower().rstrip("s")[:12]
 
 
 def _learn(catalogue: Catalogue, table: UserTable, by_token: Mapping[str, Sequence[str]], most: int) -> list[Template]:
     """Return the templates of a table's keys; where its own columns do not explain all, with those of its owners."""
     columns = {column.name: column for column in table.columns.values() if _may_hold_part(column)}
+    columns |= list_document_columns(catalogue, table, FIRST_ROWS)
     found, matched = _learn_from(catalogue, table, columns, by_token, most)
     # Templates of one shape may differ in what an owner's row says.
     is_simple = len({template.shape for template in found}) == len(found)
@@ -162,23 +173,22 @@ def _choose_ids(column: Column, tokens: Iterable[str]) -> list[str]:
 
 
 def _learn_from_numbers(table: UserTable, keys: Sequence[str]) -> Iterator[Template]:
-    """Yield the folders that are named like the table and hold one object, or some, for each id."""
+    """Yield the folders that hold one object, or some, for each number of an id."""
     (first, *more) = table.id
     if more or table.columns[first].type not in _NUMBERS:
         return
-    stem = table.name.lower().rstrip("s")[:12]
     groups: dict[tuple[str, str], set[str]] = {}
     for key in keys:
         segments = key.split("/")
         for number, segment in enumerate(segments):
             found = re.fullmatch(r"(\D*?)(\d+)(\D*)", segment)
             before, after = "/".join(segments[:number]), "/".join(segments[number + 1 :])
-            if found and stem in before.lower() and not re.search(r"\d", before + after):
+            if found and not re.search(r"\d", before + after):
                 begin = f"{before}/{found[1]}" if before else found[1]
                 groups.setdefault((begin, found[3] + (f"/{after}" if after else "")), set()).add(found[2])
     for (before, after), ids in groups.items():
         if len(ids) >= 3:
-            yield Template(tuple(_write_segments(before, quote_name(first), after)), len(ids))
+            yield Template(tuple(_write_segments(before, quote_name(first), after)), len(ids), is_of_numbers=True)
 
 
 def _write_segments(before: str, column: str, after: str) -> Iterator[tuple[tuple[str, str], ...]]:
@@ -197,7 +207,8 @@ def _drop_worse(found: Sequence[tuple[UserTable, Fit]]) -> list[tuple[UserTable,
         table, fit = one
         return (
             -round(fit.share, 1),
-            table.name.lower().rstrip("s") not in fit.template.literals.lower(),
+            _name_stem(table) not in fit.template.literals.lower(),
+            -fit.measured.existing,
             -fit.template.pairs,
         )
 

@@ -1,13 +1,19 @@
-"""Columns of the row that a row belongs to, such as its dataset or tenant: its keys may hold them."""
+"""What keys may hold besides a row's own columns: columns of its owner, such as a tenant, and texts in documents."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
 from rowferry_cli.discover.evidence.catalogue import Catalogue, Column, UserTable
+from rowferry_cli.discover.evidence.places import split_places
 from rowferry_cli.discover.evidence.written_sql import quote_name
+
+_PLAIN = re.compile(r"\$(?:\.[A-Za-z_]\w*){1,2}")
 
 MOST_OWNERS = 4
 """Of one table."""
+MOST_PLACES = 8
+"""Of one document."""
 
 
 def list_owner_columns(catalogue: Catalogue, table: UserTable) -> dict[str, Column]:
@@ -22,6 +28,22 @@ def list_owner_columns(catalogue: Catalogue, table: UserTable) -> dict[str, Colu
                 where = f"o.{quote_name(owner_id)} = e.{quote_name(reference)}"
                 written = f"(select o.{quote_name(column.name)} from {named} as o where {where})"  # noqa: S608 - shown
                 found[written] = replace(column, name=written, written=written)
+    return found
+
+
+def list_document_columns(catalogue: Catalogue, table: UserTable, most: int) -> dict[str, Column]:
+    """Return the texts at fixed places of a table's documents by the SQL that reads them."""
+    found: dict[str, Column] = {}
+    for column in table.columns.values():
+        if column.kind != "json" or column.is_generated:
+            continue
+        rows = catalogue.sample_column(table, column, most)
+        places = [path for path in split_places([row.value for row in rows], "json") if path and _PLAIN.fullmatch(path)]
+        for path in places[:MOST_PLACES]:
+            *above, last = path.removeprefix("$.").split(".")
+            steps = "".join(f" -> '{name}'" for name in above)
+            written = f"({column.sql}{steps} ->> '{last}')"
+            found[written] = Column(written, "text", "text", is_generated=False, written=written)
     return found
 
 

@@ -41,6 +41,8 @@ class Template:
     segments: tuple[tuple[Piece, ...], ...]
     pairs: int
     """Rows and keys that it explains."""
+    is_of_numbers: bool = False
+    """Whether it was learned from the numbers in keys alone."""
 
     @property
     def sql(self) -> str:

@@ -92,6 +92,8 @@ class Catalogue:
         self._connection = connection
         self.timed_out: list[str] = []
         """Columns that could not be read within the timeout, or whose table was locked."""
+        self.rows = 0
+        """Rows that were read."""
 
     @cached_property
     def tables(self) -> tuple[UserTable, ...]:
@@ -197,6 +199,7 @@ class Catalogue:
 
     def _read(self, name: str, parts: Mapping[str, sql.Composable], **parameters: float) -> list[Row]:
         rows = self._connection.execute(statement(name, **parts), {"seed": SEED, **parameters}).fetchall()
+        self.rows += len(rows)
         return [Row(tuple(row["id"]), row["value"]) for row in rows if row["value"]]
 
     def find_rows(self, table: UserTable, id_column: str, ids: Sequence[str], value: sql.Composable) -> list[Row]:
