@@ -82,9 +82,62 @@ def test_keys_that_need_the_row_of_the_owner_are_computed(found: Discovering) ->
     assert "40 of 40 sampled rows name existing objects" in read_notes(found)
 
 
+def fill_by_number(found: Discovering, columns: str, values: str) -> None:
+    found.execute(f"create table files (id bigint primary key, {columns})")
+    found.execute(f"insert into files select n, {values} from generate_series(101, 160) as n")
+
+
+COMPUTED = {
+    "by a text in a document": ("attrs jsonb", "jsonb_build_object('file', md5(n::text))",
+                                "'boards/' || id || '/' || (attrs ->> 'file')"),
+    "by a number, in a folder of another name": ("caption text", "'c'", "'media/store/' || id || '.jpg'"),
+    "by a digest of a column": ("code text", "'C-' || n", "'d/' || md5(code)"),
+}  # fmt: skip
+
+
+@pytest.mark.by_day("by a text in a document")
+@pytest.mark.parametrize("form", COMPUTED)
+def test_keys_are_computed(found: Discovering, form: str) -> None:
+    columns, values, key = COMPUTED[form]
+    fill_by_number(found, columns, values)
+    found.put(*found.read_texts(f"select {key} from files"))
+    (entries,) = found.find_entries()
+    computed = f"select unnest(array[{entries['objects']}]) from files"
+    assert set(found.read_texts(computed)) == set(found.legacy.listing())
+
+
+def test_a_columns_objects_are_found_in_all_of_their_folders(found: Discovering) -> None:
+    fill_by_number(found, "name text", "'f' || n || '.png'")
+    folders = ("originals", "small", "thumbs")
+    found.put(*[f"{folder}/{n}/f{n}.png" for folder in folders for n in range(101, 161)])
+    (entries,) = found.find_entries()
+    assert entries["objects"] == "'originals/' || id::text || '/' || name"
+    assert all(f"'{folder}/'" in entries["optional"] for folder in folders[1:])
+
+
+def test_objects_that_only_some_rows_have_may_be_missing(found: Discovering) -> None:
+    fill_by_number(found, "code text", "md5(n::text)")
+    found.put(*found.read_texts("select 'd/' || left(code, 2) || '/' || code from files where id % 3 > 0"))
+    (entries,) = found.find_entries()
+    assert {"key", "objects"} & entries.keys() == set()
+    assert entries["optional"] == "'d/' || substr(code, 1, 2) || '/' || code"
+
+
+def test_a_rule_replaces_a_column_that_names_few(found: Discovering) -> None:
+    """One tenant's folder is the commonest prefix of the bucket, and its rows are a part only."""
+    found.execute("create table org (id bigint primary key, slug text unique)")
+    found.execute("insert into org select n, 'org-' || left(md5('o' || n), 9) from generate_series(1, 6) as n")
+    found.execute("create table logo (id bigint primary key, org_id bigint references org, file_name text)")
+    found.execute("insert into logo select n, n % 6 + 1, 'l' || n || '.png' from generate_series(101, 160) as n")
+    found.put(*found.read_texts("select 'orgs/' || slug || '/' || file_name from logo join org on org.id = org_id"))
+    (entries,) = found.find_entries()
+    assert entries["objects"] == ("'orgs/' || (select o.slug from org as o where o.id = e.org_id) || '/' || file_name")
+
+
 # When a row changed
 
 
+@pytest.mark.by_day("bigint*")
 @pytest.mark.parametrize(
     ("kind", "created", "later"),
     [

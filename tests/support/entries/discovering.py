@@ -33,6 +33,11 @@ class Discovering:
             connection.execute("set search_path = public")  # the tests' role has the name of our own schema
             connection.execute(query.encode(), parameters)
 
+    def read_texts(self, query: str) -> list[str]:
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            connection.execute("set search_path = public")
+            return [text for (text,) in connection.execute(query.encode())]
+
     def insert(self, table: str, rows: Iterable[tuple[object, ...]]) -> None:
         with psycopg.connect(self.dsn, autocommit=True) as connection:
             for row in rows:
