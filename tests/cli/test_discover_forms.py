@@ -47,6 +47,16 @@ def test_urls_inside_longer_texts_of_documents_are_told(found: Discovering) -> N
     assert tomllib.loads(found.plan_path.read_text())["objects"] == [{"prefix": "html/"}]
 
 
+def test_one_place_of_a_document_with_urls_of_two_forms_is_named_apart(found: Discovering) -> None:
+    found.execute("create table surveys (id bigint primary key, data jsonb)")
+    hosts = ("https://forms.example.org", "")
+    found.insert("surveys", [(n, f'[{{"url": "{hosts[n % 2]}/storage/q/{n}.jpg"}}]') for n in range(12)])
+    found.put(*[f"q/{n}.jpg" for n in range(12)])
+    names = [one["name"] for one in found.find_entries()]
+    place = "public.surveys.data $[*].url"
+    assert sorted(names) == [f"{place} /storage/", f"{place} https://forms.example.org/storage/"]
+
+
 def test_texts_that_name_folders_are_told_and_the_folders_copied(found: Discovering) -> None:
     found.execute("create table runs (id text primary key, artifact_uri text)")
     found.insert("runs", [(f"r{n}", f"s3://{found.legacy.bucket}/runs/{n}/artifacts") for n in range(12)])

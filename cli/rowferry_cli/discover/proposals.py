@@ -235,12 +235,15 @@ def make_url_base(base: str, legacy: Side, production: Side) -> str:
 def name_apart(proposals: Sequence[Proposal]) -> list[Proposal]:
     """Return the proposals, each with a `name` where a column is named twice."""
     labels = Counter(_label(proposal) for proposal in proposals)
-    return [_name(proposal) if labels[_label(proposal)] > 1 else proposal for proposal in proposals]
+    places = Counter(proposal.label for proposal in proposals)
+    return [_name(one, with_text=places[one.label] > 1) if labels[_label(one)] > 1 else one for one in proposals]
 
 
-def _name(proposal: Proposal) -> Proposal:
-    what = proposal.entries.get("path") or proposal.entries.get("from") or "alone"
-    return replace(proposal, entries={**proposal.entries, "name": f"{_label(proposal)} {what}"})
+def _name(proposal: Proposal, *, with_text: bool) -> Proposal:
+    """Return a proposal with a name of its place; with how its texts begin where that place is named twice."""
+    begins = str(proposal.entries.get("from") or "alone") if with_text else ""
+    name = f"{proposal.label} {begins}".rstrip()
+    return replace(proposal, entries={**proposal.entries, "name": name})
 
 
 def _label(proposal: Proposal) -> str:

@@ -141,11 +141,11 @@ class DiscoveredMigration:
                  if key in production and production[key][:2] == legacy[key][:2]}  # fmt: skip
         left = self._application.keys - there
         self.result.moved = len(there)
-        told = words.replace("\n# ", " ")
+        told = " ".join(re.findall("Not in this plan: .*", words.replace("\n# ", " ")))
         self.result.named = sum(is_named(key, words) or self._is_held(key, told) for key in left)
 
     def _is_held(self, key: str, words: str) -> bool:
-        """Return whether a message names a column that holds a key, or its URL."""
+        """Return whether a note of discovery names a column that holds a key, or its URL."""
         return any(
             f"{table.replace(chr(34), '')}.{column}" in words and key in str(value)
             for (table, _), row in self._before.items()
