@@ -33,6 +33,8 @@ class Connection(asyncio.Protocol):
         self._parser: ResponseParser | None = None
         self._response: asyncio.Future[None] | None = None
         """Done when the response is complete; its exception is why there is none."""
+        self._on_end: Callable[[ObjectError | None], None] | None = None
+        """Called in the place of that, where no coroutine waits for the response."""
         self._drained: asyncio.Future[None] | None = None
         self._in_flight: InFlight | None = None
         self._is_paused = False
@@ -93,6 +95,19 @@ class Connection(asyncio.Protocol):
         finally:
             if not (self._is_clean and parser.is_streamed):
                 self._end_exchange(parser)
+
+    def ask(
+        self, head: bytes, parser: ResponseParser, in_flight: InFlight, on_end: Callable[[ObjectError | None], None]
+    ) -> None:
+        """Write a request without a body, on a usable connection, and read its response into `parser`.
+
+        No coroutine has to wait: `on_end` is called once the connection is free, with why there is no response.
+        """
+        assert self._transport is not None
+        self._parser, self._in_flight, self._on_end = parser, in_flight, on_end
+        self._is_clean = False
+        self._outbox.busy += 1
+        self._outbox.write(self._transport, head)
 
     def take_pieces(self) -> list[bytes]:
         """Return what has come of a streamed body and was not taken yet."""
@@ -169,8 +184,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Feed the parser; what comes without having been asked for ends the connection."""
         parser = self._parser
-        is_expected = self._response is not None and (not self._response.done() or (parser and parser.is_streamed))
-        if parser is None or not is_expected or self._outbox.holds(self._transport):
+        if parser is None or not self._expects(parser) or self._outbox.holds(self._transport):
             self.close()
             return
         try:
@@ -178,12 +192,18 @@ class Connection(asyncio.Protocol):
         except ObjectError as error:
             self.fail(error)
             return
-        if parser.is_complete or parser.is_streamed:
-            self._settle(None)
         if self._in_flight is not None and parser.has_headers:
             self._in_flight.note_progress()
+        if parser.is_complete or parser.is_streamed:
+            self._settle(None)
         if parser.is_streamed and self._is_full(parser):
             cast("asyncio.Transport", self._transport).pause_reading()
+
+    def _expects(self, parser: ResponseParser) -> bool:
+        """Return whether more of a response is to come."""
+        if self._response is None:
+            return self._on_end is not None
+        return not self._response.done() or parser.is_streamed
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End what is in flight.
@@ -253,6 +273,13 @@ class Connection(asyncio.Protocol):
 
     def _settle(self, error: ObjectError | None) -> None:
         """End the wait for the response, that of the writer, and that for more of a streamed body."""
+        if self._on_end is not None and self._parser is not None:
+            on_end, self._on_end = self._on_end, None
+            if error is None:
+                self._is_clean = self._is_kept = True
+            self._end_exchange(self._parser)
+            on_end(error)
+            return
         if self._response is not None and not self._response.done():
             if error is None:
                 self._response.set_result(None)

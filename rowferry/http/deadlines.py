@@ -52,7 +52,7 @@ class Deadlines:
     def _scan(self) -> None:
         """Cancel the requests that are overdue, and come back while there are any in flight."""
         now = time.monotonic()
-        for request in self._in_flight:
+        for request in list(self._in_flight):  # one that expires may end at once
             is_silent = now - request.heard_at > self.seconds
             if is_silent or now - request.started > LONGEST * self.seconds + request.allowance:
                 request.expire()

@@ -32,7 +32,6 @@ class ResponseParser:
         self._missing = 0
         """Bytes of the body that are still to come, where httptools does not read it."""
         self._size = 0
-        self._header_bytes = 0
         self._unread_bytes = 0
         """Bytes since the last piece of body: headers, trailers, chunk lengths."""
         self._refusal: ObjectRejected | ServerFault | None = None
@@ -125,12 +124,7 @@ class ResponseParser:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keep a header; trailers are ignored."""
-        if self.has_headers:
-            return
-        self._header_bytes += len(name) + len(value)
-        if self._header_bytes > MAX_HEADER_BYTES:
-            self._refuse_headers()
-        else:
+        if not self.has_headers:
             self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
@@ -139,6 +133,8 @@ class ResponseParser:
         status = self._parser.get_status_code()
         if self.has_headers or status < 200:
             return
+        if self._unread_bytes > MAX_HEADER_BYTES:
+            self._refuse_headers()
         self.status = status
         self.has_headers = True
         if self._is_head:  # httptools would wait for a body

@@ -8,9 +8,11 @@ import hashlib
 import hmac
 import re
 import time
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib.metadata import version
-from typing import NamedTuple
+from operator import itemgetter
+from typing import NamedTuple, Protocol
 
 from rowferry.errors import ObjectRejected
 from rowferry.http.proxy import describe_target
@@ -19,6 +21,27 @@ from rowferry.s3.access.credentials import CredentialSnapshot
 from rowferry.s3.access.endpoint import Endpoint
 from rowferry.s3.encodings import OBJECTS, OTHER, Accepts
 from rowferry.s3.operations import REQUESTER_PAYS, Request
+
+
+class Hash(Protocol):
+    """A digest of `hashlib`."""
+
+    def copy(self) -> "Hash":
+        """Return another one that was fed the same."""
+        ...
+
+    def update(self, data: bytes, /) -> None:
+        """Feed it."""
+        ...
+
+    def digest(self) -> bytes:
+        """Return what it has come to."""
+        ...
+
+    def hexdigest(self) -> str:
+        """Return the same in hexadecimal."""
+        ...
+
 
 Headers = list[tuple[str, str]]
 
@@ -36,10 +59,21 @@ class _Moment(NamedTuple):
     second: int
     credentials: CredentialSnapshot
     stamp: str
-    mac: hmac.HMAC
-    """Keyed, and fed the start of the string to sign: each request finishes a copy of it."""
+    inner: Hash
+    """The first of the two digests of HMAC-SHA256 (RFC 2104), keyed, and fed the start of the string to sign: each
+    request finishes a copy of it."""
+    outer: Hash
+    """The second one, keyed. Copies of both cost half of what a copy of an `hmac.HMAC` does."""
     credential: str
     """The start of the Authorization header."""
+
+    def sign(self, request: str) -> str:
+        """Return the signature of a canonical request."""
+        digest = hashlib.sha256(request.encode(errors="surrogateescape")).hexdigest()
+        inner, outer = self.inner.copy(), self.outer.copy()
+        inner.update(digest.encode())
+        outer.update(inner.digest())
+        return outer.hexdigest()
 
     def __repr__(self) -> str:
         return "_Moment(...)"
@@ -67,15 +101,15 @@ class Signer:
         headers = [*headers, ("x-amz-content-sha256", payload), ("x-amz-date", moment.stamp)]
         if credentials.token:
             headers.append(("x-amz-security-token", credentials.token))
-        order, names = _put_in_order(tuple([name for name, _ in headers]))
-        lines = [f"{name}:{_trim(headers[index][1])}" for name, index in order]
+        names, values = zip(*headers, strict=True)
+        layout = _lay_out(names)
+        lines = layout.canonical % layout.put_in_order(values)
+        if " " in lines or "\t" in lines:
+            lines = layout.canonical % layout.put_in_order([_trim(value) for value in values])
         path, _, query = target.partition("?")
         query = _sort_query(query) if query else ""
-        request = "\n".join([method, path, query, *lines, "", names, payload])
-        digest = hashlib.sha256(request.encode(errors="surrogateescape")).hexdigest()
-        mac = moment.mac.copy()
-        mac.update(digest.encode())
-        words = f"{moment.credential}, SignedHeaders={names}, Signature={mac.hexdigest()}"
+        signature = moment.sign(f"{method}\n{path}\n{query}\n{lines}{payload}")
+        words = f"{moment.credential}, SignedHeaders={layout.names}, Signature={signature}"
         headers.append(("Authorization", words))
         return headers
 
@@ -86,17 +120,10 @@ class Signer:
             stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
             day = stamp[:8]
             scope = f"{day}/{self._region}/s3/aws4_request"
-            self._moment = moment = _Moment(
-                second,
-                credentials,
-                stamp,
-                hmac.new(
-                    _derive_key(credentials.secret_key, day, self._region),
-                    f"{_ALGORITHM}\n{stamp}\n{scope}\n".encode(),
-                    "sha256",
-                ),
-                credential=f"{_ALGORITHM} Credential={credentials.access_key}/{scope}",
-            )
+            inner, outer = _begin_hmac(_derive_key(credentials.secret_key, day, self._region))
+            inner.update(f"{_ALGORITHM}\n{stamp}\n{scope}\n".encode())
+            credential = f"{_ALGORITHM} Credential={credentials.access_key}/{scope}"
+            self._moment = moment = _Moment(second, credentials, stamp, inner, outer, credential)
         return moment
 
 
@@ -144,11 +171,28 @@ class HeadWriter:
         return head.encode(errors="surrogateescape")
 
 
+class _Layout(NamedTuple):
+    """How headers with certain names are signed: worked out once, for all requests of a kind."""
+
+    canonical: str
+    """The canonical headers and the signed names, with a `%s` for each value."""
+    put_in_order: Callable[[Sequence[str]], tuple[str, ...]]
+    """Returns the values in signing order."""
+    names: str
+
+
 @lru_cache(maxsize=256)
-def _put_in_order(names: tuple[str, ...]) -> tuple[list[tuple[str, int]], str]:
-    """Return the lower-case names in signing order, each with its index, and all of them in one string."""
+def _lay_out(names: tuple[str, ...]) -> _Layout:
     order = sorted((name.lower(), index) for index, name in enumerate(names))
-    return order, ";".join([name for name, _ in order])
+    signed = ";".join([name for name, _ in order])
+    lines = "".join([f"{name.replace('%', '%%')}:%s\n" for name, _ in order])
+    return _Layout(f"{lines}\n{signed.replace('%', '%%')}\n", itemgetter(*[index for _, index in order]), signed)
+
+
+def _begin_hmac(key: bytes) -> tuple[Hash, Hash]:
+    """Return the inner and the outer digest of an HMAC-SHA256, keyed. Source: RFC 2104, "Definition of HMAC"."""
+    padded = key.ljust(64, b"\0")
+    return hashlib.sha256(bytes(byte ^ 0x36 for byte in padded)), hashlib.sha256(bytes(byte ^ 0x5C for byte in padded))
 
 
 def _derive_key(secret_key: str, day: str, region: str) -> bytes:

@@ -9,6 +9,8 @@ import psycopg
 import pytest
 
 from rowferry.s3 import retry
+from rowferry.s3.client import ObjectClient
+from rowferry.s3.glance import Glance, OnEnd
 from rowferry_queues.migrate import perform as queue
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.second_look import FOLLOWED
@@ -70,6 +72,31 @@ def test_a_row_moves_to_the_newest_bytes(three: Migration, log: RequestLog, tran
     assert three.verdicts() == ["DONE"]
     assert three.counts() == {"migrated": 3}
     three.audit()
+
+
+@pytest.mark.parametrize("transfer", ["auto", "stream"])
+def test_looks_on_kept_connections_miss_nothing(
+    logged_migration: Migration, log: RequestLog, transfer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first batch has opened connections; on these, a look takes no coroutine."""
+    ends: list[bool] = []
+    begin = ObjectClient.glance
+
+    def count(client: ObjectClient, key: str, on_end: OnEnd) -> Glance | None:
+        begun = begin(client, key, on_end)
+        ends.append(begun is not None)
+        return begun
+
+    monkeypatch.setattr(ObjectClient, "glance", count)
+    logged_migration.plan["migration"]["transfer"] = transfer
+    logged_migration.fill(12)
+    logged_migration.enqueue(batch_size=1)
+    with rewriting(logged_migration, log, 1) as times:
+        logged_migration.work(parallel=1)
+    assert any(ends)
+    assert times() == 1
+    assert logged_migration.counts() == {"migrated": 12}
+    logged_migration.audit()
 
 
 def test_what_is_rewritten_while_another_is_copied_again_is_not_missed(three: Migration, log: RequestLog) -> None:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -110,7 +111,8 @@ class BatchContext:
     def object_requests(self) -> ObjectRequests:
         """Return how the batch's copies send requests."""
         reserve, record = self.migration.pace_requests(self.scheduler)
-        return ObjectRequests(self.migration.send, reserve=reserve, record=record)
+        glance = partial(self.migration.glance, self.scheduler)
+        return ObjectRequests(self.migration.send, reserve=reserve, record=record, glance=glance)
 
     def large_objects(self) -> LargeObjects:
         """Return what the batch's large objects share."""

@@ -20,7 +20,7 @@ from rowferry_worker.batch.sides.faults import judge_sides
 from rowferry_worker.batch.sides.questions import are_reachable
 from rowferry_worker.copying.copy import CopyOptions, CopyResult
 from rowferry_worker.copying.precedence import NO_TIMELINE, Timeline
-from rowferry_worker.scheduling.scheduler import Copy, CopyRun, ObjectResult
+from rowferry_worker.scheduling.scheduler import Copy, CopyRun, Glance, ObjectResult
 
 CANCEL_WITHIN = timedelta(seconds=3)
 """How long to wait for the aborts of a batch's multipart uploads once the worker releases it, or has lost it."""
@@ -55,11 +55,12 @@ def read_timeline(context: BatchContext) -> Timeline:
 
 
 def run_copies(
-    context: BatchContext, copy: Copy, keys: Iterable[str], *, is_look: bool = False
+    context: BatchContext, copy: Copy, keys: Iterable[str], *, is_look: bool = False, glance: Glance | None = None
 ) -> dict[str, ObjectResult]:
     """Copy the object of each key, many at once, and return how each copy ended; NotStarted past the time budget.
 
-    `is_look`: they were copied, and are looked at once more, all of them; few are copied again.
+    `is_look`: they were copied, and are looked at once more, all of them; few are copied again. `glance`: the cheap way
+    to do so.
 
     Raises BatchReleased when the worker gives the batch up meanwhile, MigrationFault when a side is at fault.
     """
@@ -75,6 +76,7 @@ def run_copies(
         work=None if is_look else context.work,
         note=partial(_note_look if is_look else _note_end, context),
         is_look=is_look,
+        glance=glance,
     )
     by_key = judge_sides(context.migration, _wait_for(context, run))
     if any(isinstance(result, Unreachable) for result in by_key.values()) and are_reachable(context.migration):
@@ -94,9 +96,12 @@ def _note(context: BatchContext, key: str, result: ObjectResult) -> None:
     context.migration.evidence.note(key, result, is_first=context.attempt.number == 1)
 
 
+_READ = CopyResult(Outcome.KEPT)
+
+
 def _note_look(context: BatchContext, key: str, result: ObjectResult) -> None:
     """Take in what the end of a look tells: the object could be read, and nothing of writes."""
-    _note(context, key, CopyResult(Outcome.KEPT) if isinstance(result, CopyResult) else result)
+    _note(context, key, _READ if isinstance(result, CopyResult) else result)
 
 
 def _wait_for(context: BatchContext, run: CopyRun) -> dict[str, ObjectResult]:

@@ -1,10 +1,12 @@
 """An object that is rewritten while it is copied: looked at once more, and copied again."""
 
 import logging
+from collections.abc import Callable
 
 from rowferry.batch import Outcome
 from rowferry.errors import ObjectNotFound, ServerFault
 from rowferry.s3.clocks import UPLOAD_SPAN, written_at
+from rowferry.s3.glance import Glance
 from rowferry.s3.responses import Response
 from rowferry_worker.copying.copy import CopyOptions, CopyResult, copy_object, replace_object
 from rowferry_worker.objects.compare import Pair, are_same, compare_headers, is_digest
@@ -27,6 +29,17 @@ async def copy_standing(s3: ObjectRequests, options: CopyOptions, source_key: st
         return CopyResult(Outcome.KEPT)
     await _note(options, source_key, target_key, result)
     return result
+
+
+def glance(
+    s3: ObjectRequests, source_key: str, result: CopyResult, on_end: Callable[[CopyResult | None], None]
+) -> Glance | None:
+    """Begin to look at a legacy object as `follow` does; nothing is copied, and None is told where `follow` has to."""
+
+    def compare(legacy: Response | None) -> None:
+        on_end(result if legacy is not None and _is_surely_current(legacy, result) else None)
+
+    return s3.glance("legacy", source_key, compare)
 
 
 async def follow(
@@ -67,15 +80,22 @@ async def _note(options: CopyOptions, source_key: str, target_key: str, result: 
         await options.copies.note_copy(target_key, result.etag, source_key, result.source_etag)
 
 
+def _is_surely_current(legacy: Response, result: CopyResult) -> bool:
+    """Return whether the ETags alone tell that the legacy object is what was copied."""
+    if result.source_etag:
+        return legacy.etag == result.source_etag
+    return is_digest(legacy) and legacy.etag == result.etag
+
+
 async def _is_current(
     s3: ObjectRequests, copies: KnownCopies, keys: tuple[str, str], legacy: Response, result: CopyResult
 ) -> bool:
     """Return whether the legacy object, whose headers are given, is what was copied to the second key."""
     source_key, target_key = keys
-    if result.source_etag:
-        return legacy.etag == result.source_etag
-    if is_digest(legacy) and legacy.etag == result.etag:
+    if _is_surely_current(legacy, result):
         return True
+    if result.source_etag:
+        return False
     # The server copied it and did not say what: both objects are of one server, so of one clock.
     existing = await s3.find("production", target_key)
     if existing is None or existing.etag != result.etag:

@@ -12,6 +12,7 @@ import os
 from prometheus_client import Counter, Gauge, Histogram, values
 
 from rowferry import __version__
+from rowferry_worker.monitoring.tallies import BulkHistogram
 from rowferry_worker.service import PROCESS_NUMBER
 
 if PROCESS_NUMBER and "PROMETHEUS_MULTIPROC_DIR" in os.environ:
@@ -55,7 +56,7 @@ object_bytes = Counter(
     "Bytes of those objects, where known: a server-side copy does not tell.",
     ["migration", "queue"],
 )
-object_seconds = Histogram(
+object_seconds = BulkHistogram(
     "rowferry_object_seconds",
     "From an object's first request to its last response, retries included.",
     ["migration", "queue"],
@@ -63,7 +64,9 @@ object_seconds = Histogram(
 )
 
 requests = Counter("rowferry_requests", "S3 requests by result.", ["side", "operation", "result"])
-request_seconds = Histogram("rowferry_request_seconds", "S3 requests, each try by itself.", ["side"], buckets=MIDDLE)
+request_seconds = BulkHistogram(
+    "rowferry_request_seconds", "S3 requests, each try by itself.", ["side"], buckets=MIDDLE
+)
 throttled = Counter("rowferry_throttled_requests", "S3 requests that the server throttled.", ["side"])
 request_retries = Counter("rowferry_request_retries", "S3 requests that were sent again.", ["side"])
 objects_in_flight = Gauge("rowferry_objects_in_flight", "Objects being copied now.", multiprocess_mode="livesum")

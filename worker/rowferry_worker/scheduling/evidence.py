@@ -88,8 +88,12 @@ class Evidence:
             self._denials[operation].add(key, self._clock())
 
     def _note_success(self, key: str, result: CopyResult) -> None:
-        if result.outcome is Outcome.MIGRATED:
+        has_written = result.outcome is Outcome.MIGRATED
+        if has_written:
             self.readable = key
+        if not self._faults and not self._denials:
+            return
+        if has_written:
             self._faults.clear()
             self._denials.clear()
             return

@@ -1,9 +1,7 @@
 """What is told of each request: the metrics, the pace, and a line in the log when a server's rate is learned."""
 
 import logging
-from functools import cache
-
-from prometheus_client import Counter, Histogram
+from collections import Counter
 
 from rowferry.errors import (
     ObjectError,
@@ -15,6 +13,7 @@ from rowferry.plan import SideName
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from rowferry_worker.monitoring import metrics
+from rowferry_worker.monitoring.tallies import Tally
 from rowferry_worker.pacing.pacer import Pacer
 
 _log = logging.getLogger(__name__)
@@ -23,8 +22,48 @@ SERVER_FAULT = 500
 """The first HTTP status that is the server's own failure."""
 SETTLED_SECONDS = 5.0
 """A rate that was held for so long is worth a line."""
+FLUSH_SECONDS = 0.1
+"""How long a success may be counted before the metrics know of it."""
 LINE_SECONDS = 60.0
 """No more than one line in so many seconds."""
+
+
+class TransferTally:
+    """Counts requests and objects until the metrics take them in: each of them passes here. Event-loop thread only."""
+
+    def __init__(self) -> None:
+        """Count from 0."""
+        self._counts: Counter[tuple[SideName, str, str]] = Counter()
+        self._seconds: dict[SideName, Tally] = {}
+        self._object_seconds: dict[tuple[str, str], Tally] = {}
+        self._flush_at = 0.0
+
+    def note(self, request: Request, error: ObjectError | None, seconds: float, now: float) -> None:
+        """Count one try of a request; the metrics know of it within FLUSH_SECONDS if others follow, or at `flush`."""
+        side = request.side
+        self._counts[side, request.operation, name_result(error)] += 1
+        tally = self._seconds.get(side)
+        if tally is None:
+            tally = self._seconds[side] = metrics.request_seconds.labels(side).new_tally()
+        tally.observe(seconds)
+        if error is not None or now >= self._flush_at:
+            self._flush_at = now + FLUSH_SECONDS
+            self.flush()
+
+    def note_object(self, work: tuple[str, str], seconds: float) -> None:
+        """Count an object of a migration and a queue; the metrics know of it as of requests."""
+        tally = self._object_seconds.get(work)
+        if tally is None:
+            tally = self._object_seconds[work] = metrics.object_seconds.labels(*work).new_tally()
+        tally.observe(seconds)
+
+    def flush(self) -> None:
+        """Have the metrics take in what was counted."""
+        counts, self._counts = self._counts, Counter()
+        for labels, count in counts.items():
+            metrics.requests.labels(*labels).inc(count)
+        for tally in (*self._seconds.values(), *self._object_seconds.values()):
+            tally.flush()
 
 
 def record_request(
@@ -34,20 +73,19 @@ def record_request(
     result: Response | ObjectError,
     seconds: float,
     *,
+    tally: TransferTally,
     in_flight: int,
     again: bool,
 ) -> bool:
     """Count one try of a request and tell the pace of it; return whether the limit may be another now."""
     error = result if isinstance(result, ObjectError) else None
-    throttled = isinstance(error, Throttled)
-    _requests(request.side, request.operation, name_result(error)).inc()
-    _request_seconds(request.side).observe(seconds)
+    tally.note(request, error, seconds, pace.clock())
     if again:
         metrics.request_retries.labels(request.side).inc()
     if isinstance(result, Response):
         size_bytes = result.body_bytes or (len(request.body) if request.source is None else request.source.length)
         return pace.note_success(key, seconds, size_bytes, in_flight)
-    if throttled:
+    if isinstance(result, Throttled):
         metrics.throttled.labels(request.side).inc()
         return pace.note_refused(key, result.retry_after.total_seconds() if result.retry_after else 0.0)
     # A 404 or a 412 shows that the server is there; its latency is that of no copy.
@@ -98,16 +136,3 @@ class RateReporter:
             fields["requests_per_second"] = round(through, 1)
             _log.info("the server refuses more requests than this worker sends it now", extra=fields)
             self._told[key], self._told_at = through, now
-
-
-# Every request passes here, and looking a child up by its labels costs more than counting it.
-
-
-@cache
-def _requests(side: SideName, operation: str, result: str) -> Counter:
-    return metrics.requests.labels(side, operation, result)
-
-
-@cache
-def _request_seconds(side: SideName) -> Histogram:
-    return metrics.request_seconds.labels(side)

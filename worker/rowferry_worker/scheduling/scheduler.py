@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from contextvars import copy_context
 from datetime import timedelta
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 from rowferry.errors import (
     BucketNotFound,
@@ -28,12 +29,24 @@ from rowferry_worker.multipart.large import PartRoom
 from rowferry_worker.pacing.pacer import Pacer
 from rowferry_worker.pacing.rate_limit import NO_WAIT, RateLimiter
 from rowferry_worker.scheduling.claimed_entries import ClaimedEntries
-from rowferry_worker.scheduling.recording import RateReporter, record_request
+from rowferry_worker.scheduling.recording import RateReporter, TransferTally, record_request
 
 _log = logging.getLogger(__name__)
 
+
+class Cancellable(Protocol):
+    """What is under way."""
+
+    def cancel(self) -> None:
+        """End it without a word."""
+        ...
+
+
 Copy = Callable[[str], Coroutine[Any, Any, CopyResult]]
 """Copies (or verifies, or finds) the object of one key."""
+Glance = Callable[[str, Callable[[CopyResult | None], None]], Cancellable | None]
+"""Begins to look at the object of a key without a task, and calls with the result of its copy, if that still holds;
+None: `Copy` has to find out. Returns None where nothing was begun."""
 FindKey = Callable[[SideName, str], str]
 """Returns what a learned rate is known by: the server, the bucket and the operation."""
 ObjectResult = CopyResult | ObjectError
@@ -68,6 +81,7 @@ class CopyScheduler:
         self._heard: dict[str, FleetRate] | None = None
         self._names: dict[str, tuple[SideName, str]] = {}
         self._reporter = RateReporter()
+        self.tally = within.tally if within else TransferTally()
         self.responded_at = time.monotonic()
         """When a request last ended, by time.monotonic(): the event loop is alive."""
         self._within = within
@@ -92,13 +106,28 @@ class CopyScheduler:
         wait = self._pace.reserve(key, bound)
         return timedelta(seconds=wait) if wait else NO_WAIT
 
+    def is_free(self, key: str) -> bool:
+        """Return whether requests need not wait for their turns, as far as was learned."""
+        self._hear_cluster()
+        rate = self.rates.get(key)
+        return rate is None or rate.per_second is None
+
     def record(
         self, find_key: FindKey, request: Request, result: Response | ObjectError, seconds: float, *, again: bool
     ) -> None:
         """Record one try of a request; a limit that has risen lets more copies start."""
         self.note_response()
         key = find_key(request.side, request.operation)
-        if record_request(self._pace, key, request, result, seconds, in_flight=self._in_flight, again=again):
+        if record_request(
+            self._pace,
+            key,
+            request,
+            result,
+            seconds,
+            tally=self.tally,
+            in_flight=self._in_flight,
+            again=again,
+        ):
             self._names.setdefault(key, (request.side, request.operation))
             if self._within is None:
                 metrics.objects_in_flight_limit.set(self.limit.value)
@@ -136,7 +165,7 @@ class CopyScheduler:
                 self._runs.popleft()
                 continue
             self._take_place()
-            self._runs[0].start_task(key)
+            self._runs[0].start(key)
 
     def _take_place(self) -> bool:
         """Count one more in flight, if the limit allows it; return whether it does."""
@@ -171,22 +200,25 @@ class CopyRun:
         work: tuple[str, str] | None = None,
         note: Callable[[str, ObjectResult], None] = lambda _key, _result: None,
         is_look: bool = False,
+        glance: Glance | None = None,
     ) -> None:
         """`keys`: a key that comes twice is copied once. `note` is told how each copy ended.
 
         `deadline`: when no more copies start, by time.monotonic(); those under way go on. `batch_id`: the claimed batch
         whose entries are counted as claimed. `work`: the labels of the metrics; None: the objects are not measured.
-        `is_look`: they were copied, and are looked at: the batch is about to end.
+        `is_look`: they were copied, and are looked at: the batch is about to end. `glance`: the cheap way to do so.
         """
         self._scheduler = scheduler
         self._copy = copy
         self._not_started = deque(dict.fromkeys(keys))
         self._deadline = deadline
         self._batch_id = batch_id
-        self._seconds = None if work is None else metrics.object_seconds.labels(*work)
+        self._work = work
         self._note = note
         self.is_look = is_look
         self._results: dict[str, ObjectResult] = {}
+        self._glance = glance
+        self._glances: dict[str, Cancellable] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._context = copy_context()
         """Names the batch in log lines, also where another batch's end lets a copy start."""
@@ -209,6 +241,7 @@ class CopyRun:
         await self._done.wait()
         if stop is not None:
             stop.cancel()
+        self._scheduler.tally.flush()
         if self._fault is not None:
             raise self._fault
         return {key: self._results.get(key) or NotStarted("NotStarted", "its turn did not come") for key in keys}
@@ -223,14 +256,43 @@ class CopyRun:
         self._not_started.clear()
         for task in self._tasks:
             task.cancel()
+        glances, self._glances = self._glances, {}
+        for glance in glances.values():
+            glance.cancel()
+            self._scheduler.note_end()
         self._note_progress()
 
     def take_key(self) -> str | None:
         """Return the key whose copy is next to start, None where all have started."""
         return self._not_started.popleft() if self._not_started else None
 
-    def start_task(self, key: str) -> None:
+    def start(self, key: str) -> None:
         """Copy the object of this key, and then those of others."""
+        glance = None if self._glance is None else self._glance(key, partial(self._end_glance, key))
+        if glance is None:
+            self._start_task(key)
+        else:
+            self._glances[key] = glance
+
+    def _end_glance(self, key: str, result: CopyResult | None) -> None:
+        del self._glances[key]
+        if result is None:
+            self._start_task(key)
+            return
+        self._results[key] = result
+        try:
+            self._note(key, result)
+        except Exception as fault:  # noqa: BLE001 - as in a task
+            self._fault = fault
+        next_key = self.take_key() if self._scheduler.has_room() else None
+        if next_key is None:
+            self._scheduler.note_end()
+            self._note_progress()
+        else:
+            self._note_left()
+            self.start(next_key)
+
+    def _start_task(self, key: str) -> None:
         task = asyncio.create_task(self._copy_from(key), context=self._context)
         self._tasks.add(task)
         task.add_done_callback(self._end_task)
@@ -247,8 +309,8 @@ class CopyRun:
             except Exception as fault:  # noqa: BLE001 - it belongs to the batch, not to the event loop
                 self._fault = fault
                 self._results[key] = Cancelled("Fault", str(fault))
-            if self._seconds is not None:
-                self._seconds.observe(time.monotonic() - started)
+            if self._work is not None:
+                self._scheduler.tally.note_object(self._work, time.monotonic() - started)
             key = self.take_key() if self._scheduler.has_room() else None
             if key is not None:
                 self._note_left()
@@ -270,9 +332,12 @@ class CopyRun:
 
     def _note_left(self) -> None:
         if self._batch_id is not None:
-            self._scheduler.claimed_entries.note(self._batch_id, len(self._not_started) + len(self._tasks))
+            self._scheduler.claimed_entries.note(self._batch_id, self._count_left())
 
     def _note_progress(self) -> None:
         self._note_left()
-        if not self._tasks and not self._not_started:
+        if not self._count_left():
             self._done.set()
+
+    def _count_left(self) -> int:
+        return len(self._not_started) + len(self._tasks) + len(self._glances)
