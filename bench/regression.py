@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 from bench.certificate import write_certificate
 from bench.environment import execute, fake_s3, run_measured, running_postgres
@@ -57,6 +58,17 @@ from rowferry.batch_queue where status = 'DONE'
 """
 
 
+class Figures(NamedTuple):
+    """What a run has shown."""
+
+    pace: float
+    """Entries a second, from the first claim to the last verdict."""
+    cpu: float
+    """Of the worker, in ms an entry, its start included."""
+    without_start: float
+    """The same without what a worker uses that finds no batch."""
+
+
 @dataclass(frozen=True, slots=True)
 class Contestant:
     """A checkout with its environment."""
@@ -66,8 +78,8 @@ class Contestant:
     legacy: str = ""
     """A line of the plan's [legacy]."""
 
-    def run(self, url: str, rows: int, certificate: Path | None) -> tuple[float, float]:
-        """Migrate so many rows with one worker; return the entries a second and the CPU of an entry, in ms."""
+    def run(self, url: str, rows: int, certificate: Path | None) -> "Figures":
+        """Migrate so many rows with one worker."""
         with running_postgres() as postgres, tempfile.TemporaryDirectory() as folder:
             execute("drop schema rowferry cascade")  # that of this checkout
             for statement in filter(str.strip, ROWS.format(rows=rows).split(";")):
@@ -75,14 +87,18 @@ class Contestant:
             plan = Path(folder, "rowferry.toml")
             plan.write_text(PLAN.format(url=url, legacy=self.legacy), encoding="utf-8")
             trusted = {} if certificate is None else {"AWS_CA_BUNDLE": str(certificate)}
-            environment = {"ROWFERRY_PLAN": str(plan), "DATABASE_URL": postgres.dsn(), **trusted}
+            # A start would compile each module anew where Python is told to write no bytecode.
+            kept = {"PYTHONDONTWRITEBYTECODE": ""}
+            environment = {"ROWFERRY_PLAN": str(plan), "DATABASE_URL": postgres.dsn(), **trusted, **kept}
             self._call(environment, "init")
+            worker = [self._program, "worker", "--processes=1", "--until-empty", "--log-format=json", *self._fix_pace()]
+            start = run_measured(worker, environment)
             self._call(environment, "enqueue", "--yes", "--batch-size=250")
-            worker = [self._program, "worker", "--processes=1", "--until-empty", "--log-format=json"]
-            used = run_measured([*worker, *self._fix_pace()], environment)
+            used = run_measured(worker, environment)
             ((migrated, seconds),) = execute(SPAN)
         assert migrated == rows, f"{self.name} migrated {migrated} of {rows} entries"
-        return rows / seconds, 1000 * used.cpu_seconds / rows
+        without_start = used.cpu_seconds - start.cpu_seconds
+        return Figures(rows / seconds, 1000 * used.cpu_seconds / rows, 1000 * without_start / rows)
 
     @property
     def _program(self) -> str:
@@ -128,28 +144,30 @@ def start_server(name: str) -> Iterator[tuple[str, Path | None]]:
                 yield server.endpoint_url.replace("http:", "https:"), certificate
 
 
-def measure(contestants: list[Contestant], rows: int, rounds: int) -> dict[str, dict[str, list[tuple[float, float]]]]:
+def measure(contestants: list[Contestant], rows: int, rounds: int) -> dict[str, dict[str, list[Figures]]]:
     """Return the figures of each run, by server and contestant; every second round goes the other way round."""
-    seen: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+    seen: dict[str, dict[str, list[Figures]]] = defaultdict(lambda: defaultdict(list))
     servers = ("fake", "stub", "stub, TLS") if build_stub() else ("fake",)
     for number in range(rounds):
         for name in servers:
             for contestant in contestants[:: 1 if number % 2 == 0 else -1]:
                 with start_server(name) as (url, certificate):
-                    pace, cpu = contestant.run(url, rows, certificate)
-                seen[name][contestant.name].append((pace, cpu))
-                print(f"{name:<10} {contestant.name:<16} {pace:8,.0f} entries/s {cpu:7.3f} ms", file=sys.stderr)
+                    figures = contestant.run(url, rows, certificate)
+                seen[name][contestant.name].append(figures)
+                words = "{:8,.0f} entries/s {:7.3f} ms, {:7.3f} without the start".format(*figures)
+                print(f"{name:<10} {contestant.name:<16} {words}", file=sys.stderr)
     return seen
 
 
-def tell(seen: dict[str, dict[str, list[tuple[float, float]]]], base: str) -> None:
-    """Print the medians, and the CPU against that of the base."""
-    print(f"{'server':<10} {'commit':<16} {'entries/s':>10} {'CPU, ms an entry':>17} {'against ' + base:>18}")
+def tell(seen: dict[str, dict[str, list[Figures]]], base: str) -> None:
+    """Print the medians, and the CPU without the start against that of the base."""
+    heads = "entries/s", "CPU, ms an entry", "without start", f"against {base}"
+    print(f"{'server':<10} {'commit':<16} {heads[0]:>10} {heads[1]:>17} {heads[2]:>14} {heads[3]:>18}")
     for server, by_name in seen.items():
-        reference = median(cpu for _, cpu in by_name[base])
+        reference = median(run.without_start for run in by_name[base])
         for name, runs in by_name.items():
-            pace, cpu = median(run[0] for run in runs), median(run[1] for run in runs)
-            print(f"{server:<10} {name:<16} {pace:>10,.0f} {cpu:>17.3f} {cpu / reference:>18.2f}")
+            pace, cpu, net = (median(column) for column in zip(*runs, strict=True))
+            print(f"{server:<10} {name:<16} {pace:>10,.0f} {cpu:>17.3f} {net:>14.3f} {net / reference:>18.2f}")
     print(json.dumps({"load": os.getloadavg(), "cores": os.cpu_count(), "in_flight": IN_FLIGHT}))
 
 
