@@ -25,7 +25,7 @@ MAX_KEY_BYTES = 1024
 
 
 class ObjectKeys(NamedTuple):
-    """One object: where it is, and where it is to be."""
+    """One object, or one folder: where it is, and where it is to be."""
 
     legacy: str
     production: str
@@ -44,6 +44,7 @@ class MappedEntry(NamedTuple):
     """The objects of an entry, and what its row holds once they are at the other side."""
 
     objects: tuple[ObjectKeys, ...]
+    """Of [[entries]] that name folders: what the keys of their objects begin with."""
     new_key: str
 
 
@@ -153,6 +154,19 @@ def map_object(key: str, entries: Entries | ObjectPrefix, *, is_required: bool =
 
 def map_entry(entry: Entry, entries: Entries, to: Form = "production") -> MappedEntry:
     """Return the objects of an entry, and what its row is to hold. Raises ValueError as `map_text` and `map_object`."""
+    mapped = _map_entry(entry, entries, to)
+    if not entries.names_folders:
+        return mapped
+    return MappedEntry(tuple(name_folder(each, entries) for each in mapped.objects), mapped.new_key)
+
+
+def name_folder(keys: ObjectKeys, entries: Entries) -> ObjectKeys:
+    """Return what the keys of a folder's objects begin with, up to and with a `/`: `a/b` is not part of `a/bc`."""
+    legacy, production = (key if key.endswith("/") else f"{key}/" for key in keys[:2])
+    return ObjectKeys(legacy, production, keys.is_required and not entries.may_be_empty)
+
+
+def _map_entry(entry: Entry, entries: Entries, to: Form) -> MappedEntry:
     if not entries.computes_objects and not entries.has_places:
         keys, new_text = map_text(entry.key, entries, to)
         return MappedEntry((keys,), new_text)
@@ -172,7 +186,17 @@ def map_entry(entry: Entry, entries: Entries, to: Form = "production") -> Mapped
 
 
 def find_objects(entry: Entry, entries: Entries) -> Iterator[StandingObject]:
-    """Yield the objects that a production row points at. Raises ValueError where a text names none."""
+    """Yield the objects, or the folders, that a production row points at. Raises ValueError where a text names none."""
+    for each in _find_objects(entry, entries):
+        yield _name_standing_folder(each, entries) if entries.names_folders else each
+
+
+def _name_standing_folder(each: StandingObject, entries: Entries) -> StandingObject:
+    keys = name_folder(ObjectKeys(each.legacy or "", each.production, each.is_required), entries)
+    return StandingObject(keys.production, None if each.legacy is None else keys.legacy, keys.is_required)
+
+
+def _find_objects(entry: Entry, entries: Entries) -> Iterator[StandingObject]:
     if entries.computes_objects:
         for keys in _map_computed(entry, entries):
             yield StandingObject(keys.production, keys.legacy, keys.is_required)

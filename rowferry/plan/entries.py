@@ -45,6 +45,10 @@ class Entries(Table, frozen=True):
     """Where the texts stand in a column of JSON, or `$[*]` in an array."""
     within: Literal["text"] | None = None
     """`text`: the column holds longer texts, such as HTML, in which each URL that begins with `from` is a text."""
+    names: Literal["object", "folder"] = "object"
+    """What a key is: that of one object, or `folder`: what the keys of all its objects begin with, up to a `/`."""
+    may_be_empty: bool = False
+    """Whether a folder without any object is no fault: its row moves as well."""
     objects: str | None = None
     """An SQL expression over the row that yields the legacy keys of its objects (text or text[]); None: the column."""
     optional: str | None = None
@@ -78,6 +82,11 @@ class Entries(Table, frozen=True):
     def has_places(self) -> bool:
         """Whether the column may hold several texts, each at its place."""
         return self.path is not None or self.within is not None
+
+    @property
+    def names_folders(self) -> bool:
+        """Whether a row names folders, and not each of its objects."""
+        return self.names == "folder"
 
     @property
     def computes_objects(self) -> bool:
@@ -140,7 +149,7 @@ class Entries(Table, frozen=True):
     def is_plain(self) -> bool:
         """Whether one column names the row, and another holds the whole key, whose prefix tells where the object is."""
         prefixes = (self.legacy_object, self.production_object)
-        names = (*prefixes, self.path, self.within, self.objects, self.optional, *self.moved)
+        names = (*prefixes, self.path, self.within, self.names_folders, self.objects, self.optional, *self.moved)
         return isinstance(self.id, str) and not any(names) and self.encoding == "none" and self.rows == "move"
 
     @property
@@ -169,6 +178,7 @@ class Entries(Table, frozen=True):
             yield f"`id` and `key` of {label} are one column: the id must stay what it is while the key changes"
         yield from self._faults_of_states()
         yield from self._faults_of_objects()
+        yield from self._faults_of_folders()
         if self.within is not None and not (self.legacy_prefix and self.production_prefix):
             yield f"`within` of {label} needs a `from` and a `to` by which URLs are found: give how they begin"
         if self.within is not None and (self.path is not None or self.computes_objects):
@@ -220,3 +230,9 @@ class Entries(Table, frozen=True):
             )
         if self.objects is not None and self.encoding != "none":
             yield f"`objects` of {self.label} yields the keys of objects, which are not encoded: leave out `encoding`"
+
+    def _faults_of_folders(self) -> Iterator[str]:
+        if self.names_folders and self.rows == "stay":
+            yield f"the rows of {self.label} stay, so no row needs to know its folder: copy the folders by [[objects]]"
+        if self.may_be_empty and not self.names_folders:
+            yield f'`may_be_empty` of {self.label} is about folders: add `names = "folder"`, or leave it out'

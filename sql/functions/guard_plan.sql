@@ -2,7 +2,8 @@
 --   Trigger: gives a changed plan a new revision, so that workers read it again. While batches wait, a side's bucket and
 --   endpoint_url may not change. All its other keys may: how the bucket is reached, and what its objects shall be.
 --   Raises invalid_parameter_value where batches wait (INIT or ERROR) that were planned otherwise: for other buckets or
---   endpoints, or for entries or objects that the new plan does not have in the same form.
+--   endpoints, or for entries or objects that the new plan does not have in the same form. Whether folders may be empty
+--   is no part of that.
 --   Entries that change begin their passes anew (rowferry.pass).
 --   Writes: the row itself, pass. Called by: any UPDATE of migration.plan to another value.
 create or replace function rowferry.guard_plan()
@@ -22,7 +23,8 @@ declare
     v_unchanged constant text [] := array(
         select coalesce(e.value ->> 'name', concat_ws('.', e.value ->> 'table', e.value ->> 'key'))
         from jsonb_array_elements(old.plan -> 'entries') as e
-        inner join jsonb_array_elements(new.plan -> 'entries') as n on e.value = n.value
+        inner join jsonb_array_elements(new.plan -> 'entries') as n
+            on e.value - 'may_be_empty' = n.value - 'may_be_empty'
         union all
         select coalesce(o.value ->> 'name', concat(o.value ->> 'prefix', '*'))
         from jsonb_array_elements(old.plan -> 'objects') as o

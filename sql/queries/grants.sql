@@ -33,7 +33,7 @@ grant execute on function
     rowferry.deregister_worker, rowferry.pause_migration, rowferry.take_upload, rowferry.record_upload,
     rowferry.record_parts, rowferry.end_upload, rowferry.add_parts, rowferry.list_uploads, rowferry.find_upload,
     rowferry.record_part, rowferry.record_copy, rowferry.note_write, rowferry.note_copy, rowferry.find_copy,
-    rowferry.report_progress, rowferry.note_unusable
+    rowferry.report_progress, rowferry.note_unusable, rowferry.note_folder
 to {role};
 
 -- name: grant_operator

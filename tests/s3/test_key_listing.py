@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowferry.errors import ListingUnusable, ServerFault
-from rowferry.s3.listings.keys import MAX_EMPTY_PAGES, PAGE_KEYS, Ask, ListedKeys, list_range, read_page
+from rowferry.s3.listings.keys import MAX_EMPTY_PAGES, PAGE_KEYS, Ask, ListedKeys, ListedObject, list_range, read_page
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from support.s3.listing_page import page
@@ -220,7 +220,8 @@ def test_no_body_makes_the_reader_fall_over(body: bytes) -> None:
 def test_a_page_is_parsed_whatever_stands_beside_the_keys() -> None:
     def parts() -> Iterator[str]:
         yield "<ListBucketResult><Name>b</Name><Prefix>a</Prefix><KeyCount>1</KeyCount>"
-        yield "<Contents><Owner><ID>a</ID></Owner><Key>a+b%2B</Key><ETag>x</ETag></Contents>"
+        yield '<Contents><Owner><ID>a</ID></Owner><Key>a+b%2B</Key><ETag>"x"</ETag></Contents>'
         yield "<CommonPrefixes><Prefix>no/</Prefix></CommonPrefixes></ListBucketResult>"
 
-    assert read_page(Response(200, body="".join(parts()).encode())) == (["a+b%2B"], True, None, ["no/"])
+    listed = ListedObject("a+b%2B", "", "x", "")
+    assert read_page(Response(200, body="".join(parts()).encode())) == ([listed], True, None, ["no/"])

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from rowferry.db.connection import connect, fetch_one, translated_errors
 from rowferry.db.statements import statement
-from rowferry.plan import ObjectPrefix, Plan
+from rowferry.plan import Entries, ObjectPrefix, Plan
 from rowferry_cli.estimate.bounds import UNMEASURED_WRITES, Projection, follow_queue, project
-from rowferry_cli.estimate.entries import LISTED_WITHIN, TableSample, sample_objects, sample_tables
+from rowferry_cli.estimate.entries import LISTED_WITHIN, TableSample, open_folders, sample_objects, sample_tables
 from rowferry_cli.estimate.measure import Measured
 from rowferry_cli.estimate.result import Estimate
 from rowferry_cli.estimate.sample import SampledObject
@@ -49,6 +49,7 @@ def read_database(
         with translated_errors():
             refuse_unfit_tables(connection, plan)
         samples = sample_tables(connection, plan, max(most_keys, MOST_KEYS), on_progress)
+        samples = open_folders(plan, samples, max(most_keys, MOST_KEYS), on_progress)
         samples += sample_objects(plan, max(most_keys, MOST_KEYS), on_progress)
         with translated_errors():
             most = fetch_one(connection, statement("count_connections"))["connections"]
@@ -139,6 +140,7 @@ def _take(table: TableSample, seen: Sequence[SampledObject]) -> SampledTable:
         seen,
         table.unusable,
         is_listed=isinstance(table.entries, ObjectPrefix),
+        in_folders=isinstance(table.entries, Entries) and table.entries.names_folders,
         objects_per_entry=table.objects_per_entry,
     )
 

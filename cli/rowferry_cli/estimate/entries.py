@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import zip_longest
 from math import sqrt
@@ -180,9 +180,50 @@ def sample_objects(plan: Plan, most: int, on_progress: Callable[[str], None]) ->
     """
     if not plan.objects:
         return []
+    with _open_legacy(plan) as bucket:
+        return [_list_objects(bucket, objects, most, on_progress) for objects in plan.objects]
+
+
+def open_folders(
+    plan: Plan, samples: list[TableSample], most: int, on_progress: Callable[[str], None]
+) -> list[TableSample]:
+    """Return samples of rows with the objects of their folders, up to `most` of each table.
+
+    Raises UsageError when the legacy bucket cannot be listed.
+    """
+    if not any(entries.names_folders for entries in plan.entries):
+        return samples
+    with _open_legacy(plan) as bucket:
+        return [
+            _open_folders(bucket, each, each.entries, most, on_progress)
+            if isinstance(each.entries, Entries) and each.entries.names_folders
+            else each
+            for each in samples
+        ]
+
+
+def _open_folders(
+    bucket: Bucket, sample: TableSample, entries: Entries, most: int, on_progress: Callable[[str], None]
+) -> TableSample:
+    """List sampled folders to their ends, until there are enough objects or the time is over."""
+    end, opened, pairs = time.monotonic() + LISTED_WITHIN.total_seconds(), 0, list[tuple[str, str]]()
+    for folder, _ in sample.keys:
+        if len(pairs) >= most or time.monotonic() > end:
+            break
+        opened += 1
+        for keys in bucket.list_keys(folder):
+            pairs += [map_object(key, entries)[:2] for key in keys]
+            on_progress(f"counting objects of {sample.entries.label}: {len(pairs):,} in {opened:,} folders so far")
+            if time.monotonic() > end:
+                break
+    return replace(sample, keys=tuple(pairs), objects_per_entry=len(pairs) / opened if pairs else 1.0)
+
+
+@contextmanager
+def _open_legacy(plan: Plan) -> Generator[Bucket]:
     try:
         with open_bucket(plan.legacy, load_credentials(plan.legacy, os.environ)) as bucket:
-            return [_list_objects(bucket, objects, most, on_progress) for objects in plan.objects]
+            yield bucket
     except ObjectError as error:
         raise UsageError(f"The legacy bucket {plan.legacy.bucket} cannot be listed: {error}.") from error
 

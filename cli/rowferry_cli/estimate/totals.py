@@ -50,6 +50,8 @@ class SampledTable:
     """Sampled keys that cannot become a production key; they are not in `seen`."""
     is_listed: bool = False
     """Whether these are objects without rows, which a listing finds."""
+    in_folders: bool = False
+    """Whether rows name folders, which are listed before and after their objects are copied."""
     objects_per_entry: float = 1.0
 
     @property
@@ -138,6 +140,8 @@ def calculate_totals(
     once = Counter(learning)
     for table in tables:
         once += _count_listing(round(table.count)) if table.is_listed else Counter()
+        if table.in_folders:
+            once["legacy", "ListObjectsV2"] += 2 * round(table.count + table.objects // PAGE_KEYS)
     reads = reads.plus(Interval.exactly(_count_reads(once)))
     writes = writes.plus(Interval.exactly(once.total() - _count_reads(once)))
     if not condition_is_known:

@@ -103,12 +103,18 @@ def list_tables(settings: InspectSettings, plan: Plan) -> tuple[TableUse, ...]:
 
 
 def fit_plan(settings: InspectSettings, plan: Plan) -> None:
-    """Raise PlanError where objects without rows are to have what only a row has."""
+    """Raise PlanError where objects without rows are to have what only a row has, or a row has too many of them."""
     bare = [*(each.label for each in plan.objects if settings.means(each.label)), *(b.label for b in settings.buckets)]
     if bare and settings.table is None:
         raise PlanError(f"the objects of {bare[0]} have no rows: name a `table`, or [[entries]] in `of`")
     if bare and settings.ids:
         raise PlanError(f"the objects of {bare[0]} have no ids: name a `key` alone, or [[entries]] in `of`")
+    if folders := [each for each in plan.entries if each.names_folders and settings.means(each.label)]:
+        example = f"s3://production/{folders[0].production_object_prefix}"
+        raise PlanError(
+            f"the rows of {folders[0].label} name folders, and facts are of one object: name the folders themselves in "
+            f'`of`, for example "{example}"'
+        )
 
 
 def refuse_code(settings: InspectSettings) -> None:

@@ -1,18 +1,24 @@
 """What a batch of `migrate` does: copy the objects, then point the rows at them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
 
 from rowferry.batch import Entry, EntryResult
 from rowferry.db.entries import EntryQueries
+from rowferry_queues.migrate.folders import count_earlier, settle_folders
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import choose_options, run_copies
+from rowferry_worker.batch.folders import NOT_LISTED, FolderRow, expand_folders, leave_first, list_listed
 from rowferry_worker.batch.objects import Judge, MappedRow, list_objects, map_rows
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import Move, look_again, rewrite_rows, wait_for_turn, wait_until_free
 from rowferry_worker.batch.second_look import look_at_sources
 from rowferry_worker.batch.sources.table import find_queries
-from rowferry_worker.copying.copy import CopyOptions, copy_object, log_copy
+from rowferry_worker.copying.copy import CopyOptions, CopyResult, copy_object, log_copy
 from rowferry_worker.copying.follow import copy_standing
+from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.scheduling.scheduler import ObjectResult
 
 
@@ -25,8 +31,10 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult
             lambda objects: copy_objects(context, dict(each[:2] for each in objects), stays=True),
         )
     queries = find_queries(context, update=True)
-    stays = queries.entries.rows == "stay"
     rows = map_rows(entries, queries.entries)
+    if queries.entries.names_folders:
+        return _migrate_folders(context, queries, rows)
+    stays = queries.entries.rows == "stay"
     by_key = copy_objects(context, list_objects(rows), stays=stays, row_count=len(rows))
     judge = Judge(by_key)
     started = judge.choose_started(context, rows, leave_range=not stays)
@@ -34,15 +42,49 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult
     if stays:
         copied = [EntryResult(move.entry, move.outcome, move.size_bytes) for move in moves]
         return look_again(context, queries, results, "legacy") + copied
-    return results + _move_rows(context, queries, moves, {row.entry: row for row in started}, by_key)
+
+    def look_at(waiting: Sequence[MappedRow]) -> tuple[Sequence[MappedRow], Mapping[str, ObjectResult]]:
+        objects = list_objects(waiting)
+        known = {key: by_key[key] for key in objects}
+        return waiting, _look(context, _choose_options(context, stays=False), objects, known)
+
+    return results + _move_rows(context, queries, moves, started, look_at)
+
+
+def _migrate_folders(context: BatchContext, queries: EntryQueries, mapped: Sequence[MappedRow]) -> list[EntryResult]:
+    """Copy what is in the folders of rows, and move the rows whose folders stand in production as a whole."""
+    rows = expand_folders(context, queries.entries, mapped)
+    listed = {keys.legacy: keys.production for row in list_listed(rows) for keys in row if keys.legacy is not None}
+    copied = _copy_all(context, _choose_options(context, stays=False), listed, copy_object)
+    ended = {**copied, **NOT_LISTED}
+    rows = leave_first(context, rows, ended)
+    started = Judge(ended).choose_started(context, rows, leave_range=True)
+    wait_for_turn(context, len(started))
+
+    def look_at(waiting: Sequence[FolderRow]) -> tuple[Sequence[FolderRow], dict[str, ObjectResult]]:
+        return settle_folders(context, queries.entries, waiting, copied, partial(_choose_folder_options, context))
+
+    settled, by_key = look_at(started)
+    moves, results = choose_moves(settled, Judge(by_key))
+    moves = [count_earlier(move, row) for move in moves for row in settled if row.entry is move.entry]
+    return results + _move_rows(context, queries, moves, settled, look_at)
+
+
+def _choose_folder_options(context: BatchContext, is_earlier: bool) -> CopyOptions:
+    """Return how objects of folders are copied that an earlier attempt may have copied: nothing but that is older."""
+    options = replace(_choose_options(context, stays=False), looks_first=is_earlier)
+    return replace(options, on_conflict="older") if is_earlier and options.on_conflict == "fail" else options
+
+
+AnyRow = TypeVar("AnyRow", bound=MappedRow)
 
 
 def _move_rows(
     context: BatchContext,
     queries: EntryQueries,
     moves: Sequence[Move],
-    row_of: Mapping[Entry, MappedRow],
-    by_key: Mapping[str, ObjectResult],
+    rows: Sequence[AnyRow],
+    look_at: Callable[[Sequence[AnyRow]], tuple[Sequence[AnyRow], Mapping[str, ObjectResult]]],
 ) -> list[EntryResult]:
     """Point rows at their objects. Who holds one locked may be rewriting its object: it is waited for, and looked at.
 
@@ -54,10 +96,8 @@ def _move_rows(
         return moved
     waiting = [move for move in moves if move.entry in busy]
     wait_until_free(context.connection, queries, waiting)
-    rows = [row_of[move.entry] for move in waiting]
-    objects = list_objects(rows)
-    now = _look(context, _choose_options(context, stays=False), objects, {key: by_key[key] for key in objects})
-    standing, left_out = choose_moves(rows, Judge(now))
+    looked_at, now = look_at([row for row in rows if row.entry in busy])
+    standing, left_out = choose_moves(looked_at, Judge(now))
     may_move = {move.entry for move in standing}
     settled = [result for result in moved if result.entry not in busy]
     return (
@@ -94,12 +134,21 @@ def copy_objects(
     `stays`: no row of these objects moves; from the second pass on, most of them are there. Else so many rows are about
     to move: their turn is waited for before the objects are looked at for the last time.
     """
-    s3, options = context.object_requests(), _choose_options(context, stays=stays)
-    copy = copy_standing if stays else copy_object
-    by_key = run_copies(context, lambda key: log_copy(copy(s3, options, key, objects[key]), key, objects[key]), objects)
+    options = _choose_options(context, stays=stays)
+    by_key = _copy_all(context, options, objects, copy_standing if stays else copy_object)
     if not stays:
         wait_for_turn(context, row_count)
     return _look(context, options, objects, by_key, stays=stays)
+
+
+def _copy_all(
+    context: BatchContext,
+    options: CopyOptions,
+    objects: Mapping[str, str],
+    copy: Callable[[ObjectRequests, CopyOptions, str, str], Coroutine[Any, Any, CopyResult]],
+) -> dict[str, ObjectResult]:
+    s3 = context.object_requests()
+    return run_copies(context, lambda key: log_copy(copy(s3, options, key, objects[key]), key, objects[key]), objects)
 
 
 def _choose_options(context: BatchContext, *, stays: bool) -> CopyOptions:

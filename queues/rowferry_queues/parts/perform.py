@@ -17,7 +17,7 @@ from rowferry_queues.parts.send import send_parts
 from rowferry_queues.parts.spec import PartsSettings
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import choose_options, run_copies
-from rowferry_worker.batch.objects import Judge, list_objects, map_rows
+from rowferry_worker.batch.objects import Judge, MappedRow, list_objects, map_rows
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import look_again
 from rowferry_worker.batch.sources.table import find_queries
@@ -35,6 +35,8 @@ def perform_objects(context: BatchContext, entries: Sequence[Entry]) -> list[Ent
         return run_range(context, entries, lambda objects: copy_large(context, _by_legacy(objects), stays=True))
     queries = find_queries(context)
     rows = map_rows(entries, queries.entries)
+    if queries.entries.names_folders:  # the queue `migrate` copies what is in them, large or small
+        rows = [MappedRow(row.entry, fault=row.fault) for row in rows]
     judge = Judge(copy_large(context, list_objects(rows), stays=queries.entries.rows == "stay"))
     results = [judge.judge(row) for row in judge.choose_started(context, rows)]
     return look_again(context, queries, results, "legacy")

@@ -3,6 +3,10 @@
 from collections.abc import Sequence
 
 from rowferry.batch import Entry, EntryResult, Outcome
+from rowferry.errors import ObjectNotFound
+from rowferry.s3.listings.keys import read_page
+from rowferry.s3.operations import list_keys
+from rowferry.s3.responses import name_request
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.batch.objects import Judge, MappedRow, list_objects, map_rows
@@ -20,7 +24,8 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult
     queries = find_queries(context, update=True)
     rows = map_rows(entries, queries.entries, "legacy")
     s3 = context.object_requests()
-    judge = Judge(run_copies(context, lambda key: find_legacy(s3, key), list_objects(rows)))
+    find = find_in_folder if queries.entries.names_folders else find_legacy
+    judge = Judge(run_copies(context, lambda key: find(s3, key), list_objects(rows)))
     moves, results = choose_moves(judge.choose_started(context, rows), judge)
     return results + rewrite_rows(context, queries, moves, "legacy")
 
@@ -28,6 +33,14 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult
 async def find_legacy(s3: ObjectRequests, key: str) -> CopyResult:
     """Look for a legacy object. Raises ObjectNotFound when there is none."""
     await s3.head("legacy", key)
+    return CopyResult(Outcome.MIGRATED)
+
+
+async def find_in_folder(s3: ObjectRequests, prefix: str) -> CopyResult:
+    """Look for any object in a legacy folder. Raises ObjectNotFound when there is none."""
+    response = await s3.send(list_keys("legacy", prefix, max_keys=1))
+    if not read_page(response).keys:
+        raise name_request(ObjectNotFound("EmptyFolder", "the folder has no object"), list_keys("legacy", prefix))
     return CopyResult(Outcome.MIGRATED)
 
 

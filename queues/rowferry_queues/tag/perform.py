@@ -23,6 +23,7 @@ from rowferry_queues.tag.merge import TagConflict, Tags, combine, merge_tags, re
 from rowferry_queues.tag.spec import TagSettings
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
+from rowferry_worker.batch.folders import NOT_LISTED, expand_folders, leave_first, list_listed
 from rowferry_worker.batch.objects import Judge, MappedRow, find_rows
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import look_again
@@ -41,8 +42,13 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult
         tags = settings.choose_tags(Entry("", ""))
         return run_range(context, entries, lambda objects: tag_listed(context, objects, tags))
     queries = find_queries(context)
-    rows = [choose_tags(row, settings) for row in find_rows(entries, queries.entries, "production")]
-    judge = Judge(tag_objects(context, rows), "production")
+    found = find_rows(entries, queries.entries, "production")
+    if queries.entries.names_folders:
+        found = expand_folders(context, queries.entries, found, ("production",))
+    rows = [choose_tags(row, settings) for row in found]
+    by_key = {**tag_objects(context, rows), **NOT_LISTED}
+    rows = leave_first(context, rows, by_key, "production")
+    judge = Judge(by_key, "production")
     results = [judge.judge(row) for row in judge.choose_started(context, rows)]
     return look_again(context, queries, results, "production")
 
@@ -74,8 +80,8 @@ def tag_objects(context: BatchContext, rows: Sequence[TaggedRow]) -> dict[str, O
     """Tag the object of each production key once, many at once, and return how each ended."""
     wanted: dict[str, dict[str, str]] = {}
     refused: dict[str, ObjectResult] = {}
-    for row in rows:
-        for each in row.objects:
+    for row, objects in zip(rows, list_listed(rows), strict=True):
+        for each in objects:
             try:
                 wanted[each.production] = combine(wanted.get(each.production, {}), row.tags)
             except TagConflict as conflict:

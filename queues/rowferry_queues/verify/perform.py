@@ -10,6 +10,7 @@ from rowferry.keys import ObjectKeys, StandingObject
 from rowferry.s3.responses import Response
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import choose_options, run_copies
+from rowferry_worker.batch.folders import NOT_LISTED, expand_folders, leave_first, list_listed
 from rowferry_worker.batch.objects import Judge, find_rows
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import look_again
@@ -28,7 +29,11 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult
         return run_range(context, entries, lambda objects: verify_listed(context, objects))
     queries = find_queries(context)
     rows = find_rows(entries, queries.entries, "production")
-    found = verify_objects(context, [row.objects for row in rows], stays=queries.entries.rows == "stay")
+    if queries.entries.names_folders:
+        rows = expand_folders(context, queries.entries, rows, ("legacy", "production"))
+    found = verify_objects(context, list_listed(rows), stays=queries.entries.rows == "stay")
+    found = {**found, **NOT_LISTED}
+    rows = leave_first(context, rows, found, "production")
     judge = Judge(found, "production", excused=ObjectNowhere)
     results = [judge.judge(row) for row in judge.choose_started(context, rows)]
     return look_again(context, queries, results, "production")

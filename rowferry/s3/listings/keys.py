@@ -33,15 +33,31 @@ class ListedKeys(NamedTuple):
     """The key after them, where the range goes on; None: it has come to its end."""
 
 
+class ListedObject(NamedTuple):
+    """What a listing tells of an object."""
+
+    key: str
+    size: str
+    etag: str
+    """Without quotes; empty where the server does not tell."""
+    modified: str
+    """When it was written, in the server's own words."""
+
+
 class KeyPage(NamedTuple):
     """One response to a listing."""
 
-    keys: list[str]
+    objects: list[ListedObject]
     is_last: bool
     token: str | None
     """What continues the listing; None where the server names nothing."""
     folders: list[str]
     """What keys begin with that were asked for by folder, up to and with the next `/`."""
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of the objects."""
+        return [listed.key for listed in self.objects]
 
 
 def list_range(
@@ -88,29 +104,51 @@ def list_pages(ask: Ask, side: SideName) -> Iterator[list[str]]:
         after, token = page.keys[-1] if page.keys else after, page.token
 
 
+class Walk:
+    """How far a listing has come that is in the order of bytes: its next request, and what a response adds."""
+
+    def __init__(self, side: SideName, prefix: str, after: str = "") -> None:
+        """`after`: the key behind which the listing begins."""
+        self._side: SideName = side
+        self._prefix = prefix
+        self._after = after
+        self._token: str | None = None
+        self._empty = 0
+        self.is_over = False
+
+    def next_request(self, max_keys: int = PAGE_KEYS) -> Request:
+        """Return the request for the next keys."""
+        return list_keys(self._side, self._prefix, after=self._after, token=self._token, max_keys=max_keys)
+
+    def take(self, response: Response) -> KeyPage:
+        """Return what a response lists.
+
+        Raises ListingUnusable where its order is another, or it has no end, and otherwise as `read_page`.
+        """
+        page = read_page(response)
+        for key in page.keys:
+            _refuse_unusable(key, self._prefix, self._after)
+            self._after = key
+        self.is_over = page.is_last
+        self._empty = 0 if page.keys else self._empty + 1
+        if self._empty and not page.is_last and (page.token in {None, self._token} or self._empty > MAX_EMPTY_PAGES):
+            raise ListingUnusable("EndlessListing", f"the listing goes on behind {self._after!r} without another key")
+        self._token = None if page.keys else page.token
+        return page
+
+
 def _walk(ask: Ask, side: SideName, prefix: str, first: str, most: int) -> Iterator[tuple[int, str]]:
     """Yield the keys from `first` on, each with the number of its page; ask for about `most` of them."""
-    after, token, empty, number, found = "", None, 0, 0, 0
+    walk, number, found = Walk(side, prefix, "" if first == prefix else first), 0, 0
     if first != prefix:  # what follows `first` is listed after it, and does not contain it
         page = read_page(ask(list_keys(side, first, max_keys=1)))
         if first in page.keys and first.startswith(prefix):
             yield 1, first
-        after = first
-    while True:
-        wanted = max(1, min(PAGE_KEYS, most - found))
-        page = read_page(ask(list_keys(side, prefix, after=after, token=token, max_keys=wanted)))
+    while not walk.is_over:
+        page = walk.take(ask(walk.next_request(max(1, min(PAGE_KEYS, most - found)))))
         number += 1
-        for key in page.keys:
-            _refuse_unusable(key, prefix, after)
-            after = key
-            found += 1
-            yield number, key
-        if page.is_last:
-            return
-        empty = 0 if page.keys else empty + 1
-        if empty and (page.token in {None, token} or empty > MAX_EMPTY_PAGES):
-            raise ListingUnusable("EndlessListing", f"the listing goes on behind {after!r} without another key")
-        token = None if page.keys else page.token
+        found += len(page.keys)
+        yield from ((number, key) for key in page.keys)
 
 
 def _refuse_unusable(key: str, prefix: str, after: str) -> None:
@@ -137,16 +175,26 @@ def read_page(response: Response) -> KeyPage:
     if root is None or (name_of(root) != "ListBucketResult" and not {"Contents", "IsTruncated"} <= told.keys()):
         raise ServerFault("UnreadableResponse", "the server's listing is not S3's XML")
     encoded = told.get("EncodingType") == "url"
-    keys = _read_texts(root, "Contents", "Key", encoded=encoded)
-    folders = _read_texts(root, "CommonPrefixes", "Prefix", encoded=encoded)
-    return KeyPage(keys, told.get("IsTruncated") != "true", told.get("NextContinuationToken") or None, folders)
+    objects, folders = list(_read_objects(root, encoded=encoded)), list(_read_folders(root, encoded=encoded))
+    return KeyPage(objects, told.get("IsTruncated") != "true", told.get("NextContinuationToken") or None, folders)
 
 
-def _read_texts(root: Element, within: str, name: str, *, encoded: bool) -> list[str]:
-    """Return the texts of one element of each of some others."""
-    inner = (child for element in root if name_of(element) == within for child in element)
-    texts = [child.text or "" for child in inner if name_of(child) == name]
+def _read_objects(root: Element, *, encoded: bool) -> Iterator[ListedObject]:
+    for element in root:
+        if name_of(element) == "Contents":
+            told = {name_of(child): child.text or "" for child in element}
+            if "Key" in told:
+                key, etag = _decode(told["Key"], encoded=encoded), told.get("ETag", "").strip('"')
+                yield ListedObject(key, told.get("Size", ""), etag, told.get("LastModified", ""))
+
+
+def _read_folders(root: Element, *, encoded: bool) -> Iterator[str]:
+    children = (child for element in root if name_of(element) == "CommonPrefixes" for child in element)
+    yield from (_decode(child.text or "", encoded=encoded) for child in children if name_of(child) == "Prefix")
+
+
+def _decode(text: str, *, encoded: bool) -> str:
     try:
-        return [unquote_plus(text, errors="strict") for text in texts] if encoded else texts
+        return unquote_plus(text, errors="strict") if encoded else text
     except UnicodeDecodeError:
         raise ListingUnusable("ForeignKeys", "the server lists a key that is not UTF-8") from None

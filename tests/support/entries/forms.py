@@ -48,6 +48,34 @@ FORMS = {
         [(1, "https://new/a%20b%C3%A9.png?v=1#x"), (2, "https://new/100%.png")],
         {"a bé.png": "a bé.png", "100%.png": "100%.png"},
     ),
+    "folder": Form(
+        "id bigint primary key, uri text",
+        {
+            "key": "uri",
+            "names": "folder",
+            "from": "s3://old/",
+            "to": "s3://new/",
+            "legacy_object": "",
+            "production_object": "runs/",
+        },
+        [(1, "s3://old/0/1"), (2, "s3://elsewhere/0/2"), (3, None), (4, "s3://old/0/4/")],
+        [(1, "s3://new/0/1"), (2, "s3://elsewhere/0/2"), (3, None), (4, "s3://new/0/4/")],
+        {"0/1/a": "runs/0/1/a", "0/1/b/c": "runs/0/1/b/c", "0/4/d": "runs/0/4/d"},
+    ),
+    "computed folders": Form(
+        "id bigint primary key, store text",
+        {
+            "names": "folder",
+            "objects": "'up/' || id",
+            "optional": "'thumbs/' || id",
+            "moved": {"store": ["old", "new"]},
+            "legacy_object": "",
+            "production_object": "v2/",
+        },
+        [(1, "old"), (2, "old"), (3, "elsewhere")],
+        [(1, "new"), (2, "new"), (3, "elsewhere")],
+        {"up/1/a": "v2/up/1/a", "thumbs/1/b": "v2/thumbs/1/b", "up/2/c": "v2/up/2/c"},
+    ),
     "URLs in texts": Form(
         "id bigint primary key, body text",
         {

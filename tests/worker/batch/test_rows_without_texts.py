@@ -136,3 +136,11 @@ def test_a_name_that_the_row_hides_is_answered_with_its_alias(migration: Migrati
     (found,) = [finding for finding in check(migration) if finding.level == "problem"]
     assert "invalid reference to FROM-clause entry" in found.what
     assert "name the row of public.dvobject `e`, for example `e.id`" in found.remedy
+
+
+def test_a_check_says_where_the_hash_comes_from_that_postgresql_lacks(blobs: Migration) -> None:
+    plan(blobs, moved={"backend": ["fs", "s3"]})
+    blobs.plan["entries"][0]["objects"] = "'blobs/' || encode(digest(id::text, 'sha1'), 'hex')"
+    (found,) = [finding for finding in check(blobs) if finding.level == "problem"]
+    assert "function digest(text, unknown) does not exist" in found.what
+    assert "run `create extension pgcrypto`" in found.remedy

@@ -73,6 +73,8 @@ class BatchContext:
     """The last entries of the range, from the first that did not end within the time budget."""
     ended: list[Entry] = field(default_factory=list[Entry])
     """Those of `remaining` that ended all the same; once their rows are updated, they are no longer in the range."""
+    going_on: list[Entry] = field(default_factory=list[Entry])
+    """The first entry, if the next attempt goes on where this one has come to: it needs a batch of its own."""
     awaited: list[str] = field(default_factory=list[str])
     """Keys of objects that other batches are at work on: the batch looks again later, and no attempt counts."""
     steps: StepClock = field(default_factory=StepClock)

@@ -11,12 +11,12 @@ from typing import Any
 from rowferry.batch import Outcome
 from rowferry.db.connection import fetch_one
 from rowferry.db.statements import statement
-from rowferry.errors import Unreachable
+from rowferry.errors import AccessDenied, CredentialsUnavailable, Unreachable
 from rowferry.http import event_loop
 from rowferry.plan import OnConflict
 from rowferry.s3.clocks import Skew
 from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext
-from rowferry_worker.batch.sides.faults import judge_sides
+from rowferry_worker.batch.sides.faults import judge_sides, refuse_listing
 from rowferry_worker.batch.sides.questions import are_reachable
 from rowferry_worker.copying.copy import CopyOptions, CopyResult
 from rowferry_worker.copying.precedence import NO_TIMELINE, Timeline
@@ -82,6 +82,19 @@ def run_copies(
     if any(isinstance(result, Unreachable) for result in by_key.values()) and are_reachable(context.migration):
         return {key: _charge_attempt(result) for key, result in by_key.items()}
     return dict(by_key)
+
+
+def run_listings(context: BatchContext, list_one: Copy, keys: Iterable[str]) -> dict[str, ObjectResult]:
+    """List something for each key, many at once, and return how each ended.
+
+    Raises BatchReleased when the worker gives the batch up meanwhile, MigrationFault when a side is at fault or may not
+    be listed.
+    """
+    ended = _wait_for(context, CopyRun(context.scheduler, list_one, keys, batch_id=context.batch.id, is_look=True))
+    for result in ended.values():
+        if isinstance(result, AccessDenied) and not isinstance(result, CredentialsUnavailable):
+            raise refuse_listing(context.migration.plan, result.side or "legacy", result)
+    return dict(judge_sides(context.migration, ended))
 
 
 def _note_end(context: BatchContext, key: str, result: ObjectResult) -> None:

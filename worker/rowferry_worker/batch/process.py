@@ -28,6 +28,7 @@ _log = logging.getLogger(__name__)
 
 AT_ONCE = timedelta(0)
 """How long a batch waits whose first object has taken the whole time budget: it stands behind the others now."""
+GOES_ON = "its folder has more objects than one attempt takes; the next attempt goes on"
 LOOK_AGAIN_AFTER = timedelta(seconds=10)
 """How long a batch waits for other batches that its objects need; the last of these makes it due at once."""
 
@@ -118,12 +119,14 @@ def _put_back_first(context: BatchContext, results: Sequence[EntryResult], remai
     the next attempt ends.
     """
     first = remaining[0]
-    if not results:
-        words = "time budget exceeded before its first object was written"
+    if not results and (len(remaining) == 1 or not context.going_on):
+        words = GOES_ON if context.going_on else "time budget exceeded before its first object was written"
         return BatchResult(Judgement(Verdict.RELEASED, AT_ONCE, words), is_outage=False)
     if len(remaining) > 1:
         _put_back(context, remaining)
-    words = "the time budget ended before its object was written; the next attempt goes on"
+    words = (
+        GOES_ON if context.going_on else "the time budget ended before its object was written; the next attempt goes on"
+    )
     failed = EntryResult.from_error(first, NotFinished("NotFinished", words))
     return BatchResult(Judgement(Verdict.RELEASED, AT_ONCE, words), [*results, failed], is_outage=False)
 

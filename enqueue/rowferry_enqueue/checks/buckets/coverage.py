@@ -71,15 +71,23 @@ def _is_named_by_prefix(key: str, plan: Plan) -> bool:
 def _find_named(
     connection: Connection, entries: Entries, keys: Sequence[str], scan_within: timedelta | None
 ) -> set[str]:
-    """Return those of some legacy keys that rows name, in either form."""
+    """Return those of some legacy keys that rows name, in either form, themselves or by a folder that they are in."""
     names = ["named_in_legacy_rows", *(["named_in_production_rows"] if entries.rows == "move" else [])]
     with translated_errors(), connection.transaction():
         if scan_within is not None:
             milliseconds = f"{int(scan_within.total_seconds() * 1000)}ms"
             connection.execute(statement("limit_statement"), {"timeout": milliseconds})
         queries = EntryQueries.of(connection, entries)
-        parameters = queries.parameters(keys=keys)
-        return {row["key"] for name in names for row in connection.execute(queries.compose(name), parameters)}
+        texts_of = {key: _list_folders(key) if entries.names_folders else [key] for key in keys}
+        parameters = queries.parameters(keys=list({text for texts in texts_of.values() for text in texts}))
+        found = {row["key"] for name in names for row in connection.execute(queries.compose(name), parameters)}
+        return {key for key, texts in texts_of.items() if not found.isdisjoint(texts)}
+
+
+def _list_folders(key: str) -> list[str]:
+    """Return what a row may call the folders that a key is in: with a `/` at the end, and without."""
+    places = [place for place, letter in enumerate(key) if letter == "/"]
+    return [key[: place + more] for place in places for more in (0, 1)]
 
 
 def _measure(folder: Folder, unnamed: set[str]) -> FolderCoverage:

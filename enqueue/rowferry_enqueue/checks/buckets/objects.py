@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -44,7 +44,7 @@ class Sample:
     entries: Entries
     sampled: tuple[Entry, ...]
     keys: tuple[tuple[str, str], ...]
-    """The legacy keys of their objects, each with the production key that it becomes."""
+    """The legacy keys of their objects, or folders, each with the production key that it becomes."""
 
     @classmethod
     def of(cls, entries: Entries, sampled: Sequence[Entry]) -> "Sample":
@@ -53,7 +53,7 @@ class Sample:
         for entry in sampled:
             with suppress(ValueError):
                 mapped = map_entry(entry, entries).objects
-                keys += [(each.legacy, each.production) for each in mapped if each.is_required]
+                keys += [(each.legacy, each.production) for each in mapped if each.is_required or entries.may_be_empty]
         return cls(entries, tuple(sampled), tuple(keys))
 
 
@@ -66,13 +66,14 @@ class SampledObjects:
 
 
 def check_objects(client: ObjectClient, side: Side, samples: Sequence[Sample], *, is_new: bool) -> SampledObjects:
-    """Send a HEAD for the legacy object of each sample; `is_new`: the migration was never enqueued."""
+    """Send a HEAD for the legacy object of each sample, or a listing of one key; `is_new`: it was never enqueued."""
     findings: list[Finding] = []
     sizes: dict[str, int] = {}
-    results = event_loop.run(_ask_all(client, side, [key for sample in samples for key, _ in sample.keys]))
+    folders = {key for sample in samples if sample.entries.names_folders for key, _ in sample.keys}
+    results = event_loop.run(_ask_all(client, side, [key for sample in samples for key, _ in sample.keys], folders))
     for sample in samples:
         found = {key: results[key] for key, _ in sample.keys if key in results}
-        sizes |= {key: result.content_length or 0 for key, result in found.items() if isinstance(result, Response)}
+        sizes |= dict(_read_size(key, result) for key, result in found.items() if isinstance(result, Response))
         findings += _judge(client, side, sample.entries, found, is_new=is_new)
     small = {key: size for key, size in sizes.items() if size <= MAX_COPIED_BYTES}
     return SampledObjects(tuple(findings), min(small, key=lambda key: small[key], default=None))
@@ -88,8 +89,16 @@ def find_any_object(client: ObjectClient, side: Side, prefixes: Sequence[str]) -
     return None
 
 
-async def _ask_all(client: ObjectClient, side: Side, keys: Sequence[str]) -> dict[str, Result]:
-    """Return the result of a HEAD by key, without the keys whose turn has not come in time."""
+def _read_size(key: str, result: Response) -> tuple[str, int]:
+    """Return the key of an object, and its size; of a folder, that of its first object."""
+    if not key.endswith("/") or not result.body:
+        return key, result.content_length or 0
+    (first,) = read_page(result).objects
+    return first.key, int(first.size or 0)
+
+
+async def _ask_all(client: ObjectClient, side: Side, keys: Sequence[str], folders: Container[str]) -> dict[str, Result]:
+    """Return the result of a HEAD, or of the listing of a folder, without the keys whose turn has not come in time."""
     results: dict[str, Result] = {}
     room = asyncio.Semaphore(AT_ONCE)
     end = time.monotonic() + TIME_LIMIT.total_seconds()
@@ -99,7 +108,7 @@ async def _ask_all(client: ObjectClient, side: Side, keys: Sequence[str]) -> dic
             if time.monotonic() > end:
                 return
             try:
-                results[key] = await send_with_retries(client.send, head_object(side.name, key))
+                results[key] = await (_find_in_folder if key in folders else _head)(client, side, key)
             except ObjectError as error:
                 results[key] = error
 
@@ -107,18 +116,32 @@ async def _ask_all(client: ObjectClient, side: Side, keys: Sequence[str]) -> dic
     return results
 
 
+async def _head(client: ObjectClient, side: Side, key: str) -> Response:
+    return await send_with_retries(client.send, head_object(side.name, key))
+
+
+async def _find_in_folder(client: ObjectClient, side: Side, prefix: str) -> Response:
+    """Return the listing of the first object of a folder. Raises ObjectNotFound where it has none."""
+    response = await send_with_retries(client.send, list_keys(side.name, prefix, max_keys=1))
+    if not read_page(response).objects:
+        raise ObjectNotFound("EmptyFolder", "the folder has no object")
+    return response
+
+
 def _judge(
     client: ObjectClient, side: Side, entries: Entries, results: dict[str, Result], *, is_new: bool
 ) -> Iterator[Finding]:
     if not results:
         return
+    things = "folders hold objects" if entries.names_folders else "legacy objects exist"
     found = [key for key, result in results.items() if isinstance(result, Response)]
     missing = [key for key, result in results.items() if isinstance(result, ObjectNotFound)]
     refused = {key: result for key, result in results.items() if isinstance(result, ObjectError) and key not in missing}
-    sampled = f"{entries.label}: {len(found):,} of {len(results):,} sampled legacy objects exist"
+    sampled = f"{entries.label}: {len(found):,} of {len(results):,} sampled {things}"
     for error in refused.values():
         if isinstance(error, AccessDenied | SideFault) and not found:
-            yield refuse(side, error, "read", "s3:GetObject and s3:ListBucket")
+            verb, right = ("listed", "") if entries.names_folders else ("read", "s3:GetObject and ")
+            yield refuse(side, error, verb, f"{right}s3:ListBucket")
             return
     if refused:
         key, error = next(iter(refused.items()))
@@ -129,11 +152,16 @@ def _judge(
         if not refused:
             yield fine(sampled)
         return
-    what = f"{sampled}, {count(len(missing), 'is', 'are')} missing, for example {quote_key(missing[0])}"
+    lacking = "empty" if entries.names_folders else "missing"
+    what = f"{sampled}, {count(len(missing), 'is', 'are')} {lacking}, for example {quote_key(missing[0])}"
+    if entries.may_be_empty and found:
+        yield note(what)
+        return
     is_nearly_done = not is_new and len(results) < FEW_LEFT
     if 2 * len(missing) <= len(results) or is_nearly_done:
         ends = "its entry ends" if len(missing) == 1 else "their entries end"
-        yield note(what, f"{ends} as missing: see `rowferry errors` then")
+        more = "" if not entries.names_folders else ", unless the plan has `may_be_empty = true`"
+        yield note(what, f"{ends} as missing{more}: see `rowferry errors` then")
         return
     cause = guess_cause(missing, list_first(client, side), entries)
     yield problem(what, cause) if is_new and not found else note(what, cause)

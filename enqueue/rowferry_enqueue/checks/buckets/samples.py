@@ -74,13 +74,14 @@ def _describe_entry(entry: Entry, entries: Entries) -> Iterator[str]:
     with suppress(ValueError):
         objects, new_key = map_entry(entry, entries)
         texts = _pair_texts(entry.key, new_key, entries)
+        thing = "folder" if entries.names_folders else "object"
         if not entries.computes_objects:
             for (old, new), keys in zip(texts, objects, strict=True):
-                yield _describe(old, new, keys)
+                yield _describe(old, new, keys, thing)
         else:
             (old, new), keys = texts[0], objects[0]
-            more = f", and {count(len(objects) - 1, 'object', 'objects')} more" if objects[1:] else ""
-            yield _describe(old, new, keys) + more
+            more = f", and {count(len(objects) - 1, thing, f'{thing}s')} more" if objects[1:] else ""
+            yield _describe(old, new, keys, thing) + more
 
 
 def _pair_texts(key: str, new_key: str, entries: Entries) -> list[tuple[str, str]]:
@@ -90,13 +91,13 @@ def _pair_texts(key: str, new_key: str, entries: Entries) -> list[tuple[str, str
     return [(old[place], new[place]) for place in old if has_form(old[place], entries, "legacy")]
 
 
-def _describe(old: str, new: str, keys: ObjectKeys) -> str:
+def _describe(old: str, new: str, keys: ObjectKeys, thing: str) -> str:
     if (old, new) == (keys.legacy, keys.production) and old != new:
         return f"{quote_key(old)} becomes {quote_key(new)}"
     text = f"{quote_key(old)} stays" if old == new else f"{quote_key(old)} becomes {quote_key(new)}"
     if keys.legacy == keys.production:
-        return f"{text}, and its object {quote_key(keys.legacy)} keeps its key"
-    return f"{text}, and its object {quote_key(keys.legacy)} becomes {quote_key(keys.production)}"
+        return f"{text}, and its {thing} {quote_key(keys.legacy)} keeps its key"
+    return f"{text}, and its {thing} {quote_key(keys.legacy)} becomes {quote_key(keys.production)}"
 
 
 def _check_steadiness(connection: Connection, queries: EntryQueries, sample: Sample) -> Iterator[Finding]:

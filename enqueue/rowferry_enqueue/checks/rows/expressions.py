@@ -16,6 +16,11 @@ from rowferry_enqueue.checks.rows.table_shape import GRANTS
 NO_JSON = "correct rows whose text is no JSON, or leave them out by `where` in the plan, for example \"data like '{%'\""
 """Below PostgreSQL 16, no query can ask first."""
 
+PGCRYPTO = (
+    "digest() is of the extension pgcrypto: run `create extension pgcrypto`, and write its schema in front of the name "
+    "if the search_path lacks it"
+)
+
 
 def check_expressions(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:
     """Yield what is wrong with `moved`, `where`, `objects` and `optional`, each by itself.
@@ -61,6 +66,8 @@ def refuse(entries: Entries, error: psycopg.Error, part: str = "") -> Finding:
         remedy = "write a condition over the table's columns"
     elif isinstance(error, errors.FeatureNotSupported) and "set-returning" in words:
         remedy = "put the rows that it yields into an array: array(select …)"
+    elif isinstance(error, errors.UndefinedFunction) and "digest(" in words:
+        remedy = f"{PGCRYPTO}; PostgreSQL itself has md5() and sha256()"
     elif isinstance(error, errors.UndefinedTable) and "FROM-clause" in words:
         remedy = f"name the row of {entries.table} `e`, for example `e.{entries.ids[0]}`"
     else:

@@ -212,7 +212,9 @@ def find_clashing_pairs(queries: Sequence[EntryQueries]) -> list[Pair]:
 
 def find_colliding_pairs(queries: Sequence[EntryQueries]) -> list[Pair]:
     """Return the pairs where a legacy key of the first could become a production key that the second has already."""
-    pairs = product(queries, [each for each in queries if each.entries.rows == "move"])
+    # Objects of folders are compared by a worker: their keys are in no row.
+    named = [each for each in queries if not each.entries.names_folders]
+    pairs = product(named, [each for each in named if each.entries.rows == "move"])
     return [(one, other) for one, other in pairs if _overlap(one.entries, other.entries)]
 
 
@@ -239,6 +241,8 @@ def other_parameters(queries: EntryQueries) -> dict[str, Any]:
 
 def _count_keys(entries: Entries, number: int) -> str:
     """Return a number of legacy keys in words: one is that of an entry, unless entries can have several objects."""
+    if entries.names_folders:
+        return count(number, "legacy folder", "legacy folders")
     if not entries.has_places and not entries.computes_objects:
         return count(number, "legacy entry", "legacy entries")
     return count(number, "legacy object", "legacy objects")

@@ -159,6 +159,13 @@ def _describe_failure(plan: Plan, failure: ObjectError) -> MigrationFault:
     return MigrationFault(f"{words} ({str(failure).rstrip('.')}); ask whoever runs that server")
 
 
+def refuse_listing(plan: Plan, side: SideName, denied: AccessDenied, prefix: str = "") -> MigrationFault:
+    """Return the error of a bucket that may not be listed."""
+    below = f" below {prefix!r}" if prefix else ""
+    words = f"the {side} bucket {plan.side(side).bucket} cannot be listed{below}: {str(denied).rstrip('.')}"
+    return MigrationFault(f"{words}; give the {side} credentials s3:ListBucket there")
+
+
 def _name(plan: Plan, name: SideName | None) -> str:
     if name is None:
         return "one of the buckets"

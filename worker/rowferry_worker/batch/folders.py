@@ -1,0 +1,252 @@
+"""Rows that name folders: their objects are listed, as many as one attempt takes; how far it has come is noted."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, NamedTuple, TypeVar, cast
+
+from msgspec.structs import replace
+
+from rowferry.batch import Outcome
+from rowferry.db.connection import call
+from rowferry.errors import NotStarted, ObjectError, ObjectNotFound, ObjectRejected
+from rowferry.http.event_loop import run_in_thread
+from rowferry.keys import ObjectKeys, StandingObject, name_object
+from rowferry.plan import Entries, SideName
+from rowferry.s3.clocks import read_date
+from rowferry.s3.listings.keys import PAGE_KEYS, ListedObject, Walk
+from rowferry_worker.batch.context import BatchContext
+from rowferry_worker.batch.copies import run_listings
+from rowferry_worker.batch.objects import End, MappedRow
+from rowferry_worker.copying.copy import CopyResult
+from rowferry_worker.objects.requests import ObjectRequests
+
+MOST_OBJECTS = 10_000
+"""Of one attempt, whose memory and time are bounded: what is behind them is for the next one."""
+UNLISTED = ObjectKeys("", "")
+"""Stands for the objects of a row that were not listed; no key is empty."""
+NOT_LISTED: dict[str, NotStarted] = {"": NotStarted("NotStarted", "its folder was not listed to its end")}
+"""How the work on them ended."""
+
+Folder = ObjectKeys | StandingObject
+Row = TypeVar("Row", bound=MappedRow)
+
+
+class Reached(NamedTuple):
+    """How far earlier attempts have come in the folders of the batch's first row."""
+
+    key: str
+    """All is done up to this legacy key, and with it."""
+    since: datetime | None
+    """When the first of them began, by the legacy server's clock; None where it does not tell."""
+    objects: int
+    """Those that they have written."""
+    size_bytes: int
+
+
+class FolderRow(MappedRow, frozen=True, gc=False):
+    """An entry, the folders that its row names, and those of their objects that this attempt works on."""
+
+    folders: tuple[Folder, ...] = ()
+    """In the order of their keys; none lies in another."""
+    reached: Reached | None = None
+    since: datetime | None = None
+    """When the first listing of them was answered, by the legacy server's clock."""
+
+
+@dataclass(slots=True)
+class _Listed:
+    """What was listed for a row."""
+
+    rests: list[str] = field(default_factory=list[str])
+    """What follows the prefix of [[entries]] in the keys."""
+    is_whole: bool = True
+    since: datetime | None = None
+    empty: Folder | None = None
+    """The first folder without any object that is to have one."""
+
+
+@dataclass(slots=True)
+class _Room:
+    """How many objects were listed for all rows of an attempt. Event loop only."""
+
+    used: int = 0
+
+
+class _Limits(NamedTuple):
+    sides: Sequence[SideName]
+    room: _Room
+    is_first: bool
+    """Whether it is the first row, for which all of the room is kept free."""
+
+
+async def take_page(s3: ObjectRequests, walk: Walk) -> tuple[list[ListedObject], datetime | None]:
+    """Return the next objects of a listing, and what the server says the time is."""
+    response = await s3.send(walk.next_request(min(PAGE_KEYS, MOST_OBJECTS)))
+    page = await run_in_thread(partial(walk.take, response))
+    return page.objects, read_date(response.headers)
+
+
+def expand_folders(
+    context: BatchContext, entries: Entries, rows: Iterable[MappedRow], sides: Sequence[SideName] = ("legacy",)
+) -> list[FolderRow]:
+    """Return rows with the objects of their folders, listed on these sides, in the order of their keys.
+
+    The first row has those behind what earlier attempts have reached, and UNLISTED behind them where there are more
+    than one attempt takes; another one that is not listed to its end has UNLISTED alone. A folder without any object
+    is the fault of its row, unless it may be empty.
+    """
+    s3, room = context.object_requests(), _Room()
+    found = [_take_folders(context, row, is_first=not number) for number, row in enumerate(rows)]
+    to_list = {str(number): row for number, row in enumerate(found) if row.fault is None}
+    ended = run_listings(
+        context,
+        lambda number: _list_row(s3, entries, to_list[number], _Limits(sides, room, number == "0")),
+        to_list,
+    )
+    return [
+        _fill(row, entries, ended[str(number)], is_first=not number) if row.fault is None else row
+        for number, row in enumerate(found)
+    ]
+
+
+def _take_folders(context: BatchContext, row: MappedRow, *, is_first: bool) -> FolderRow:
+    folders: list[Folder] = []
+    for each in sorted(row.objects, key=lambda folder: (folder.production, not folder.is_required)):
+        if not folders or not each.production.startswith(folders[-1].production):
+            folders.append(each)
+    reached = read_reached(context.batch.payload, row.entry.id) if is_first else None
+    plan = context.migration.plan
+    fault = row.fault
+    if plan.is_one_bucket and any(_are_nested(each) for each in folders):
+        words = "both sides are one bucket, where its copies would be objects of its own folder"
+        fault = ObjectRejected("KeyCannotBeMapped", words)
+    return FolderRow(row.entry, (), row.new_key, fault, tuple(folders), reached)
+
+
+def _are_nested(folder: Folder) -> bool:
+    one, other = folder.legacy or folder.production, folder.production
+    return one.startswith(other) or other.startswith(one)
+
+
+async def _list_row(s3: ObjectRequests, entries: Entries, row: FolderRow, limits: "_Limits") -> CopyResult:
+    """List the folders of a row one after the other, until there is no room left."""
+    after = "" if row.reached is None else row.reached.key.removeprefix(entries.legacy_object_prefix)
+    listed = _Listed()
+    for folder in row.folders:
+        begins = folder.production.removeprefix(entries.production_object_prefix)
+        is_begun = after.startswith(begins)
+        if after and begins < after and not is_begun:
+            continue
+        ends: list[str] = []
+        found: set[str] = set()
+        for side, key, prefix in _list_sides(entries, folder, limits.sides):
+            rests, is_whole = await _list_side(s3, Walk(side, key, prefix + after if is_begun else ""), limits, listed)
+            found.update(rest[len(prefix) :] for rest in rests)
+            ends += [] if is_whole else [rests[-1][len(prefix) :] if rests else ""]
+        listed.rests += sorted(rest for rest in found if not ends or rest <= min(ends))
+        if not found and not ends and folder.is_required and not is_begun:
+            listed.empty = listed.empty or folder
+        if ends:
+            listed.is_whole = False
+            break
+    return CopyResult(Outcome.KEPT, value=listed)
+
+
+def _list_sides(entries: Entries, folder: Folder, sides: Sequence[SideName]) -> Iterator[tuple[SideName, str, str]]:
+    """Yield what the keys of a folder begin with on each side, and with it the prefix of [[entries]] there."""
+    if "legacy" in sides and folder.legacy is not None:
+        yield "legacy", folder.legacy, entries.legacy_object_prefix
+    if "production" in sides:
+        yield "production", folder.production, entries.production_object_prefix
+
+
+async def _list_side(s3: ObjectRequests, walk: Walk, limits: "_Limits", listed: "_Listed") -> tuple[list[str], bool]:
+    """Return keys, and whether these are all."""
+    keys: list[str] = []
+    while not walk.is_over:
+        if (len(listed.rests) + len(keys) if limits.is_first else limits.room.used) >= MOST_OBJECTS:
+            return keys, False
+        objects, now = await take_page(s3, walk)
+        listed.since = listed.since or now
+        limits.room.used += len(objects)
+        keys += [each.key for each in objects]
+    return keys, True
+
+
+def _fill(row: FolderRow, entries: Entries, ended: End, *, is_first: bool) -> FolderRow:
+    if not isinstance(ended, CopyResult):
+        if isinstance(ended, NotStarted):
+            return replace(row, objects=(UNLISTED,))
+        return replace(row, fault=cast("ObjectError", ended))
+    listed: _Listed = ended.value
+    if listed.empty is not None:
+        return replace(row, fault=describe_empty(listed.empty))
+    if not listed.is_whole and not is_first:
+        return replace(row, objects=(UNLISTED,))
+    try:
+        objects = [name_object(entries, rest) for rest in listed.rests]
+    except ValueError as error:
+        return replace(row, fault=ObjectRejected("KeyCannotBeMapped", str(error)))
+    more = () if listed.is_whole else (UNLISTED,)
+    since = row.reached.since if row.reached is not None else listed.since
+    return replace(row, objects=(*objects, *more), since=since)
+
+
+def describe_empty(folder: Folder) -> ObjectNotFound:
+    """Return the error of a folder that has no object."""
+    where = folder.production if folder.legacy is None else folder.legacy
+    words = f"the folder {where!r} has no object; write `may_be_empty = true` in the plan if that is no fault"
+    return ObjectNotFound("EmptyFolder", words)
+
+
+def list_listed(rows: Iterable[MappedRow]) -> list[tuple[Folder, ...]]:
+    """Return the objects of each row without UNLISTED."""
+    return [tuple(each for each in row.objects if each != UNLISTED) for row in rows]
+
+
+def leave_first(
+    context: BatchContext, rows: Sequence[Row], by_key: Mapping[str, End], side: SideName = "legacy"
+) -> list[Row]:
+    """Return the rows; where the first was not worked on to its end, it is noted how far this attempt has come.
+
+    The next one goes on there, and the others of the batch need not wait for it. An attempt that comes no further than
+    the one before is judged by what is in its way.
+    """
+    if not rows or rows[0].fault is not None:
+        return [*rows]
+    first, ends = rows[0], [by_key[key] for key in rows[0].list_keys(side)]
+    if not any(isinstance(end, NotStarted) for end in ends):
+        return [*rows]
+    done = next((number for number, end in enumerate(ends) if not _is_done(end)), len(ends))
+    if done:
+        _note_reached(context, first, [cast("CopyResult", end) for end in ends[:done]])
+        context.going_on.append(first.entry)
+        return [*rows]
+    tried = tuple(each for each, end in zip(first.objects, ends, strict=True) if not isinstance(end, NotStarted))
+    return [replace(first, objects=tried), *rows[1:]] if tried else [*rows]
+
+
+def _is_done(end: End) -> bool:
+    return isinstance(end, CopyResult) and end.outcome is not Outcome.CONFLICT
+
+
+def _note_reached(context: BatchContext, row: MappedRow, done: Sequence[CopyResult]) -> None:
+    before = read_reached(context.batch.payload, row.entry.id)
+    since = getattr(row, "since", None)
+    written = [end for end in done if end.outcome is Outcome.MIGRATED]
+    objects, size_bytes = len(written), sum(end.size_bytes for end in written)
+    if before is not None:
+        since, objects, size_bytes = before.since, objects + before.objects, size_bytes + before.size_bytes
+    key = row.objects[len(done) - 1].legacy
+    call(context.connection, "note_folder", context.batch.id, row.entry.id, key, since, objects, size_bytes)
+
+
+def read_reached(payload: Mapping[str, Any], entry_id: str) -> Reached | None:
+    """Return how far earlier attempts at a batch have come in the folders of an entry; None where that is no way."""
+    noted = payload.get("folder")
+    if noted is None or noted["id"] != entry_id:
+        return None
+    since = None if noted["since"] is None else datetime.fromtimestamp(float(noted["since"]), UTC)
+    return Reached(noted["key"], since, noted["objects"], noted["bytes"])
