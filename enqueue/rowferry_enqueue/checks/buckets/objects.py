@@ -133,11 +133,11 @@ def _judge(
 ) -> Iterator[Finding]:
     if not results:
         return
-    things = "folders hold objects" if entries.names_folders else "legacy objects exist"
+    things = "sampled folders hold objects" if entries.names_folders else "sampled legacy objects exist"
     found = [key for key, result in results.items() if isinstance(result, Response)]
     missing = [key for key, result in results.items() if isinstance(result, ObjectNotFound)]
     refused = {key: result for key, result in results.items() if isinstance(result, ObjectError) and key not in missing}
-    sampled = f"{entries.label}: {len(found):,} of {len(results):,} sampled {things}"
+    sampled = f"{entries.label}: {len(found):,} of {len(results):,} {things}"
     for error in refused.values():
         if isinstance(error, AccessDenied | SideFault) and not found:
             verb, right = ("listed", "") if entries.names_folders else ("read", "s3:GetObject and ")
@@ -152,8 +152,10 @@ def _judge(
         if not refused:
             yield fine(sampled)
         return
-    lacking = "empty" if entries.names_folders else "missing"
-    what = f"{sampled}, {count(len(missing), 'is', 'are')} {lacking}, for example {quote_key(missing[0])}"
+    number, example = count(len(missing), "is", "are"), quote_key(missing[0])
+    what = f"{sampled}, {number} missing, for example {example}"
+    if entries.names_folders:
+        what = f"{sampled}, {number} empty, for example {example}"
     if entries.may_be_empty and found:
         yield note(what)
         return
