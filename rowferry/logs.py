@@ -99,6 +99,8 @@ def set_up_logging(log_format: LogFormat, *, verbose: bool = False) -> None:
     root.setLevel(logging.WARNING)
     for package in PACKAGES:
         logging.getLogger(package).setLevel(logging.DEBUG if verbose else logging.INFO)
+    # It warns of a connection that is lost in a pipeline; who has lost it says so.
+    logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 
 @contextmanager
