@@ -30,6 +30,8 @@ from rowferry_lab.servers.postgres_programs import find_postgres_binaries
 SETTINGS = {"shared_buffers": "2GB", "max_wal_size": "8GB", "maintenance_work_mem": "512MB", "autovacuum": "off"}
 MACROS = (
     (r"\$__timeFilter\((\w+)\)", r"\1 between to_timestamp(SHOWN_FROM) and to_timestamp(SHOWN_TO)"),
+    (r"\$__timeFrom\(\)", "to_timestamp(SHOWN_FROM)"),
+    (r"\$__timeTo\(\)", "to_timestamp(SHOWN_TO)"),
     (r"\$__timeGroupAlias\((\w+),[^)]*\)", r"floor(extract(epoch from \1) / 60) * 60 as time"),
     (r"\$__interval_ms", "SHOWN_INTERVAL_MS"),
     (r"\$__unixEpochFrom\(\)", "SHOWN_FROM"),

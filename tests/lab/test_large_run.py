@@ -1,0 +1,17 @@
+"""`make scale` tells which of its curves is flat."""
+
+from bench.run_samples import Sample, judge, tell
+
+
+def test_a_curve_that_rises_is_told_from_a_flat_one() -> None:
+    samples = [Sample(minute, minute, 5, 1000, *[1.0] * 10) for minute in range(1, 10)]
+    assert judge(samples)["claim_cpu_ms"] == (2, 8, 4)
+    told = {line.split()[0]: line.split("x   ")[1] for line in tell(samples)}
+    assert told["claim_cpu_ms"] == "NOT FLAT"
+    assert told["batch_cpu_ms"] == "flat"
+    assert told["queue_mb"] == "grows with the work"
+
+
+def test_a_pace_that_falls_is_not_flat() -> None:
+    samples = [Sample(minute, 1, 5, 1000 / minute, *[1.0] * 10) for minute in range(1, 10)]
+    assert judge(samples)["entries_per_second"][2] == 4
