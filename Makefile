@@ -143,7 +143,7 @@ regression: $(VENV)/.with-dev ## Hold this checkout against earlier commits, on 
 trace: $(VENV)/.with-dev ## Count the calls, files and threads that one entry takes from its claim to COMMIT.
 	@$(VENV)/bin/python -m bench.trace_entry
 
-pictures: $(VENV)/.with-plots ## Draw both dashboards with Grafana's own components, in six states of a real migration, and a report. As root; 5 minutes.
+pictures: $(VENV)/.with-plots ## Draw both dashboards with Grafana's own components, in six states of a real migration and of a large scene, and a report. As root; 8 minutes.
 	@tools/need prometheus promtool unshare
 	@tools/install-drawing dashboards/drawing
 	@PYTHONPATH=dashboards $(VENV)/bin/python -m drawing $(PICTURES_ARGS)

@@ -1,7 +1,8 @@
 """The alerts, once for Prometheus and for Grafana; `write_alerts.py` writes both. docs/runbook.md explains each.
 
 Prometheus may scrape the exporters of several databases: every rule keeps `instance`, the exporter, so that the workers
-of one database do not hide that another has none.
+of one database do not hide that another has none. Rules about hosts keep `cluster`, the label of a database's targets:
+two exporters of one database count its workers once.
 """
 
 from dataclasses import dataclass
@@ -83,7 +84,7 @@ ALERTS = (
         "(rowferry_queue_claimed_batches > 0)))",
         "{{ $labels.migration }}, {{ $labels.queue }}: its oldest batch has been due for "
         "{{ VALUE | humanizeDuration }}, and workers claim only from other queues",
-        "migration: Chain",
+        "migration: Queues of the migration",
         "queue_starved",
     ),
     Alert(
@@ -147,8 +148,8 @@ ALERTS = (
         "RowferryHostUnseen",
         "warning",
         "5m",
-        "(sum by (host) (rowferry_live_workers) > 0) unless on (host) rowferry_build_info "
-        "and on (host) last_over_time(rowferry_build_info[6h])",
+        "(max by (cluster, host) (rowferry_live_workers) > 0) unless on (cluster, host) rowferry_build_info "
+        "and on (cluster, host) last_over_time(rowferry_build_info[6h])",
         "{{ $labels.host }}: {{ VALUE }} workers live, and Prometheus no longer gets their metrics",
         "workers: Hosts",
     ),
@@ -165,12 +166,13 @@ ALERTS = (
         "RowferryHostIdle",
         "warning",
         "10m",
-        "(sum by (host) (rowferry_live_workers) > 0) "
-        "and on (host) (group by (host) (rowferry_build_info offset 30m)) "
-        "unless on (host) (sum by (host) (increase(rowferry_entries_total[30m])) > 0) "
-        'unless on (host) (sum by (host) (increase(rowferry_requests_total{result="ok"}[30m])) > 0) '
-        "and on () (sum(increase(rowferry_entries_total[30m])) > 0) "
-        f"and on () (sum({HAS_WORK}) > 0)",
+        "(max by (cluster, host) (rowferry_live_workers) > 0) "
+        "and on (cluster, host) (group by (cluster, host) (rowferry_build_info offset 30m)) "
+        "unless on (cluster, host) (sum by (cluster, host) (increase(rowferry_entries_total[30m])) > 0) "
+        "unless on (cluster, host) (sum by (cluster, host) "
+        '(increase(rowferry_requests_total{result="ok"}[30m])) > 0) '
+        "and on (cluster) (sum by (cluster) (increase(rowferry_entries_total[30m])) > 0) "
+        f"and on (cluster) (sum by (cluster) ({HAS_WORK}) > 0)",
         "{{ $labels.host }}: {{ VALUE }} workers live and have finished nothing for half an hour, while other hosts do",
         "workers: Hosts",
     ),

@@ -25,23 +25,31 @@ STATES = {
 }
 """States of a migration: the word on the dashboard, and its colour."""
 
-QUEUE_STATES = STATES | {
-    "running": ("running", "blue"),
-    "slowest": ("slowest", "orange"),
-    "waiting": ("waiting", "orange"),
-    "idle": ("idle", "text"),
+QUEUE_STATES = {
+    **STATES,
+    "running": ("running", "transparent"),
+    "holds_the_end": ("holds the end", "dark-orange"),
+    "idle": ("waits for the others", "transparent"),
 }
-"""The same of a queue; `slowest`: it is running, and holds the end."""
+"""States of a queue: those of a migration, and its place in the chain. Only what is to be looked at has a colour."""
+
+SICK = {
+    "dark-red": "finishes nothing|fail|of the fleet",
+    "dark-orange": "throttled|its metrics|lost",
+    "transparent": "well|medians|ended",
+}
+"""Why a host is sick: the words in it, by its colour."""
 
 STEPS = {
-    "claim": "purple",
-    "read": "green",
-    "perform": "blue",
-    "update": "orange",
-    "commit": "dark-orange",
-    "held": "yellow",
+    "claim": ("claim", "purple"),
+    "read": ("read rows", "green"),
+    "perform": ("perform: S3", "blue"),
+    "update": ("update rows", "orange"),
+    "commit": ("commit", "dark-orange"),
+    "held": ("held by a limit", "yellow"),
 }
-"""Steps of a batch, in their order; held on purpose has the colour of a pause."""
+"""Steps of a batch, in their order: the words on the dashboard, and the colour; held has that of a pause."""
+STEP_COLOURS = dict(STEPS.values())
 
 FAULTS = {
     "throttled": "orange",

@@ -17,7 +17,7 @@ from kit import Answer, Look, dress, override, with_targets
 
 AREA = [override("custom.lineWidth", 0), override("custom.fillOpacity", 70), override("custom.showPoints", "never")]
 """The style of what is stacked upon others: an area that vanishes at zero, and no line around those below it."""
-MAIN = ("migrated", "perform")
+MAIN = ("migrated", "perform: S3")
 """Of stacked areas, those that are most of it while all is well."""
 DASHED = [override("custom.lineStyle", {"fill": "dash", "dash": [6, 6]}), override("custom.fillOpacity", 0)]
 """The style of a limit or a forecast."""
@@ -30,7 +30,7 @@ def show_curves(look: Look, answer: Answer, *, legend: tuple[str, ...] = ()) -> 
     shown = common.VizLegendOptions().show_legend(True).calcs(list(legend))
     if legend:
         shown = shown.display_mode(LegendDisplayMode.TABLE).placement(LegendPlacement.RIGHT)
-        shown = shown.sort_by(legend[0].capitalize()).sort_desc(True)
+        shown = shown.width(260).sort_by(legend[0].capitalize()).sort_desc(True)
     else:
         shown = shown.display_mode(LegendDisplayMode.LIST).placement(LegendPlacement.BOTTOM)
     tooltip = common.VizTooltipOptions().mode(TooltipDisplayMode.MULTI).sort(SortOrder.DESCENDING)

@@ -8,12 +8,14 @@ from grafana_foundation_sdk.models.common import DataSourceRef
 
 from sources import POSTGRES, PROMETHEUS, PROVISIONED, Sql, over_time, read_query
 
-Choice = Literal["one", "first", "all"]
-"""What may be chosen of a variable: one value; several, at first the first one; or several, at first all."""
+Choice = Literal["one", "several"]
+"""What may be chosen of a variable: one value, at first the first; or several, at first all."""
 
-CHOSEN_OF_MIGRATION = ("postgresql", "prometheus", "migration", "queue")
-CHOSEN_OF_WORKERS = ("prometheus", "migration", "queue")
+CLUSTER = ("prometheus", "cluster", "job")
+CHOSEN_OF_MIGRATION = ("postgresql", *CLUSTER, "migration", "queue")
+CHOSEN_OF_WORKERS = (*CLUSTER, "migration", "queue")
 """Variables whose values a link to this dashboard takes along."""
+CLUSTERED = 'cluster=~"$cluster"'
 LABELS = {"postgresql": "PostgreSQL", "prometheus": "Prometheus"}
 
 
@@ -40,26 +42,33 @@ def sql_variable(name: str, label: str, query: str, choice: Choice = "one") -> d
     return _variable(name, label, read_query(query), POSTGRES, choice)
 
 
-def prom_variable(
-    name: str, label: str, query: str, choice: Choice = "all", regex: str = ""
-) -> dashboard.QueryVariable:
-    """Return a template variable with the values of a label, or of what `regex` finds in the results of a query."""
-    return _variable(name, label, query, PROMETHEUS, choice).regex(regex)
+def prom_variable(name: str, label: str, query: str, *, regex: str = "", every: str = ".+") -> dashboard.QueryVariable:
+    """Return a template variable with the values of a label, or of what `regex` finds in the results of a query.
+
+    `every`: the regular expression that stands for all. A list of values would be empty, or end, before the first
+    worker and after the last.
+    """
+    return _variable(name, label, query, PROMETHEUS, "several").regex(regex).all_value(every)
 
 
 def _variable(name: str, label: str, query: str, source: DataSourceRef, choice: Choice) -> dashboard.QueryVariable:
-    """Return a variable; its values stay in the order in which they come, and without "All" the first is chosen.
-
-    "All" is written as `.+`: a list of values would be empty, or end, before the first worker and after the last.
-    """
-    is_all = choice == "all"
+    """Return a variable; its values stay in the order in which they come."""
+    is_several = choice == "several"
     variable = dashboard.QueryVariable(name).label(label).query(query).datasource(source)
-    variable = variable.multi(choice != "one").include_all(is_all).sort(model.VariableSort.DISABLED)
+    variable = variable.multi(is_several).include_all(is_several).sort(model.VariableSort.DISABLED)
     variable = variable.refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED)
-    if not is_all:
+    if not is_several:
         return variable
-    everything = model.VariableOption(text="All", value="$__all", selected=True)
-    return variable.all_value(".+").current(everything)
+    return variable.current(model.VariableOption(text="All", value="$__all", selected=True))
+
+
+def cluster_variables() -> tuple[dashboard.QueryVariable, ...]:
+    """Return what chooses one of several databases in a Prometheus; without these labels, all is chosen."""
+    ours = '__name__=~"rowferry_build_info|rowferry_exporter_up"'
+    return (
+        prom_variable("cluster", "Cluster", f"label_values({{{ours}}}, cluster)", every=".*"),
+        prom_variable("job", "Job", f'label_values({{{ours},cluster=~"$cluster"}}, job)', every=".*"),
+    )
 
 
 def annotate_sql(name: str, query: str, colour: str) -> dashboard.AnnotationQuery:
@@ -78,9 +87,9 @@ def _annotation(name: str, source: DataSourceRef, colour: str) -> dashboard.Anno
 
 
 def annotate_alerts() -> dashboard.AnnotationQuery:
-    """Return regions in which an alert of rowferry fires."""
-    firing = 'ALERTS{alertname=~"Rowferry.*",alertstate="firing"}'
-    return annotate_prom("Alerts", firing, "red", "{{alertname}}")
+    """Return a mark where an alert of rowferry has begun to fire, for a chosen migration or for none."""
+    firing = f'ALERTS{{alertname=~"Rowferry.*",alertstate="firing",migration=~"$migration|",{CLUSTERED}}}'
+    return annotate_prom("Alerts", f"{firing} unless {firing.replace('}', '} offset 1m')}", "red", "{{alertname}}")
 
 
 def runbook(alert: str = "") -> str:

@@ -14,6 +14,8 @@ from migration_board import build_migration_board
 from workers_board import build_workers_board
 from write_alerts import write_alerts
 
+OF_A_MIGRATION, OF_THE_DATABASE = ("Pauses", "Paused"), ("Oldest transaction", "Dead rows")
+"""Marks that shade the panels of their migration alone, and panels that show no migration."""
 FOLDER = Path(__file__).parent / "grafana" / "dashboards"
 
 
@@ -31,6 +33,10 @@ def number_panels(board: Dashboard) -> dict[str, Any]:
     numbers = {}
     for number, panel in enumerate(list_panels(document), start=1):
         panel["id"] = numbers[panel["title"]] = number
+    for mark in document["annotations"]["list"]:
+        if mark["name"] in OF_A_MIGRATION:
+            others = [numbers[title] for title in OF_THE_DATABASE if title in numbers]
+            mark["filter"] = {"exclude": True, "ids": others}
     for panel in list_panels(document):
         for target in panel.get("targets", []):
             if "panelId" in target:

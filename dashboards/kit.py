@@ -27,6 +27,10 @@ MOVES: tuple[Threshold, ...] = ((None, "text"), (0.01, "blue"))
 """A rate of nothing is grey. No rate is green: only the state says that all is well."""
 
 
+BY_NAME = dashboard.FieldColor().mode(model.FieldColorModeId.PALETTE_CLASSIC_BY_NAME)
+"""A curve of one name, such as a host, has one colour in every panel."""
+
+
 @dataclass(frozen=True)
 class Look:
     """Title, description and size of a panel, the unit of its values and their colours."""
@@ -91,10 +95,16 @@ def words(meaning: Mapping[str, tuple[str, str]]) -> model.ValueMap:
     return model.ValueMap(options=options)
 
 
-def no_value(text: str) -> model.SpecialValueMap:
-    """Return what is written where a column has no number."""
+def matching(pattern: str, colour: str, text: str | None = None) -> model.RegexMap:
+    """Return a value mapping: the colour of texts that match, and what is shown; None: the text itself."""
+    result = model.ValueMappingResult(text=text, color=colour, index=0)
+    return model.RegexMap(options=model.DashboardRegexMapOptions(pattern=pattern, result=result))
+
+
+def no_value(text: str, colour: str | None = None) -> model.SpecialValueMap:
+    """Return what is written where a column has no number, and in which colour; None: that of the least number."""
     options = model.DashboardSpecialValueMapOptions(
-        match=model.SpecialValueMatch.NULL_AND_NAN, result=model.ValueMappingResult(text=text, index=0)
+        match=model.SpecialValueMatch.NULL_AND_NAN, result=model.ValueMappingResult(text=text, color=colour, index=0)
     )
     return model.SpecialValueMap(options=options)
 
@@ -166,8 +176,7 @@ def show_bars(look: Look, answer: Answer) -> bargauge.Panel:
     values = common.ReduceDataOptions().calcs(["lastNotNull"]).values(True).fields("")
     panel = with_targets(bargauge.Panel(), answer).reduce_options(values).min(0)
     panel = panel.orientation(VizOrientation.HORIZONTAL).display_mode(BarGaugeDisplayMode.BASIC)
-    # A single queue has no name in the answer: its bars are named by their outcome alone.
-    return dress(panel, look, answer.source).override_by_name("queue", [override("noValue", "")])
+    return dress(panel, look, answer.source)
 
 
 def with_targets(panel: Any, answer: Answer) -> Any:

@@ -2,13 +2,14 @@
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard
 
-from colours import OUTCOMES, STEPS, TRANSACTIONS
+from colours import OUTCOMES, STEP_COLOURS, TRANSACTIONS
 from curves import DASHED, show_areas, show_curves
 from frame import (
     CHOSEN_OF_WORKERS,
     annotate_alerts,
     annotate_sql,
     board_url,
+    cluster_variables,
     explained_by_workers,
     link,
     runbook,
@@ -16,12 +17,13 @@ from frame import (
     start_board,
     what_to_do,
 )
+from hosts import show_hosts
 from kit import Look, only, override, prom, same_as, show_bars, sql, sql_over_time
 from migration_details import add_details
 from migration_overview import add_overview
-from promql import by_step
+from promql import CHOSEN, CLUSTER, by_share_of_step
 from sources import POSTGRES, PROMETHEUS
-from tables import Column, show_hosts, show_table
+from tables import Column, show_table
 
 WORKERS = board_url("workers", *CHOSEN_OF_WORKERS)
 
@@ -30,14 +32,16 @@ def build_migration_board() -> Dashboard:
     """Return the dashboard."""
     board = start_board("Rowferry: Migration", "rowferry-migration", POSTGRES, PROMETHEUS)
     board = board.with_variable(sql_variable("migration", "Migration", "migrations"))
-    board = board.with_variable(sql_variable("queue", "Queue", "queues", "first"))
+    board = board.with_variable(sql_variable("queue", "Queue", "queues", "several"))
+    for variable in cluster_variables():
+        board = board.with_variable(variable)
     board = board.annotation(annotate_sql("Pauses", "pauses", "yellow"))
     board = board.annotation(annotate_sql("Requeues and lost workers", "events", "orange"))
     board = board.annotation(annotate_alerts())
     board = board.link(link("Workers", WORKERS, tooltip="The same time, host by host", keep=True)).link(
         link("Runbook", runbook())
     )
-    for section in (add_overview, _add_pace, _add_errors, _add_hosts, _add_bounds, add_details):
+    for section in (add_overview, _add_errors, _add_pace, _add_hosts, _add_bounds, add_details):
         board = section(board)
     return board
 
@@ -45,7 +49,8 @@ def build_migration_board() -> Dashboard:
 def _add_pace(board: Dashboard) -> Dashboard:
     pace = Look(
         "Entries a second",
-        "By outcome, at the time when their batch finished. A stall is drawn as zeros. Of several queues: each alone.",
+        "By outcome, at the time when their batch finished. A stall is drawn as zeros. Of several queues: their work "
+        "together, so that an entry counts in each.",
         12,
         colours=OUTCOMES,
         none="no batch has finished",
@@ -53,7 +58,7 @@ def _add_pace(board: Dashboard) -> Dashboard:
     )
     left = Look(
         "Entries left over time",
-        "Dashed: at the rate of the last ten minutes, while it is running. To see when this reaches zero, let the time "
+        "Entries that have not left the chosen queues. Dashed: as Time left says, while it is running; let the time "
         "shown end in the future, such as now+2h. Entries that were added meanwhile count from the beginning.",
         7,
         colours={"left": "blue", "at this pace": "text"},
@@ -62,8 +67,14 @@ def _add_pace(board: Dashboard) -> Dashboard:
     curves = show_areas(pace, sql_over_time("speed")).interval("10s")
     burndown = show_curves(left, same_as("Entries a second")).override_by_regexp("/^at this pace/", DASHED)
     burndown = burndown.override_by_regexp("/^left/", [override("custom.fillOpacity", 25)])
-    outcomes = Look("Outcomes", "All finished entries of the queue.", 5, colours=OUTCOMES, none="no entries yet")
-    bars = show_bars(outcomes, same_as("State")).with_transformation(only(["queue", *OUTCOMES]))
+    outcomes = Look(
+        "Outcomes",
+        "All finished entries of the chosen queues; an entry counts in each.",
+        5,
+        colours=OUTCOMES,
+        none="no entries yet",
+    )
+    bars = show_bars(outcomes, same_as("State")).with_transformation(only(OUTCOMES))
     burndown = burndown.with_transformation(only(["left", "at this pace"]))
     return board.with_panel(curves.with_transformation(only(OUTCOMES))).with_panel(burndown).with_panel(bars)
 
@@ -71,10 +82,10 @@ def _add_pace(board: Dashboard) -> Dashboard:
 def _add_errors(board: Dashboard) -> Dashboard:
     errors = Look(
         "Errors by reason",
-        "Why batches are in ERROR, in all queues of the migration. Fix the cause first, then type the last column: a "
-        "click on it shows it in full. Migrated entries stay migrated, and no object is copied twice.",
+        "Why batches of the chosen queues are in ERROR. Fix the cause first, then type the last column. Migrated "
+        "entries stay migrated, and no object is copied twice.",
         24,
-        6,
+        8,
         none="nothing needs an operator",
         help=what_to_do("RowferryNeedsOperator"),
     )
@@ -82,31 +93,32 @@ def _add_errors(board: Dashboard) -> Dashboard:
     table = show_table(
         errors,
         sql("errors"),
-        Column("queue", width=75),
-        Column("outcome", words=words, cell="color-background", width=85),
-        Column("reason", whole=True),
+        Column("queue", width=80, whole=True),
+        Column("outcome", words=words, cell="color-background", width=80),
+        Column("reason", whole=True, width=150),
         Column("entries", width=75),
-        Column("batches", width=75),
-        Column("last", "dateTimeFromNow", 140),
+        Column("batches", width=70),
+        Column("last", "dateTimeFromNow", 115),
         Column("for example", whole=True),
-        Column("first", whole=True, width=260),
-        Column("then type this", whole=True, width=590),
+        Column("first", width=290, wraps=True),
+        Column("then type this", width=640, wraps=True, whole=True),
     )
     return board.with_panel(table)
 
 
 def _add_hosts(board: Dashboard) -> Dashboard:
-    return board.with_panel(show_hosts("", "", 6, link=f"{WORKERS}&var-host=${{__value.raw}}"))
+    return board.with_panel(show_hosts("", 9, link=f"{WORKERS}&var-host=${{__value.raw}}"))
 
 
 def _add_bounds(board: Dashboard) -> Dashboard:
     steps = Look(
         "What bounds it: a batch's time by step",
-        "Seconds that all slots spend in each step, per second, by queue. Mostly perform: S3 or its limits. "
-        "Mostly claim, read, update or commit: PostgreSQL. Held: paced by the plan, paused, or an outage.",
+        "Share of each step in the time of all slots, of the chosen migration and queues. Mostly perform: S3 or its "
+        "limits. Mostly claim, read, update or commit: PostgreSQL. Held: paced by the plan, or an outage.",
         10,
-        unit="s",
-        colours=STEPS,
+        unit="percentunit",
+        decimals=0,
+        colours=STEP_COLOURS,
         none="no batch yet",
         links=(link("Workers", WORKERS, keep=True),),
     )
@@ -126,9 +138,13 @@ def _add_bounds(board: Dashboard) -> Dashboard:
         7,
         none="not known",
     )
-    transactions = "max by (of) (rowferry_database_oldest_transaction_seconds)"
+    transactions = f"max by (of) (rowferry_database_oldest_transaction_seconds{{{CLUSTER}}})"
     return (
-        board.with_panel(show_areas(steps, prom(*by_step('queue=~"$queue"'))))
+        board.with_panel(show_areas(steps, prom(*by_share_of_step(f"{CLUSTER},{CHOSEN}"))).max(1))
         .with_panel(show_curves(oldest, prom(("{{of}}", transactions))))
-        .with_panel(show_curves(dead, prom(("{{table}}", "max by (table) (rowferry_table_dead_rows)"))))
+        .with_panel(
+            show_curves(
+                dead, prom(("{{table}}", f"topk(5, max by (table) (rowferry_table_dead_rows{{{CLUSTER}}}) > 0)"))
+            )
+        )
     )

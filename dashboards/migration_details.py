@@ -2,12 +2,11 @@
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 
-from colours import QUEUE_STATES, STATUSES, VERDICTS
+from colours import STATUSES, VERDICTS
 from curves import show_columns, show_curves
 from kit import Look, only, same_as, show_bars, sql, sql_over_time
 from tables import BAD, WARN, Column, show_table
 
-LEFT = "dtdhms"
 SECONDS = "s"
 """Of what may take less than a second."""
 NUMBER = "none"
@@ -22,38 +21,13 @@ def add_details(board: Dashboard) -> Dashboard:
 
 
 def _chain() -> Row:
-    chain = Look(
-        "Chain",
-        "All queues of the migration, in the order in which they hand on. The slowest sets the rate of the chain: the "
-        "first that takes nearly as long as all of them. Time left includes the queues before.",
-        16,
-        none="no queue yet",
-    )
     rate = Look(
         "Entries a second by queue",
-        "The lowest curve with waiting entries sets the rate.",
-        8,
+        "The lowest curve of a queue with waiting entries sets the rate of the chain.",
+        24,
         none="no batch has finished",
     )
-    return (
-        Row("Chain: several queues")
-        .with_panel(
-            show_table(
-                chain,
-                sql("chain"),
-                Column("queue", width=130),
-                Column("state", words=QUEUE_STATES, cell="color-text", width=90),
-                Column("entries waiting", width=140),
-                Column("batches waiting", width=140),
-                Column("claimed", width=90),
-                Column("at most", width=90),
-                Column("entries/s", decimals=0, width=100),
-                Column("oldest due", SECONDS, 110, 1),
-                Column("time left", LEFT),
-            )
-        )
-        .with_panel(show_curves(rate, sql_over_time("chain_rate")).interval("1m"))
-    )
+    return Row("Queues over time").with_panel(show_curves(rate, sql_over_time("chain_rate")).interval("1m"))
 
 
 def _progress() -> Row:
@@ -80,7 +54,7 @@ def _progress() -> Row:
             )
         )
         .with_panel(show_columns(hourly, sql_over_time("hourly")).interval("1h").time_from("24h"))
-        .with_panel(show_bars(statuses, same_as("State")).with_transformation(only(["queue", *STATUSES])))
+        .with_panel(show_bars(statuses, same_as("State")).with_transformation(only(STATUSES)))
     )
 
 

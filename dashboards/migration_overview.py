@@ -1,31 +1,32 @@
-"""The first screen of the dashboard *Migration*: all migrations, and six numbers about the chosen one."""
+"""The first screen of the dashboard *Migration*: all migrations, six numbers and the queues of the chosen one."""
 
 from grafana_foundation_sdk.builders import stat, table
 from grafana_foundation_sdk.builders.dashboard import Dashboard
 from grafana_foundation_sdk.models.common import BigValueTextMode
 
-from colours import STATES
-from frame import board_url, explained_by, link, runbook
-from kit import MOVES, Look, override, same_as, show_stat, sql, words
+from colours import QUEUE_STATES, STATES
+from frame import CLUSTER, board_url, explained_by, link, runbook
+from kit import MOVES, Look, matching, no_value, override, same_as, show_stat, sql, words
 from tables import BAD, WARN, Column, show_table
 
-THIS = board_url("migration", "postgresql", "prometheus")
+THIS = board_url("migration", "postgresql", *CLUSTER)
 DURATION = "dtdhms"
 
 
 def add_overview(board: Dashboard) -> Dashboard:
-    """Add the table and the six numbers; two queries answer all of these."""
+    """Add the tables and the six numbers; three queries answer all of these."""
     board = board.with_panel(_migrations())
     for panel in (_state(), _done(), _left(), _time_left(), _speed(), _need()):
         board = board.with_panel(panel.span(4).height(5))
-    return board
+    return board.with_panel(_queues())
 
 
 def _migrations() -> table.Panel:
     look = Look(
         "All migrations",
-        "The worst first; ▶ is the one shown below. A click on a name shows that migration. Left behind: objects of "
-        "the legacy bucket that the plan does not name. What to do: what holds it, and what to type.",
+        "The worst first; ▶ is the one shown below. A click on a name shows that migration. Held by: the queue that "
+        "holds the end. Left behind: objects of the legacy bucket that the plan does not name. Passes: enqueues so "
+        "far, those of a cutover too.",
         24,
         6,
         none="no migration yet",
@@ -33,17 +34,47 @@ def _migrations() -> table.Panel:
     return show_table(
         look,
         sql("migrations_table"),
-        Column("shown", width=60),
-        Column("migration", whole=True, width=200, url=f"{THIS}&var-migration=${{__value.raw}}"),
-        Column("state", words=STATES, cell="color-background", width=150),
-        Column("done", "percent", 150, cell="gauge", most=100, decimals=1, steps=((None, "blue"),)),
-        Column("entries left", width=110),
+        Column("▶", width=28, mappings=(no_value(" "),)),
+        Column("migration", whole=True, width=220, url=f"{THIS}&var-migration=${{__value.raw}}"),
+        Column("state", words=STATES, cell="color-background", width=130),
+        Column("since", "dateTimeFromNow", 100),
+        Column("done", "percent", 115, cell="gauge", most=100, decimals=1, steps=((None, "blue"),)),
+        Column("entries left", width=90),
+        Column("entries/s", decimals=0, width=75),
+        Column("ends at", "time:ddd HH:mm", width=85),
+        Column("held by", width=68, whole=True),
+        Column("need an operator", steps=BAD, cell="color-background", width=127),
+        Column("left behind", steps=WARN, cell="color-background", width=88),
+        Column("passes", width=62),
+        Column("type this", width=125, whole=True),
+        Column("what holds it", whole=True),
+    )
+
+
+def _queues() -> table.Panel:
+    look = Look(
+        "Queues of the migration",
+        "In the order in which they hand on. Left: what is still to come included. Last hour: its mean rate. Time left "
+        "includes the queues before. Holds the end: it takes longest, so the others can only wait for it.",
+        24,
+        5,
+        none="no queue yet",
+    )
+    return show_table(
+        look,
+        sql("queues_table"),
+        Column("queue", whole=True),
+        Column("state", words=QUEUE_STATES, cell="color-background", width=150),
+        Column("done", "percent", 230, cell="gauge", most=100, decimals=1, steps=((None, "blue"),)),
+        Column("left", width=110),
+        Column("entries/s", decimals=0, width=95),
+        Column("last hour", "locale", 95, 0),
         Column("time left", DURATION, 110),
-        Column("ends at", "time:ddd HH:mm", width=110),
-        Column("entries/s", decimals=0, width=85),
-        Column("need an operator", steps=BAD, cell="color-background", width=150),
-        Column("left behind", steps=WARN, cell="color-background", width=100),
-        Column("what to do", whole=True),
+        Column("failed", steps=BAD, cell="color-background", width=100),
+        Column("of finished", "percent", 100, 2),
+        Column("claimed", width=80),
+        Column("at most", width=80),
+        Column("oldest due", "s", 110, 1),
     )
 
 
@@ -51,18 +82,21 @@ def _state() -> stat.Panel:
     look = Look(
         "State",
         "Done; needs an operator (no batch waits, and some are in ERROR); paused; no workers (none that serves its "
-        "queues); waiting for retries (no batch is due); or running. Of the whole migration.",
+        "queues); waiting (no batch is due, or all are put back); stalled (batches are due, and nothing moves); or "
+        "running; and for how long. Of the whole migration: the queues have theirs below.",
         unit="none",
         none="no migration yet",
         links=(link("Runbook: what to do", runbook()),),
     )
-    return show_stat(look, sql("now"), fields="/^state$/", background=True).mappings([words(STATES)])
+    panel = show_stat(look, sql("now"), fields="/^(state|since)$/", background=True)
+    ages = [matching(f"/^{state} (.+)$/", colour, "$1") for state, (_, colour) in STATES.items()]
+    return panel.text_mode(BigValueTextMode.VALUE).mappings([words(STATES), *ages])
 
 
 def _done() -> stat.Panel:
     look = Look(
         "Done",
-        "Share of the settled entries, which need nothing more; of several queues, that of the least done. 100 % only "
+        "Share of the settled entries, which need nothing more; of several queues, of the one behind. 100 % only "
         "when no entry is left and none needs an operator.",
         unit="percent",
         decimals=1,
@@ -92,7 +126,7 @@ def _time_left() -> stat.Panel:
         unit=DURATION,
         decimals=0,
         none="no estimate",
-        links=(explained_by("Chain"),),
+        links=(explained_by("Queues of the migration"),),
     )
     panel = show_stat(look, same_as("State"), fields="/^(time left|ends at)$/", calc="max")
     ends = [override("unit", "time:[ends] ddd HH:mm"), override("noValue", " ")]

@@ -2,22 +2,27 @@
 
 from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 
-from colours import FAULTS, OUTCOMES, SIDES, STEPS
+from colours import FAULTS, OUTCOMES, SIDES, STEP_COLOURS
 from curves import DASHED, show_areas, show_curves
+from frame import (
+    CLUSTER as OF_CLUSTER,
+)
 from frame import (
     annotate_alerts,
     annotate_prom,
     board_url,
+    cluster_variables,
     link,
     prom_variable,
     runbook,
     start_board,
     what_to_do,
 )
-from kit import Look, fixed, prom
+from kit import BY_NAME, Look, fixed, prom
 from promql import (
+    CLUSTER,
+    HAS_WORK_HERE,
     HERE,
-    QUEUE,
     WORK,
     by_outcome,
     by_step,
@@ -30,24 +35,28 @@ from sources import PROMETHEUS
 from workers_details import add_details
 from workers_overview import add_overview
 
-QUEUES = 'query_result(sort(max by (queue) (rowferry_queue_position{migration=~"$migration"})))'
+QUEUES = f'query_result(sort(max by (queue) (rowferry_queue_position{{{CLUSTER},migration=~"$migration"}})))'
 """The queues in the order of their chain."""
-MIGRATION = board_url("migration", "prometheus")
+MIGRATION = board_url("migration", *OF_CLUSTER, "migration", "queue")
+"""Where no migration is chosen, Migration shows the worst: it knows no `All`, and takes its first."""
 
 
 def build_workers_board() -> Dashboard:
     """Return the dashboard."""
     board = start_board("Rowferry: Workers", "rowferry-workers", PROMETHEUS)
-    instances = 'label_values(rowferry_build_info{host=~"$host"}, instance)'
+    instances = f'label_values(rowferry_build_info{{{CLUSTER},host=~"$host"}}, instance)'
     for variable in (
-        prom_variable("migration", "Migration", "label_values(rowferry_queue_entries, migration)"),
-        prom_variable("queue", "Queue", QUEUES, "first", '/queue="([^"]+)"/'),
-        prom_variable("host", "Host", "label_values(rowferry_build_info, host)"),
+        *cluster_variables(),
+        prom_variable("migration", "Migration", f"label_values(rowferry_queue_entries{{{CLUSTER}}}, migration)"),
+        prom_variable("queue", "Queue", QUEUES, regex='/queue="([^"]+)"/'),
+        prom_variable("host", "Host", f"label_values(rowferry_build_info{{{CLUSTER}}}, host)"),
         prom_variable("instance", "Instance", instances),
     ):
         board = board.with_variable(variable)
-    paused = 'max by (migration) (rowferry_migration_paused{migration=~"$migration"}) == 1'
-    lost = "max by (host) (rowferry_lost_workers) > max by (host) (rowferry_lost_workers offset 30s)"
+    paused = f'max by (migration) (rowferry_migration_paused{{{CLUSTER},migration=~"$migration"}}) == 1'
+    paused += f" unless on () (sum({HAS_WORK_HERE}) > 0)"  # the pause of one of several is no one else's
+    lost = f"max by (host) (rowferry_lost_workers{{{CLUSTER}}})"
+    lost += f" > {lost.replace('})', '} offset 30s)')}"
     board = board.annotation(annotate_prom("Paused", paused, "yellow", "{{migration}} paused"))
     board = board.annotation(annotate_prom("Lost workers", lost, "orange", "{{host}} lost a process", "30s"))
     board = board.annotation(annotate_alerts())
@@ -60,7 +69,7 @@ def build_workers_board() -> Dashboard:
 def _add_throughput(board: Dashboard) -> Dashboard:
     by_host = Look(
         "Entries a second by host",
-        "All outcomes. One that lies below the others is sick.",
+        "All outcomes, of the chosen migration and queues. One that lies below the others is sick.",
         16,
         9,
         decimals=0,
@@ -73,12 +82,17 @@ def _add_throughput(board: Dashboard) -> Dashboard:
         9,
         colours=OUTCOMES,
         none="no worker has finished an entry",
-        links=(link("Errors by reason", board_url("migration", panel="Errors by reason"), keep=True),),
+        links=(
+            link(
+                "Errors by reason",
+                board_url("migration", *OF_CLUSTER, "migration", "queue", panel="Errors by reason"),
+                keep=True,
+            ),
+        ),
     )
-    hosts = prom(("{{host}} {{queue}}", rate("rowferry_entries_total", "host, queue", WORK)))
-    return board.with_panel(show_curves(by_host, hosts, legend=("mean", "lastNotNull"))).with_panel(
-        show_areas(of_outcomes, prom(*by_outcome(WORK)))
-    )
+    hosts = prom(("{{host}}", rate("rowferry_entries_total", "host", WORK)))
+    curves = show_curves(by_host, hosts, legend=("lastNotNull",)).color_scheme(BY_NAME)
+    return board.with_panel(curves).with_panel(show_areas(of_outcomes, prom(*by_outcome(WORK))))
 
 
 def _add_requests(board: Dashboard) -> Dashboard:
@@ -129,10 +143,10 @@ def _add_requests(board: Dashboard) -> Dashboard:
 def _add_database(board: Dashboard) -> Dashboard:
     steps = Look(
         "A batch's time by step",
-        "Seconds that all slots spend in each step, per second, by queue. Held: waiting for pace, pause or outage.",
+        "Seconds that all slots spend in each step, per second. Held: waiting for a limit of the plan, or an outage.",
         8,
         unit="s",
-        colours=STEPS,
+        colours=STEP_COLOURS,
         none="no batch yet",
     )
     claims = Look(
@@ -141,7 +155,13 @@ def _add_database(board: Dashboard) -> Dashboard:
         8,
         unit="s",
         none="no claim",
-        links=(link("Oldest transaction", board_url("migration", panel="Oldest transaction"), keep=True),),
+        links=(
+            link(
+                "Oldest transaction",
+                board_url("migration", *OF_CLUSTER, "migration", "queue", panel="Oldest transaction"),
+                keep=True,
+            ),
+        ),
     )
     updates = Look(
         "Row updates of a batch",
@@ -152,7 +172,7 @@ def _add_database(board: Dashboard) -> Dashboard:
     )
     return (
         board.with_row(Row("PostgreSQL"))
-        .with_panel(show_areas(steps, prom(*by_step(QUEUE))))
+        .with_panel(show_areas(steps, prom(*by_step(WORK))))
         .with_panel(show_curves(claims, prom(("p95", percentile(0.95, "rowferry_claim_seconds", "", HERE)))))
-        .with_panel(show_curves(updates, prom(*percentiles("rowferry_row_update_seconds", QUEUE))))
+        .with_panel(show_curves(updates, prom(*percentiles("rowferry_row_update_seconds", WORK))))
     )

@@ -7,7 +7,7 @@ from grafana_foundation_sdk.models.common import GraphThresholdsStyleMode
 from colours import VERDICTS
 from curves import DASHED, show_curves
 from kit import Look, prom
-from promql import HERE, QUEUE, WORK, cpu, gauge, memory, percentiles, rate
+from promql import CLUSTER, HERE, WORK, cpu, gauge, memory, percentiles, rate
 
 
 def add_details(board: Dashboard) -> Dashboard:
@@ -19,7 +19,7 @@ def add_details(board: Dashboard) -> Dashboard:
 
 def _of_queues(metric: str) -> str:
     """Return a gauge of the exporter for each queue of the chosen migrations."""
-    return f'max by (migration, queue) ({metric}{{migration=~"$migration"}})'
+    return f'max by (migration, queue) ({metric}{{{CLUSTER},migration=~"$migration"}})'
 
 
 def _chain() -> Row:
@@ -100,15 +100,9 @@ def _objects() -> Row:
     by_operation = rate("rowferry_requests_total", "side, operation", HERE)
     return (
         Row("Objects and requests")
-        .with_panel(
-            show_curves(
-                objects, prom(("{{host}} {{queue}}", rate("rowferry_objects_copied_total", "host, queue", WORK)))
-            )
-        )
-        .with_panel(
-            show_curves(written, prom(("{{host}} {{queue}}", rate("rowferry_object_bytes_total", "host, queue", WORK))))
-        )
-        .with_panel(show_curves(copies, prom(*percentiles("rowferry_object_seconds", QUEUE))))
+        .with_panel(show_curves(objects, prom(("{{host}}", rate("rowferry_objects_copied_total", "host", WORK)))))
+        .with_panel(show_curves(written, prom(("{{host}}", rate("rowferry_object_bytes_total", "host", WORK)))))
+        .with_panel(show_curves(copies, prom(*percentiles("rowferry_object_seconds", WORK))))
         .with_panel(show_curves(operations, prom(("{{side}} {{operation}}", by_operation))))
         .with_panel(show_curves(throttling, throttled).override_by_regexp("/^let through/", DASHED))
     )
@@ -129,15 +123,13 @@ def _batches() -> Row:
         "By limit: max_rows_per_second, or max_replica_lag while a replica is behind.",
     )
     lost = Look("Reconnects to PostgreSQL", "Lost connections: PostgreSQL restarted, or the network failed.")
-    by_verdict = rate("rowferry_attempts_total", "verdict, queue", QUEUE)
+    by_verdict = rate("rowferry_attempts_total", "verdict", WORK)
     return (
         Row("Batches and connections")
         .with_panel(show_curves(claims, prom(("claims/s", rate("rowferry_claim_seconds_count", "", HERE)))))
-        .with_panel(show_curves(batches, prom(*percentiles("rowferry_batch_seconds", QUEUE))))
-        .with_panel(show_curves(verdicts, prom(("{{verdict}} {{queue}}", by_verdict))))
-        .with_panel(
-            show_curves(claimed, prom(("{{host}} {{queue}}", gauge("rowferry_claimed_batches", "host, queue", QUEUE))))
-        )
+        .with_panel(show_curves(batches, prom(*percentiles("rowferry_batch_seconds", WORK))))
+        .with_panel(show_curves(verdicts, prom(("{{verdict}}", by_verdict))))
+        .with_panel(show_curves(claimed, prom(("{{host}}", gauge("rowferry_claimed_batches", "host", WORK)))))
         .with_panel(show_curves(waits, prom(("{{limit}}", rate("rowferry_limit_wait_seconds_total", "limit", HERE)))))
         .with_panel(show_curves(lost, prom(("{{host}}", rate("rowferry_reconnects_total", "host", HERE)))))
     )

@@ -4,10 +4,11 @@ from grafana_foundation_sdk.builders import stat
 from grafana_foundation_sdk.builders.dashboard import Dashboard, DashboardLink
 
 from frame import CHOSEN_OF_WORKERS, board_url, explained_by_workers
+from hosts import show_hosts
 from kit import MOVES, Look, Threshold, prom, prom_now, show_stat
-from promql import FAILED, HERE, IS_MOVING, WORK, cpu, percentile, rate
-from tables import show_hosts
+from promql import CLUSTER, FAILED, HERE, IS_MOVING, WORK, cpu, of_database, percentile, rate
 
+LIVE_HERE = f'{CLUSTER},host=~"$host"'
 SHARES: tuple[Threshold, ...] = ((None, "green"), (0.01, "orange"), (0.05, "red"))
 
 
@@ -21,7 +22,7 @@ def add_overview(board: Dashboard) -> Dashboard:
     for panel in (_processes(), _entries(), _failed(), _throttled(), _latency(), _busiest()):
         board = board.with_panel(panel.span(4).height(5))
     chosen = board_url("workers", *CHOSEN_OF_WORKERS)
-    return board.with_panel(show_hosts(HERE, 'host=~"$host"', 7, link=f"{chosen}&var-host=${{__value.raw}}"))
+    return board.with_panel(show_hosts(HERE, 9, link=f"{chosen}&var-host=${{__value.raw}}"))
 
 
 def _processes() -> stat.Panel:
@@ -32,27 +33,29 @@ def _processes() -> stat.Panel:
         steps=((None, "text"), (0, "red"), (1, "green")),
         links=(explained_by("Hosts"),),
     )
-    live = 'sum(max by (host) (rowferry_live_workers{host=~"$host"})) > 0'
+    live = f"sum({of_database('rowferry_live_workers', 'host', LIVE_HERE)}) > 0"
     return show_stat(look, prom_now(f"({live}) or vector(0) and {IS_MOVING}"))
 
 
 def _entries() -> stat.Panel:
     look = Look(
         "Entries/s",
-        "All outcomes, by queue.",
+        "All outcomes, of the chosen migration and queues.",
         decimals=0,
         none="0",
         steps=MOVES,
         links=(explained_by("Entries a second by host"),),
     )
-    return show_stat(look, prom(("{{queue}}", rate("rowferry_entries_total", "queue", WORK))), sparkline=True)
+    return show_stat(look, prom(("", rate("rowferry_entries_total", "", WORK))), sparkline=True)
 
 
 def _failed() -> stat.Panel:
-    failed = rate("rowferry_entries_total", "queue", f"{WORK},{FAILED}")
-    entries = rate("rowferry_entries_total", "queue", WORK)
-    look = _look_of_share("Failed", "Share of entries, by queue.", "Entries a second by outcome")
-    return show_stat(look, prom_now(f"{failed} / ({entries} > 0)", "{{queue}}"))
+    failed = rate("rowferry_entries_total", "", f"{WORK},{FAILED}")
+    entries = rate("rowferry_entries_total", "", WORK)
+    look = _look_of_share(
+        "Failed", "Share of entries, of the chosen migration and queues.", "Entries a second by outcome"
+    )
+    return show_stat(look, prom_now(f"{failed} / ({entries} > 0)"))
 
 
 def _throttled() -> stat.Panel:

@@ -26,6 +26,8 @@ PUBLISHED = (
     *(f"migration_{state}" for state in STATES),
     *(f"workers_{state}" for state in STATES if state != "attention"),  # nothing is to be seen there
     "migration_failing_light",
+    *(f"migration_{state}" for state in large.STATES),
+    "workers_large",
 )
 EXPECTED = {
     "migration_attention": {"State": "needs an operator", "Need an operator": "12"},

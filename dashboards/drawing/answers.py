@@ -83,7 +83,8 @@ def annotate(board: Board, sources: Sources, view: View, width: int, errors: dic
         except SourceError as error:
             errors[f"annotation {query['name']}"] = str(error)
             continue
-        look = {"name": query["name"], "color": query.get("iconColor", "red")}
+        only = query.get("filter") or {}
+        look = {"name": query["name"], "color": query.get("iconColor", "red"), "hiddenOn": only.get("ids", [])}
         marks += [{**look, "from": start, "to": end, "text": text} for start, end, text in spans]
     return marks
 

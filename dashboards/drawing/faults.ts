@@ -4,6 +4,9 @@ import { errorOf, framesOf, PANELS, SHOWN, theme } from './fields';
 
 export type Fault = { panel: string; what: string };
 const LEAST_PIXELS = 20;
+const FEW_ROWS = 8;
+/** Columns that hold what an operator types: never cut. */
+const COMMANDS = ['type this', 'then type this'];
 
 /** The faults of all drawn panels; called when everything is drawn. */
 export function faultsOf(panels: any[]): Fault[] {
@@ -26,12 +29,44 @@ function faultsOfPanel(panel: any, element: HTMLElement): string[] {
   if (error) return [`is in error: ${error}`];
   if (broken) return [`cannot be drawn: ${broken.dataset.broken}`];
   if (!isDrawn(panel, element)) return ['has data and draws nothing'];
-  if (panel.type === 'table') return cutColumns(panel, element);
+  if (panel.type === 'table') return [...cutColumns(panel, element), ...hiddenRows(panel, element)];
   if (lacksCurve(panel, element)) return ['has no room for its curve'];
-  return [...element.querySelectorAll<HTMLElement>('[data-stat]')].flatMap((stat) => {
+  return [...largeLegend(element), ...clippedValues(element), ...[...element.querySelectorAll<HTMLElement>('[data-stat]')].flatMap((stat) => {
     const size = largestPrint(stat);
     return stat.dataset.stat?.trim() && size < LEAST_PIXELS ? [`shows "${stat.dataset.stat}" at ${Math.round(size)} px, below ${LEAST_PIXELS} px`] : [];
+  })];
+}
+
+/** Values and names of stats and bars that are shortened, or that lie partly beyond their panel. */
+function clippedValues(element: HTMLElement): string[] {
+  const box = element.getBoundingClientRect();
+  return [...element.querySelectorAll<HTMLElement>('[data-stat] *, [data-bar] *')].filter(ownText).flatMap((each) => {
+    const range = document.createRange();
+    range.selectNodeContents(each);
+    const text = range.getBoundingClientRect();
+    const isBeyond = text.left < box.left - 1 || text.right > box.right + 1 || text.top < box.top - 1 || text.bottom > box.bottom + 1;
+    return isBeyond || isCut(each) ? [`clips "${ownText(each)}"`] : [];
   });
+}
+
+const ownText = (each: Element) => [...each.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => node.textContent!.trim()).join('');
+
+/** A legend that takes more than a third of its panel, in height below the plot or in width beside it. */
+function largeLegend(element: HTMLElement): string[] {
+  const plot = element.querySelector<HTMLElement>('.u-wrap'), content = plot?.closest<HTMLElement>('[data-panel] section, [data-panel]');
+  if (!plot || !content) return [];
+  const [all, own] = [content.getBoundingClientRect(), plot.getBoundingClientRect()], title = own.top - all.top;
+  const share = Math.max((all.height - title - own.height) / (all.height - title), (all.width - own.width) / all.width);
+  return share > 1 / 3 ? [`gives ${Math.round(100 * share)} % of its room to the legend`] : [];
+}
+
+/** Rows that are seen only by scrolling, of a table that has few, each of one line. */
+function hiddenRows(panel: any, element: HTMLElement): string[] {
+  const bottom = element.getBoundingClientRect().bottom + 1, count = framesOf(panel)[0]?.length ?? 0;
+  const rows = [...element.querySelectorAll<HTMLElement>('[role="row"]')].filter((row) => row.querySelector('[role="gridcell"]'));
+  const hidden = rows.filter((row) => row.getBoundingClientRect().bottom > bottom).length;
+  const isWrapped = framesOf(panel)[0]?.fields.some((field) => field.config.custom?.wrapText);
+  return hidden && count <= FEW_ROWS && !isWrapped ? [`hides ${hidden} of ${count} rows`] : [];
 }
 
 /** Whether a number with a curve behind it is drawn without one, as Grafana does where there is little room. */
@@ -41,7 +76,7 @@ const lacksCurve = (panel: any, element: HTMLElement) => panel.type === 'stat' &
 /** Columns that lie beyond the panel's edge, headings that are cut, and texts that are, in columns with a width of their own. */
 function cutColumns(panel: any, element: HTMLElement): string[] {
   const edge = element.getBoundingClientRect().right + 1, fields = framesOf(panel)[0]?.fields ?? [];
-  const isWide = (name: string) => fields.some((field) => getFieldDisplayName(field) === name && field.config.custom?.width);
+  const isWide = (name: string) => COMMANDS.includes(name) || fields.some((field) => getFieldDisplayName(field) === name && field.config.custom?.width && !field.config.custom?.inspect);
   return [...element.querySelectorAll<HTMLElement>('[role="columnheader"]')].flatMap((header) => {
     const name = header.textContent!.trim(), number = header.getAttribute('aria-colindex');
     if (header.getBoundingClientRect().right > edge) return [`hides the column "${name}" beyond its edge`];

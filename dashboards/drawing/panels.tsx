@@ -25,7 +25,7 @@ function Curves({ panel, width, height }: any) {
     .map((frame) => ({ ...frame, fields: frame.fields.filter((field) => field.type === FieldType.time || field.type === FieldType.number) }));
   if (!frames.length) return nothing(panel);
   return <TimeSeries frames={frames} structureRev={1} timeRange={timeRangeOf(panel)} timeZone="utc" width={width} height={height}
-    legend={panel.options.legend} options={panel.options}>{(config: any) => <Marks config={config} marks={SHOWN.annotations} />}</TimeSeries>;
+    legend={panel.options.legend} options={panel.options}>{(config: any) => <Marks config={config} marks={SHOWN.annotations.filter((mark: any) => !mark.hiddenOn.includes(panel.id))} />}</TimeSeries>;
 }
 
 function Stat({ panel, width, height }: any) {

@@ -1,5 +1,4 @@
 select
-    case when cardinality(array[${queue:sqlstring}]::text[]) > 1 then queue_name else '' end as "queue",
     count(*) filter (where verdict = 'DONE') as "DONE",
     count(*) filter (where verdict = 'RETRY') as "RETRY",
     count(*) filter (where verdict = 'ERROR') as "ERROR",
@@ -10,5 +9,4 @@ where
     migration = ${migration:sqlstring}
     and queue_name = any(array[${queue:sqlstring}]::text[])
     and $__timeFilter(started_at)
-group by queue_name
-order by queue_name
+having count(*) > 0

@@ -33,6 +33,8 @@ cross join lateral (
         end as queue,
         '''' || replace(pattern, '''', '''\''''') || '''' as pattern
 ) as quoted
-where error_reasons.migration = ${migration:sqlstring}
+where
+    error_reasons.migration = ${migration:sqlstring}
+    and queue_name = any(array[${queue:sqlstring}]::text[])
 order by entries desc
 limit 50

@@ -1,15 +1,18 @@
 select
-    case when migration = ${migration:sqlstring} then '▶' else '' end as "shown",
+    case when migration = ${migration:sqlstring} then '▶' end as "▶",
     migration,
     state,
+    since,
     floor(1000 * done_share) / 10 as "done",
     waiting as "entries left",
-    seconds_left as "time left",
-    ends_at as "ends at",
     rate_1m as "entries/s",
+    ends_at as "ends at",
+    coalesce(held_by, '') as "held by",
     need_somebody as "need an operator",
     left_behind as "left behind",
-    what_to_do as "what to do"
+    passes,
+    substring(what_to_do from 'rowferry [a-z]+') as "type this",
+    regexp_replace(what_to_do, '; [^;]*\Z', '') as "what holds it"
 from rowferry.migration_state
 order by
     case

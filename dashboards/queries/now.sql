@@ -1,24 +1,32 @@
+-- The state with its age, as one text: a value mapping takes them apart again, in one colour.
 select
-    case when cardinality(array[${queue:sqlstring}]::text[]) > 1 then p.queue_name else '' end as "queue",
     s.state,
+    s.state || ' ' || case
+        when now() - s.since < interval '2 hours' then format('for %s min', floor(extract(epoch from now() - s.since) / 60))
+        when now() - s.since < interval '2 days' then format('for %s h', floor(extract(epoch from now() - s.since) / 3600))
+        else format('for %s days', floor(extract(epoch from now() - s.since) / 86400))
+    end as "since",
     floor(1000 * s.done_share) / 10 as "done",
     s.waiting as "left",
     s.rate_1m as "speed",
     s.seconds_left as "time left",
     1000 * extract(epoch from s.ends_at)::double precision as "ends at",
     s.need_somebody as "need an operator",
-    p.migrated,
-    p.kept,
-    p.changed,
-    p.deleted,
-    p.missing,
-    p.conflict,
-    p.failed,
-    p.batches_init as "INIT",
-    p.batches_done as "DONE",
-    p.batches_error as "ERROR"
+    p.*
 from rowferry.migration_state as s
-left join rowferry.progress as p
-    on s.migration_id = p.migration_id and p.queue_name = any(array[${queue:sqlstring}]::text[])
+cross join (
+    select
+        sum(migrated)::bigint as migrated,
+        sum(kept)::bigint as kept,
+        sum(changed)::bigint as changed,
+        sum(deleted)::bigint as deleted,
+        sum(missing)::bigint as missing,
+        sum(conflict)::bigint as conflict,
+        sum(failed)::bigint as failed,
+        sum(batches_init)::bigint as "INIT",
+        sum(batches_done)::bigint as "DONE",
+        sum(batches_error)::bigint as "ERROR"
+    from rowferry.progress
+    where migration = ${migration:sqlstring} and queue_name = any(array[${queue:sqlstring}]::text[])
+) as p
 where s.migration = ${migration:sqlstring}
-order by p.started_at, p.queue_name

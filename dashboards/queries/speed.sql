@@ -1,18 +1,44 @@
-with chosen as (
+-- Work is summed over the chosen queues. What is left is that of the chosen queue that has the most before it, and an
+-- entry leaves it when this queue has finished it, or when one that leads to it has failed on it.
+with recursive queues as materialized (
     select
-        s.queue_name,
-        s.entries,
-        s.waiting,
-        s.rate_1m,
-        -- Nothing is to be expected of what is paused, of what does not move, or without a worker that serves it.
-        case
-            when
-                s.time_left is not null
-                and exists (select from rowferry.live_workers as w where s.queue_name = any(w.queues))
-                then s.rate_10m
-        end as rate_10m
-    from rowferry.queue_status as s
-    where s.migration = ${migration:sqlstring} and s.queue_name = any(array[${queue:sqlstring}]::text[])
+        queue_name,
+        next,
+        position,
+        entries,
+        pending - pending_in_hand as entries_left,
+        pending_batches > 0 as is_pending,
+        extract(epoch from time_left) as seconds_left
+    from rowferry.queue_status
+    where migration = ${migration:sqlstring}
+),
+
+last_one as (
+    select queue_name
+    from queues
+    where queue_name = any(array[${queue:sqlstring}]::text[])
+    order by entries_left desc, position desc
+    limit 1
+),
+
+before as (
+    select queue_name from last_one
+    union
+    select q.queue_name
+    from queues as q
+    inner join before as b on b.queue_name = any(q.next)
+),
+
+chosen as (
+    select
+        (select queue_name from last_one) as last_queue,
+        max(entries_left) as waiting,
+        max(entries) as entries,
+        -- Nothing is to be expected of what is paused, does not move, or has no worker: it has no time left.
+        case when bool_and(seconds_left is not null or not is_pending) then max(seconds_left) end as seconds_left
+    from queues
+    where queue_name = any(array[${queue:sqlstring}]::text[])
+    having count(*) > 0
 ),
 
 -- Beyond three hours by the minute: a day of a large queue is some thousand sums, and not each of its batches.
@@ -46,7 +72,6 @@ counted as (
         $__unixEpochTo() - $__unixEpochFrom() <= 10800
         and finished_at >= to_timestamp($__unixEpochFrom())
         and migration = ${migration:sqlstring}
-        and queue_name = any(array[${queue:sqlstring}]::text[])
     group by 1, 2
     union all
     select
@@ -65,24 +90,26 @@ counted as (
         $__unixEpochTo() - $__unixEpochFrom() > 10800
         and minute >= to_timestamp($__unixEpochFrom())
         and migration = ${migration:sqlstring}
-        and queue_name = any(array[${queue:sqlstring}]::text[])
 ),
 
 finished as (
     select
-        c.queue_name,
         floor(extract(epoch from c.began_at) * 1000 / b.step_ms)::bigint as step,
-        sum(c.entries) as entries,
-        sum(c.migrated) as migrated,
-        sum(c.kept) as kept,
-        sum(c.changed) as changed,
-        sum(c.deleted) as deleted,
-        sum(c.missing) as missing,
-        sum(c.conflict) as conflict,
-        sum(c.failed) as failed
+        sum(case
+            when c.queue_name = h.last_queue then c.entries
+            when c.queue_name in (select queue_name from before) then c.missing + c.conflict + c.failed
+        end) as gone,
+        sum(c.migrated) filter (where c.queue_name = any(array[${queue:sqlstring}]::text[])) as migrated,
+        sum(c.kept) filter (where c.queue_name = any(array[${queue:sqlstring}]::text[])) as kept,
+        sum(c.changed) filter (where c.queue_name = any(array[${queue:sqlstring}]::text[])) as changed,
+        sum(c.deleted) filter (where c.queue_name = any(array[${queue:sqlstring}]::text[])) as deleted,
+        sum(c.missing) filter (where c.queue_name = any(array[${queue:sqlstring}]::text[])) as missing,
+        sum(c.conflict) filter (where c.queue_name = any(array[${queue:sqlstring}]::text[])) as conflict,
+        sum(c.failed) filter (where c.queue_name = any(array[${queue:sqlstring}]::text[])) as failed
     from counted as c
     cross join bounds as b
-    group by 1, 2
+    cross join chosen as h
+    group by 1
 ),
 
 -- Each step of the time shown: a stall is drawn as zeros, not as a slope.
@@ -93,12 +120,9 @@ filled as (
         s.step - b.step_now + 1 as steps_ahead,
         s.step <= b.last_step as is_shown,
         b.last_step > b.step_now as is_future_shown,
-        c.queue_name,
         c.waiting,
-        c.rate_1m,
-        c.rate_10m,
-        least(c.entries, c.waiting + coalesce(sum(f.entries) over later, 0)) as entries_left,
-        avg(coalesce(f.entries, 0)) over minute as entries,
+        c.seconds_left,
+        least(c.entries, c.waiting + coalesce(sum(f.gone) over later, 0)) as entries_left,
         coalesce(f.migrated, 0) as migrated,
         coalesce(f.kept, 0) as kept,
         coalesce(f.changed, 0) as changed,
@@ -109,25 +133,14 @@ filled as (
     from chosen as c
     cross join bounds as b
     cross join generate_series(b.first_step, greatest(b.last_step, b.step_now)) as s (step)
-    left join finished as f on c.queue_name = f.queue_name and s.step = f.step
-    window
-        later as (partition by c.queue_name order by s.step desc rows between unbounded preceding and 1 preceding),
-        minute as (
-            partition by c.queue_name
-            order by s.step
-            rows between
-            60000 / greatest(
-                $__interval_ms, case when $__unixEpochTo() - $__unixEpochFrom() > 10800 then 60000 end
-            ) preceding
-            and current row
-        )
+    left join finished as f on s.step = f.step
+    window later as (order by s.step desc rows between unbounded preceding and 1 preceding)
 )
 
--- The step of now is not over: it is not drawn as a dip, and its speed is the rate that every view says. After it there
--- is only what is to be expected.
+-- The step of now is not over: it is not drawn as a dip. After it there is only what is to be expected, which ends when
+-- the number Time left says.
 select
     step * step_ms / 1000.0 as "time",
-    case when cardinality(array[${queue:sqlstring}]::text[]) > 1 then queue_name else '' end as "metric",
     case when steps_ahead <= 0 then migrated * 1000.0 / step_ms end as "migrated",
     case when steps_ahead <= 0 then kept * 1000.0 / step_ms end as "kept",
     case when steps_ahead <= 0 then changed * 1000.0 / step_ms end as "changed",
@@ -135,12 +148,11 @@ select
     case when steps_ahead <= 0 then missing * 1000.0 / step_ms end as "missing",
     case when steps_ahead <= 0 then conflict * 1000.0 / step_ms end as "conflict",
     case when steps_ahead <= 0 then failed * 1000.0 / step_ms end as "failed",
-    case when steps_ahead <= 0 then entries * 1000.0 / step_ms when steps_ahead = 1 then rate_1m end as "speed",
     case when steps_ahead <= 1 then entries_left end as "left",
     case
-        when is_future_shown and steps_ahead >= 1 and rate_10m > 0
-            then greatest(0, waiting - rate_10m * (steps_ahead - 1) * step_ms / 1000.0)
+        when is_future_shown and steps_ahead >= 1 and seconds_left > 0
+            then greatest(0, waiting * (1 - (steps_ahead - 1) * step_ms / 1000.0 / seconds_left))
     end as "at this pace"
 from filled
 where is_shown
-order by 1, 2
+order by 1

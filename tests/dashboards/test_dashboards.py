@@ -65,9 +65,11 @@ def test_a_state_has_a_word_and_a_colour() -> None:
     from rowferry_exporter.metrics import STATES
 
     (state,) = [panel for panel in list_panels("migration") if panel["title"] == "State"]
-    (mapping,) = state["fieldConfig"]["defaults"]["mappings"]
+    mapping, *ages = state["fieldConfig"]["defaults"]["mappings"]
     assert set(mapping["options"]) == set(STATES)
     assert all(each["text"] and each["color"] for each in mapping["options"].values())
+    colours = {age["options"]["pattern"].split()[0].strip("/^"): age["options"]["result"]["color"] for age in ages}
+    assert colours == {state: each["color"] for state, each in mapping["options"].items()}
     assert state["options"]["colorMode"] == "background"
 
 
@@ -118,11 +120,11 @@ def test_a_panel_that_shows_the_answer_of_another_names_one_that_asks(board: str
     assert borrowed <= asking
 
 
-def test_the_first_screen_asks_postgresql_four_times() -> None:
+def test_the_first_screen_asks_postgresql_five_times() -> None:
     """What is asked at each refresh costs the application's database; the rest waits in closed rows."""
     shown = [panel for panel in read_board("migration")["panels"] if panel["type"] != "row"]
     asked = [panel["title"] for panel in shown for target in panel["targets"] if "rawSql" in target]
-    assert asked == ["All migrations", "State", "Entries a second", "Errors by reason"]
+    assert asked == ["All migrations", "State", "Queues of the migration", "Errors by reason", "Entries a second"]
 
 
 @pytest.mark.parametrize("board", BOARDS)
@@ -204,6 +206,9 @@ def test_every_metric_of_a_worker_is_shown_or_alerts() -> None:
         "rowferry_queue_estimated_end_timestamp_seconds",
     } | {  # the dashboard Migration reads these from rowferry.migration_state, so that it works without Prometheus
         "rowferry_migration_estimated_end_timestamp_seconds",
+        "rowferry_migration_done_ratio",
+        "rowferry_migration_entries_left",
+        "rowferry_migration_state_since_timestamp_seconds",
         "rowferry_migration_seconds_left",
     }
 

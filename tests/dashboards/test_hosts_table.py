@@ -1,4 +1,4 @@
-"""The hosts' table of both dashboards: who lives, who has ended, who is sick; evaluated by Prometheus' own tool."""
+"""The hosts' table of both dashboards: who is sick, and why; who has ended; evaluated by Prometheus' own tool."""
 
 import shutil
 import subprocess
@@ -14,96 +14,145 @@ pytestmark = pytest.mark.skipif(
     PROMTOOL is None, reason="promtool is not on PATH; Debian's package `prometheus` has it"
 )
 
-# For 30 minutes all hosts work. Then `crashed` loses both processes, and `ended` ends by itself. All is done at 45.
-SERIES = {
-    'rowferry_build_info{host="busy", instance="w1", version="1"}': "1x60",
-    'rowferry_build_info{host="crashed", instance="w2", version="1"}': "1x30 stale",
-    'rowferry_build_info{host="ended", instance="w3", version="1"}': "1x30 stale",
-    'rowferry_live_workers{host="busy", instance="e1"}': "2x60",
-    'rowferry_live_workers{host="crashed", instance="e1"}': "2x30 0x30",
-    'rowferry_live_workers{host="ended", instance="e1"}': "2x30 stale",
-    'rowferry_lost_workers{host="busy", instance="e1"}': "0x60",
-    'rowferry_lost_workers{host="crashed", instance="e1"}': "0x30 2x30",
-    'rowferry_lost_workers{host="ended", instance="e1"}': "0x30 stale",
-    'rowferry_entries_total{host="busy", instance="w1", queue="copy", outcome="migrated"}': "0+600x60",
-    'rowferry_entries_total{host="crashed", instance="w2", queue="copy", outcome="migrated"}': "0+600x30 stale",
-    'rowferry_entries_total{host="ended", instance="w3", queue="copy", outcome="migrated"}': "0+600x30 stale",
-    'rowferry_migration_state{instance="e1", migration="m", state="running"}': "1x45 0x15",
-    'rowferry_migration_state{instance="e1", migration="m", state="done"}': "0x45 1x15",
-}
-VALUES = {"$__range": "2h", "$__rate_interval": "2m", "$queue": ".+", "$host": ".+", "$instance": ".+"}
+# Eight hosts work for an hour, each at ten entries a second, unless it is sick from the 30th minute on.
+SERIES = {'rowferry_migration_state{instance="e1", migration="m", state="running"}': "1x60 0x60"}
+HOSTS = ("well-1", "well-2", "well-3", "idle", "failing", "slow", "throttled", "lost", "unseen", "ended")
+for _number, _host in enumerate(HOSTS):
+    _of = f'host="{_host}", instance="w{_number}"'
+    _work = f'{_of}, migration="m", queue="copy"'
+    _seen = "1x30 stale" if _host in {"unseen", "ended"} else "1x120"
+    _pace = {"idle": "0+600x30 18000x90", "slow": "0+600x30 18060+60x90"}.get(_host, "0+600x120")
+    _failed = {"failing": "0+6x30 480+300x90", "slow": "0x120"}.get(_host, "0+6x120")
+    _refused = "0x30 0+120x90" if _host == "throttled" else "0x120"
+    _live = {"lost": "2x30 1x90", "ended": "2x30 stale"}.get(_host, "2x120")
+    SERIES |= {
+        f'rowferry_build_info{{{_of}, version="1"}}': _seen,
+        f'rowferry_entries_total{{{_work}, outcome="migrated"}}': _pace if "stale" not in _seen else "0+600x30 stale",
+        f'rowferry_entries_total{{{_work}, outcome="failed"}}': _failed if "stale" not in _seen else "0+6x30 stale",
+        f'rowferry_requests_total{{{_of}, side="production", result="ok"}}': "0+600x120",
+        f'rowferry_throttled_requests_total{{{_of}, side="production"}}': _refused,
+        f'rowferry_live_workers{{instance="e1", host="{_host}"}}': _live,
+        f'rowferry_lost_workers{{instance="e1", host="{_host}"}}': "0x30 1x90" if _host == "lost" else "0x120",
+    }
+SERIES['rowferry_entries_total{host="idle", instance="w3", migration="m", queue="copy", outcome="failed"}'] = "0x120"
+VALUES = {
+    "$__range": "2h", "$__rate_interval": "2m", "$queue": ".+", "$migration": "m", "$host": ".+", "$instance": ".+",
+    "$cluster": ".*", "$job": ".*",
+}  # fmt: skip
 
 
-def read_columns(board: str) -> dict[str, str]:
+def read_columns(board: str, **values: str) -> dict[str, str]:
     """Return the query of each column, as Prometheus gets it."""
     (panel,) = [panel for panel in list_panels(board) if panel["title"] == "Hosts"]
     names = panel["transformations"][1]["options"]["renameByName"]
-    queries = {names[f"Value #{t['refId']}"]: t["expr"] for t in panel["targets"] if f"Value #{t['refId']}" in names}
-    for variable, value in VALUES.items():
+    queries = {names.get(f"Value #{t['refId']}", t["refId"]): t["expr"] for t in panel["targets"]}
+    for variable, value in (VALUES | {f"${name}": value for name, value in values.items()}).items():
         queries = {name: query.replace(variable, value) for name, query in queries.items()}
     return queries
 
 
-def check(folder: Path, expectations: dict[tuple[str, int], dict[str, float]]) -> None:
-    """Fail unless each query, `minutes` after the start, has these values by host; a dash of the table is none."""
-    tests = [
-        {
-            "expr": f"({query}) >= 0",
-            "eval_time": f"{minutes}m",
-            "exp_samples": [{"labels": f'{{host="{host}"}}', "value": value} for host, value in values.items()],
-        }
-        for (query, minutes), values in expectations.items()
-    ]
-    series = [{"series": name, "values": values} for name, values in SERIES.items()]
-    document = {"tests": [{"interval": "1m", "input_series": series, "promql_expr_test": tests}]}
+def check(folder: Path, query: str, minutes: int, expected: dict[str, float], series: dict[str, str]) -> None:
+    """Fail unless a query, `minutes` after the start, has these values by labels."""
+    samples = [{"labels": labels, "value": value} for labels, value in expected.items()]
+    test = {"expr": query, "eval_time": f"{minutes}m", "exp_samples": samples}
+    given = [{"series": name, "values": values} for name, values in series.items()]
+    document = {"tests": [{"interval": "1m", "input_series": given, "promql_expr_test": [test]}]}
     (folder / "hosts.yml").write_text(yaml.safe_dump(document), encoding="utf-8")
     command = [str(PROMTOOL), "test", "rules", "hosts.yml"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr
+
+
+def told(**reasons: str) -> dict[str, float]:
+    """Return what the table's rows are: ranks by the labels of hosts, whose names have `-` in place of `_`."""
+    ranks = {
+        "finishes": 6,
+        "% fail": 5,
+        "of the fleet": 4,
+        "throttled": 3,
+        "gone": 2,
+        "lost": 1,
+        "medians": -1,
+        "ended": -2,
+    }
+    found: dict[str, float] = {}
+    for name, why in reasons.items():
+        rank = next((rank for words, rank in ranks.items() if words in why), 0)
+        found[f'{{host="{name.replace("_", "-")}", why="{why}"}}'] = rank
+    return found
 
 
 @pytest.mark.parametrize("board", BOARDS)
-def test_no_process_is_told_only_while_work_is_left(board: str, tmp_path: Path) -> None:
-    processes = read_columns(board)["processes"]
-    check(
-        tmp_path,
-        {
-            (processes, 20): {"busy": 2, "crashed": 2, "ended": 2},
-            (processes, 40): {"busy": 2, "crashed": 0},
-            (processes, 55): {"busy": 2},
-        },
+def test_each_sick_host_comes_first_and_says_why(board: str, tmp_path: Path) -> None:
+    """Those that the database alone knows are told on Migration; Workers shows whom Prometheus has seen."""
+    expected = told(
+        idle="finishes nothing for 29 min",
+        failing="33 % fail, the fleet: 1 %",
+        slow="10 % of the fleet's rate",
+        throttled="throttled 20 %",
+        unseen="its metrics are gone",
+        lost="1 processes lost within the hour",
     )
+    expected |= {
+        '{host="the fleet", why="3 are well; the medians:"}': -1,
+        '{host="the ended", why="1 hosts have ended"}': -2,
+    }
+    check(tmp_path, read_columns(board)["A"], 60, expected, SERIES)
 
 
 @pytest.mark.parametrize("board", BOARDS)
-def test_a_loss_stays_told_and_a_clean_end_is_none(board: str, tmp_path: Path) -> None:
-    check(tmp_path, {(read_columns(board)["lost (1 h)"], 55): {"busy": 0, "crashed": 2, "ended": 0}})
+def test_of_few_hosts_the_well_ones_have_a_line_each(board: str, tmp_path: Path) -> None:
+    few = {name: values for name, values in SERIES.items() if any(each in name for each in ("well", "idle", "state"))}
+    expected = told(idle="finishes nothing for 29 min", well_1="well", well_2="well", well_3="well")
+    expected['{host="the fleet", why="the medians of 4 hosts"}'] = -1
+    check(tmp_path, read_columns(board)["A"], 60, expected, few)
 
 
-@pytest.mark.parametrize("board", BOARDS)
-def test_a_host_that_has_ended_has_no_speed(board: str, tmp_path: Path) -> None:
-    """The mean of the last minutes would go on to tell one."""
-    columns = read_columns(board)
-    expected = {"busy": 10.0}
-    check(tmp_path, {(columns["entries/s"], 31): expected, (columns["failed"], 31): {"busy": 0}})
+def test_nothing_is_sick_beside_a_fleet_that_has_nothing_to_do(tmp_path: Path) -> None:
+    still = {name: "1x120" if "build_info" in name else values for name, values in SERIES.items() if "well" in name}
+    still = {name: "100x120" if "entries_total" in name else values for name, values in still.items()}
+    expected = told(well_1="well", well_2="well", well_3="well")
+    expected['{host="the fleet", why="the medians of 3 hosts"}'] = -1
+    check(tmp_path, read_columns("migration")["A"], 60, expected, still)
 
 
-@pytest.mark.parametrize("board", BOARDS)
-def test_no_host_and_no_column_vanishes(board: str, tmp_path: Path) -> None:
-    columns = list(read_columns(board).values())
-    assert len(columns) == 8
-    rows = {(f"label_replace(count({query}), 'host', 'all', '', '')", 55): {"all": 3.0} for query in columns}
-    check(tmp_path, rows)
+def test_the_fleet_has_medians_beside_each_host(tmp_path: Path) -> None:
+    two = {name: values for name, values in SERIES.items() if "well-1" in name or "well-2" in name or "slow" in name}
+    expected = {'{host="well-1"}': 1.0, '{host="well-2"}': 1.0, '{host="slow"}': 1.0 / 10.1, '{host="the fleet"}': 1.0}
+    query = f"round({read_columns('migration')['of the median']}, 0.0001)"
+    check(tmp_path, query, 60, {host: round(value, 4) for host, value in expected.items()}, two)
 
 
-def test_the_slowest_host_comes_first() -> None:
-    """Rows of joined tables keep the order of the first answer, and `sort` puts what is no number last."""
+def test_two_exporters_of_one_database_count_its_workers_once(tmp_path: Path) -> None:
+    twice = {
+        f'rowferry_live_workers{{cluster="{cluster}", instance="{exporter}", host="busy"}}': f"{live}x60"
+        for cluster, exporter, live in (("prod", "e1", 2), ("prod", "e2", 2), ("staging", "e3", 3))
+    }
+    both = {'{host="busy"}': 5.0, '{host="the fleet"}': 5.0}
+    check(tmp_path, read_columns("migration")["processes"], 30, both, twice)
+    one = {'{host="busy"}': 2.0, '{host="the fleet"}': 2.0}
+    check(tmp_path, read_columns("migration", cluster="prod")["processes"], 30, one, twice)
+
+
+def test_no_process_is_told_only_while_work_is_left(tmp_path: Path) -> None:
+    gone = {
+        'rowferry_live_workers{instance="e1", host="crashed"}': "2x30 0x90",
+        'rowferry_migration_state{instance="e1", migration="m", state="running"}': "1x60 0x60",
+    }
+    query = read_columns("migration")["processes"]
+    check(tmp_path, query, 45, {'{host="crashed"}': 0.0, '{host="the fleet"}': 0.0}, gone)
+    check(tmp_path, query, 90, {}, gone)
+
+
+def test_hosts_without_a_reason_have_no_row() -> None:
     for board in BOARDS:
         (panel,) = [panel for panel in list_panels(board) if panel["title"] == "Hosts"]
-        columns = panel["transformations"][1]["options"]
-        assert panel["targets"][0]["expr"].startswith("sort(")
-        assert columns["renameByName"]["Value #A"] == "entries/s"
+        assert panel["targets"][0]["expr"].startswith("sort_desc(")
+        merged, organized, only = panel["transformations"]
+        assert (merged["id"], only["id"]) == ("merge", "filterByValue")
+        assert [each["fieldName"] for each in only["options"]["filters"]] == ["why"]
+        columns = organized["options"]
         order = sorted(columns["indexByName"], key=columns["indexByName"].get)
         shown = [columns["renameByName"].get(name, name) for name in order]
-        assert shown[:4] == ["host", "processes", "lost (1 h)", "entries/s"]
+        assert shown[:5] == ["host", "why", "processes", "lost (1 h)", "entries/s"]
         assert shown[-1] == "version"

@@ -1,4 +1,4 @@
-"""After migrate and verify of N entries each panel shows N, not 2 N: no panel adds queues up."""
+"""What waits is never added up over queues, which share entries; finished work is, unless one is chosen."""
 
 import re
 from collections import Counter
@@ -63,13 +63,13 @@ def count_by_queue(rows: list[dict[str, Any]]) -> dict[str | None, Counter[str]]
     return found
 
 
-def test_the_first_queue_of_the_chain_is_chosen_unless_others_are(verified: Migration) -> None:
+def test_all_queues_are_chosen_unless_one_is_in_the_order_of_the_chain(verified: Migration) -> None:
     query = list_variables("migration")["queue"]
     assert [row["queue_name"] for row in ask(verified, query)] == ["migrate", "verify"]
     variables = {board: read_variable(board) for board in ("migration", "workers")}
     for variable in variables.values():
-        assert (variable["multi"], variable["includeAll"], variable["sort"]) == (True, False, 0)
-        assert "current" not in variable  # so Grafana takes the first
+        assert (variable["multi"], variable["includeAll"], variable["sort"]) == (True, True, 0)
+        assert variable["current"]["value"] == "$__all"
 
 
 def read_variable(board: str) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def read_variable(board: str) -> dict[str, Any]:
     return variable
 
 
-@pytest.mark.parametrize("queues", [("migrate",), ("verify",), QUEUES])
+@pytest.mark.parametrize("queues", [("migrate",), ("verify",)])
 def test_no_panel_shows_more_entries_of_a_queue_than_there_are(verified: Migration, queues: tuple[str, ...]) -> None:
     for target in sql_targets():
         if target.panel in OF_HOSTS:
@@ -86,15 +86,15 @@ def test_no_panel_shows_more_entries_of_a_queue_than_there_are(verified: Migrati
             assert all(count <= ENTRIES for count in sums.values()), (str(target), queue, sums)
 
 
-def test_what_counts_entries_shows_each_once_by_queue(verified: Migration) -> None:
+def test_work_is_added_up_over_queues_and_entries_are_not(verified: Migration) -> None:
     panels = {target.panel: target.query["rawSql"] for target in sql_targets()}
-    now = {row["queue"]: row for row in ask(verified, panels["State"], *QUEUES)}
-    outcomes = {queue: sum(row[outcome] for outcome in Outcome) for queue, row in now.items()}
-    assert outcomes == dict.fromkeys(QUEUES, ENTRIES)
-    assert (now["migrate"]["migrated"], now["verify"]["kept"]) == (ENTRIES, ENTRIES)
-    assert {(row["state"], row["done"], row["need an operator"]) for row in now.values()} == {("done", 100, 0)}
-    paces = count_by_queue(ask(verified, panels["Entries a second"], *QUEUES))
-    assert (paces["migrate"]["migrated"], paces["verify"]["kept"]) == (ENTRIES, ENTRIES)
+    for queues in (("migrate",), ("verify",), QUEUES):
+        (now,) = ask(verified, panels["State"], *queues)
+        assert sum(now[outcome] for outcome in Outcome) == ENTRIES * len(queues)
+        assert (now["migrated"], now["kept"]) == tuple(ENTRIES * (queue in queues) for queue in QUEUES)
+        assert (now["state"], now["done"], now["left"], now["need an operator"]) == ("done", 100, 0, 0)
+        (pace,) = count_by_queue(ask(verified, panels["Entries a second"], *queues)).values()
+        assert (pace["migrated"], pace["kept"]) == (now["migrated"], now["kept"])
     for panel, column in (
         ("Entries a second by queue", "entries/s"),
         ("Progress by hour", "entries"),
@@ -105,8 +105,20 @@ def test_what_counts_entries_shows_each_once_by_queue(verified: Migration) -> No
         assert {queue: sums[column] for queue, sums in counts.items()} == dict.fromkeys(QUEUES, ENTRIES), panel
 
 
-def test_the_chain_shows_each_queue_and_what_is_claimed_of_it(verified: Migration) -> None:
-    (query,) = [target.query["rawSql"] for target in sql_targets() if target.panel == "Chain"]
+def test_entries_left_are_those_that_have_not_left_the_chain(verified: Migration) -> None:
+    panels = {target.panel: target.query["rawSql"] for target in sql_targets()}
+    verified.execute("update rowferry.queue set next = '{verify}' where name = 'migrate'")
+    verified.execute("update rowferry.batch_queue set status = 'INIT', kept = 0 where queue_name = 'verify'")
+    left = [row["left"] for row in ask(verified, panels["Entries a second"], *QUEUES) if row["left"] is not None]
+    (now,) = ask(verified, panels["State"], *QUEUES)
+    (migration,) = ask(verified, panels["All migrations"], *QUEUES)
+    chain = {row["queue"]: row["left"] for row in ask(verified, panels["Queues of the migration"], *QUEUES)}
+    assert set(left) == {ENTRIES}, "migrate hands entries on: they have not left"
+    assert (now["left"], migration["entries left"], chain) == (ENTRIES, ENTRIES, {"migrate": 0, "verify": ENTRIES})
+
+
+def test_each_queue_has_a_row_with_what_is_claimed_of_it(verified: Migration) -> None:
+    (query,) = [target.query["rawSql"] for target in sql_targets() if target.panel == "Queues of the migration"]
     verified.execute("update rowferry.queue set next = '{verify}', max_in_hand = 3 where name = 'migrate'")
     verified.execute(
         "insert into rowferry.queue (migration_id, name, max_in_hand) select id, 'verify', 4 from rowferry.migration "
@@ -114,9 +126,9 @@ def test_the_chain_shows_each_queue_and_what_is_claimed_of_it(verified: Migratio
     )
     verified.execute("update rowferry.batch_queue set status = 'INIT', kept = 0 where queue_name = 'verify'")
     first, second = ask(verified, query, "migrate")
-    assert (first["queue"], first["state"], first["entries waiting"]) == ("migrate", "done", 0)
-    assert (second["queue"], second["state"], second["entries waiting"]) == ("verify", "no_workers", ENTRIES)
-    assert (second["batches waiting"], second["claimed"], second["at most"]) == (1, 0, 4)
+    assert (first["queue"], first["state"], first["left"], first["done"]) == ("migrate", "done", 0, 100)
+    assert (second["queue"], second["state"], second["left"]) == ("verify", "no_workers", ENTRIES)
+    assert (second["claimed"], second["at most"]) == (0, 4)
     assert second["oldest due"] >= 0
 
 
@@ -134,20 +146,31 @@ def metrics_by_queue() -> set[str]:
     return names | {family.name for family in told if any("queue" in sample.labels for sample in family.samples)}
 
 
-def test_no_panel_of_prometheus_adds_queues_up() -> None:
-    names = metrics_by_queue()
-    assert len(names) > 15
+def test_no_panel_of_prometheus_adds_up_what_waits_in_queues() -> None:
+    names = {name for name in metrics_by_queue() if name.startswith("rowferry_queue_")}
+    assert len(names) > 10
     pattern = re.compile("|".join(sorted(names, key=len, reverse=True)))
     asked = [target for target in list_targets() if target.is_promql and pattern.search(target.query["expr"])]
-    assert len(asked) > 10
+    assert len(asked) == 5
     for target in asked:
-        sums = re.findall(r"\bsum(?: by \(([^)]*)\))? \(rate\(|\bsum by \(([^)]*)\)", target.query["expr"])
-        groups = ["".join(found) for found in sums] or re.findall(r"\bmax by \(([^)]*)\)", target.query["expr"])
-        assert groups, str(target)
-        of_queues = [group for group in groups if "queue" in group]
-        if target.panel == "Hosts":  # one row a host, however many queues: the greatest of them
-            assert target.query["expr"].removeprefix("sort(").startswith("max by (host) ("), str(target)
-            assert of_queues == groups, str(target)
-            continue
-        assert of_queues == groups, str(target)
-        assert "queue" in target.query.get("legendFormat", ""), str(target)
+        assert set(re.findall(r"(\w+) by \(([^)]*)\)", target.query["expr"])) == {("max", "migration, queue")}, str(
+            target
+        )
+        assert "{{queue}}" in target.query["legendFormat"], str(target)
+
+
+def test_no_legend_has_a_name_for_each_queue_but_those_of_the_chain() -> None:
+    named = {t.panel for t in list_targets() if t.is_promql and "queue" in t.query.get("legendFormat", "")}
+    assert named == {"Waiting by queue", "Claimed by queue", "Rate by queue", "Oldest due by queue"}
+
+
+def test_the_work_of_workers_is_that_of_the_chosen_migration_and_queues() -> None:
+    """But for the hosts' own: requests, limits, connections, processes, versions."""
+    names = {name for name in metrics_by_queue() if not name.startswith("rowferry_queue_")}
+    assert len(names) >= 9
+    for target in [target for target in list_targets() if target.is_promql]:
+        for name, selector in re.findall(
+            r"(rowferry_\w+?)(?:_total|_bucket|_sum|_count)?\{([^}]*)\}", target.query["expr"]
+        ):
+            if name in names:
+                assert 'migration=~"$migration",queue=~"$queue"' in selector, (str(target), name)

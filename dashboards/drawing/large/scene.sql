@@ -63,7 +63,7 @@ from (
     ('avatars', 'verify', 22900, 14400, interval '2 s', interval '3 s', interval '17 s', 0),
     ('covers-stalled', 'migrate', 2000, 500, interval '82 minutes', interval '1 s', interval '60 s', 0),
     ('customer-documents-2019-to-2026-eu-central-1-to-ap-southeast', 'migrate', 2800, 1312, interval '88 minutes',
-        interval '2 s', interval '90 s', 0),
+        interval '3.2 s', interval '90 s', 0),
     ('customer-documents-2019-to-2026-eu-central-1-to-ap-southeast',
         'check_each_document_against_the_retention_register_of_2019', 1312, 312, interval '88 minutes',
         interval '9 s', interval '200 s', 0),
