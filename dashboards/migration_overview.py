@@ -34,10 +34,10 @@ def _migrations() -> table.Panel:
     return show_table(
         look,
         sql("migrations_table"),
-        Column("▶", width=28, mappings=(no_value(" "),)),
+        Column("▶", width=50, mappings=(no_value(" "),)),
         Column("migration", whole=True, width=220, url=f"{THIS}&var-migration=${{__value.raw}}"),
         Column("state", words=STATES, cell="color-background", width=130),
-        Column("since", "dateTimeFromNow", 100),
+        Column("since", "dateTimeFromNow", 140),
         Column("done", "percent", 115, cell="gauge", most=100, decimals=1, steps=((None, "blue"),)),
         Column("entries left", width=90),
         Column("entries/s", decimals=0, width=75),

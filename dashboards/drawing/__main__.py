@@ -41,7 +41,7 @@ SHOWN_BEFORE = timedelta(seconds=20)
 SCENES = {"small": run, "large": large.run}
 
 
-class Seen(Protocol):
+class Watched(Protocol):
     """What is looked at."""
 
     sources: Sources
@@ -77,7 +77,7 @@ def main() -> None:
     raise SystemExit(1 if faults else 0)
 
 
-def collect(state: str, seen: Seen, boards: Path, folder: Path) -> dict[str, Any]:
+def collect(state: str, seen: Watched, boards: Path, folder: Path) -> dict[str, Any]:
     """Write down what both dashboards are answered now: as they open, in light, and with every row opened.
 
     Returns what Migration is answered.

@@ -99,7 +99,7 @@ from (
 
 insert into rowferry.batch_queue (
     migration_id, queue_name, status, payload, entry_count, attempts, run_after, created_at, started_at, finished_at,
-    worker_id, error, migrated, kept, changed, missing, conflict, failed, bytes
+    worker_id, error, migrated, kept, changed, deleted, missing, conflict, failed, bytes
 )
 select
     b.migration_id,
@@ -132,6 +132,7 @@ select
     case when b.finished_at is not null and b.queue_name = 'migrate' then 993 - b.unsettled else 0 end,
     case when b.finished_at is null then 0 when b.queue_name = 'migrate' then 4 else 997 - b.unsettled end,
     case when b.finished_at is not null then 3 else 0 end,
+    0,
     case when b.unsettled = 200 then 100 when b.unsettled = 80 then 40 else 0 end,
     case when b.unsettled = 200 then 24 when b.unsettled = 80 then 8 when b.unsettled = 20 then 20 else 0 end,
     case when b.unsettled = 200 then 76 when b.unsettled = 80 then 32 else 0 end,
