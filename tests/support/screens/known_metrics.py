@@ -16,5 +16,11 @@ def known_metrics() -> set[str]:
         Histogram: ("_bucket", "_count", "_sum"),
     }
     own = [metric for metric in vars(metrics).values() if isinstance(metric, (Counter, Gauge, Histogram))]
-    names = {next(iter(m.describe())).name + suffix for m in own for suffix in suffixes[type(m)]}
+    names = {
+        next(iter(m.describe())).name + suffix
+        for m in own
+        for kind in suffixes
+        if isinstance(m, kind)
+        for suffix in suffixes[kind]
+    }
     return names | {family.name for family in describe(ViewRows([], [], [], [], [], 0.0, 0.0))}
