@@ -46,3 +46,17 @@ def test_a_worker_grows_towards_an_even_share_and_no_further(fair: float, least:
     rate.end_tenth(NOW + 0.1)
     assert rate.per_second is not None
     assert least <= rate.per_second <= most
+
+
+def test_workers_that_get_nothing_through_go_on() -> None:
+    """Their even share is none at all, as where a server counts the requests that it refuses."""
+    rate, now = LearnedRate(NOW), NOW
+    rate.hold_back(100.0)
+    rate.fair = 0.0
+    for _ in range(30):
+        now += 0.1
+        for _ in range(5):
+            rate.note_refused(now, 0.0)
+        rate.end_tenth(now)
+    assert rate.per_second is not None
+    assert rate.per_second < 100.0

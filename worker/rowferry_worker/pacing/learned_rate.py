@@ -228,7 +228,7 @@ class LearnedRate:
             self._before_silence = self._good
         factor = (1 - (refused - math.sqrt(refused)) / count) * max(0.95, min(BELOW, 1 - CALM / rate))
         if self.fair is not None and rate > 1.1 * self.fair:
-            factor *= 1 - 0.1 * min(1.0, rate / self.fair - 1)
+            factor *= 1 - 0.1 * min(1.0, rate / max(self.fair, LEAST) - 1)
         least = 0.5 * self.through  # a quota of a second that is used up refuses all for the rest of it
         if refused < HABIT_MOST * count:
             least = max(least, self.let_through.least)
