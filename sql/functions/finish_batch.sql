@@ -47,7 +47,7 @@ declare
     v_kept integer;
     v_settled text [];
     v_outcomes jsonb := jsonb_build_object('migrated', p_migrated, 'kept', p_kept);
-    -- Of the batch's failures: changed, deleted, missing, conflict, failed.
+    -- Failures of the batch: changed, deleted, missing, conflict, failed.
     v_counts integer [] := array[0, 0, 0, 0, 0];
 begin
     -- The claim is checked as in rowferry.check_claim, by the statement that reads the batch. The payload is decompressed

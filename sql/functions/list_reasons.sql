@@ -2,7 +2,7 @@
 --   Returns why a batch is in ERROR: an array with an object for each outcome and reason, with its `entries`, when one of
 --   them failed last (`last`), and an example (`key`, `error`). Without a key: the batch failed before its entries were
 --   read; or it was set to ERROR by hand, and not by an attempt (`parked`), a finished one as well.
---   Reads entry_failure. Called by: rowferry.record_reasons.
+--   Writes: nothing; it reads entry_failure. Called by: rowferry.record_reasons.
 create or replace function rowferry.list_reasons(p_batch rowferry.batch_queue)
 returns jsonb
 language sql
