@@ -112,10 +112,11 @@ def _tabulate_entries(status: DataStatus, console: Console) -> Table:
 def _tabulate_queues(queues: Sequence[QueueStatus]) -> Table:
     """Return a line for each queue; within 80 columns, unless names are longer than 17 letters."""
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("queue", overflow="fold")
+    longest = max((len(queue.queue) for queue in queues), default=0)
+    table.add_column("queue", overflow="fold", min_width=min(17, longest))
     for heading in ("INIT", "DONE", "ERROR", "entries", "waiting", "unsettled"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("state")
+    table.add_column("state", max_width=8 if longest > 9 else None)  # beside long names, a word a line
     for queue in queues:
         counts = queue.counts
         batches = (counts.batches_init, counts.batches_done, counts.batches_error)

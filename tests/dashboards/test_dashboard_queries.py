@@ -260,6 +260,7 @@ def test_the_command_is_right_for_any_reason(
     reason: str, busy_queue: EntryTable, grafana: "psycopg.Connection[Any]"
 ) -> None:
     busy_queue.execute("update rowferry.entry_failure set reason = %s", (reason,))
+    busy_queue.execute("update rowferry.batch_queue set status = 'ERROR' where status = 'ERROR'")  # sums reasons up
     (target,) = [target for target in SQL_TARGETS if target.panel == "Errors by reason"]
     ((*_, command),) = read(target, grafana)
     type_in_shell(command)

@@ -30,6 +30,7 @@ def failed(migration: Migration) -> Migration:
     migration.enqueue()
     migration.work()
     migration.execute("update rowferry.entry_failure set reason = reason || %s, error = error || %s", (TITLE, TITLE))
+    migration.execute("update rowferry.batch_queue set status = 'ERROR' where status = 'ERROR'")  # sums reasons up
     return migration
 
 

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from rowferry import __version__
+
 MINUTE = 60
 
 
@@ -23,7 +25,7 @@ class Host:
     """Seconds since it was scraped last."""
     lost: int = 0
     """Processes that were lost twelve minutes ago."""
-    version: str = "0.1.0"
+    version: str = __version__
 
 
 HOSTS = (

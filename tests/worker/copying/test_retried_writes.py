@@ -28,7 +28,7 @@ from support.s3.fake_buckets import HELD, LOST, WRITING, FakeBuckets, refuse, st
 LARGE = b"0123456789"
 BUSY = refuse(503, "SlowDown")
 CLAIMED = Batch(1, 1, 1, "migrate", {}, 1, 5, 0, 0)
-UNTRIED: Any = SimpleNamespace(evidence=Evidence())
+UNTRIED: Any = SimpleNamespace(name="m", evidence=Evidence())
 """Of a migration what its copies tell."""
 METHODS = {
     "server": ServerCopy("legacy"),
