@@ -14,6 +14,7 @@ import psycopg
 from rowferry_cli import main
 from rowferry_queues.migrate import perform as migrate
 from rowferry_worker import slot
+from rowferry_worker.attempts import AttemptRecorder
 from rowferry_worker.batch import rows, run
 
 MID_COPY = 3
@@ -72,7 +73,7 @@ def die_in_commit() -> None:
 
 STEPS: dict[str, Callable[[], None]] = {
     "after-claim": lambda: die_after(slot, "claim_batch", lambda batch: batch is not None),
-    "after-attempt": lambda: die_after(run, "begin_attempt"),
+    "after-attempt": lambda: die_after(AttemptRecorder, "begin"),
     "mid-copy": die_in_the_middle_of_copying,
     "after-copy": lambda: die_after(migrate, "copy_objects"),
     "in-savepoint": lambda: die_after(rows, "_execute_update"),
