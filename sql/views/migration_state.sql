@@ -32,6 +32,8 @@
 --   `passes`: the enqueues so far. `due_since`: since when its oldest due batch has been due (null: none is due; a claimed
 --   batch counts); `oldest_due_batch_id` is that batch. `left_behind`: objects of the legacy bucket, as they were seen last,
 --   that the plan does not name (rowferry.coverage), in folders of which a tenth or more is not named; null: none is known.
+--   `urgency`: the order of screens. 1: it could go on and does not, or a worker has paused it; 2: only errors are left;
+--   3: it waits, or a person has paused it; 4: it runs; 5: it is done.
 create or replace view rowferry.migration_state as
 with queues as (
     select
@@ -242,6 +244,13 @@ select
     s.cause,
     s.paused_by,
     case when s.queues > 1 and s.state = 'running' then s.slowest end as held_by,
-    s.is_paused_whole
+    s.is_paused_whole,
+    case
+        when s.state in ('stalled', 'no_workers') or (s.state = 'paused' and s.paused_by_worker) then 1
+        when s.state = 'need_somebody' then 2
+        when s.state in ('waiting', 'paused') then 3
+        when s.state = 'running' then 4
+        else 5
+    end as urgency
 from caused as s
 left join left_out as l on s.migration = l.migration;

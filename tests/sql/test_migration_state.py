@@ -76,6 +76,34 @@ def test_a_migration_is_paused_when_each_queue_with_work_is(lines: Lines) -> Non
     assert read(lines)["state"] == "paused"
 
 
+@pytest.mark.versions
+def test_what_needs_a_person_first_is_the_most_urgent(lines: Lines) -> None:
+    for name in ("errors", "unserved", "by_worker", "by_person", "waits", "runs", "over"):
+        lines.register(name)
+    for name, queue, status in (
+        ("over", "copy", "DONE"),
+        ("runs", "copy", "INIT"),
+        ("by_person", "copy", "INIT"),
+        ("by_worker", "copy", "INIT"),
+        ("unserved", "tag", "INIT"),
+        ("errors", "copy", "ERROR"),
+    ):
+        add(lines, queue, 1, status, migration=name)
+    add_worker(lines, "copy")
+    change(lines, "migration", "paused_at = now(), paused_by_worker = name = 'by_worker' where name like 'by%'")
+    rows = lines.session.execute(
+        "select urgency, array_agg(migration order by migration) as those from rowferry.migration_state "
+        "where migration <> 'm' group by urgency order by urgency"
+    ).fetchall()
+    assert [(row["urgency"], row["those"]) for row in rows] == [
+        (1, ["by_worker", "unserved"]),
+        (2, ["errors"]),
+        (3, ["by_person", "waits"]),
+        (4, ["runs"]),
+        (5, ["over"]),
+    ]
+
+
 def test_a_finished_migration_is_done_or_needs_somebody_even_without_workers(lines: Lines) -> None:
     add(lines, "copy", 100, "DONE")
     row = read(lines)
