@@ -57,16 +57,6 @@ def test_one_place_of_a_document_with_urls_of_two_forms_is_named_apart(found: Di
     assert sorted(names) == [f"{place} /storage/", f"{place} https://forms.example.org/storage/"]
 
 
-def test_texts_that_name_folders_are_told_and_the_folders_copied(found: Discovering) -> None:
-    found.execute("create table runs (id text primary key, artifact_uri text)")
-    found.insert("runs", [(f"r{n}", f"s3://{found.legacy.bucket}/runs/{n}/artifacts") for n in range(12)])
-    found.put(*[f"runs/{n}/artifacts/{name}" for n in range(12) for name in ("model.pkl", "plot.png")])
-    done = found.discover()
-    assert done.returncode == 0
-    assert tomllib.loads(found.plan_path.read_text())["objects"] == [{"prefix": "runs/"}]
-    assert "public.runs.artifact_uri: the texts name folders, such as 'runs/0/artifacts/'" in read_notes(found)
-
-
 def test_a_column_with_the_buckets_name_is_told(found: Discovering) -> None:
     found.execute("create table files (id bigint primary key, path text)")
     found.execute("create table settings (id bigint primary key, bucket text)")

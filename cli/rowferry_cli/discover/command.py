@@ -231,7 +231,7 @@ def _report(path: Path, discovered: Discovered, legacy: Side) -> None:
     if schemas:
         click.echo(f"This is {schemas}.")
     for proposal in discovered.proposals:
-        seen = f"{proposal.existing:,} of {proposal.sampled:,} sampled rows name existing objects"
+        seen = proposal.evidence
         if proposal.is_commented_out:
             seen += " (a comment in the plan, which says what to mend first)"
         click.echo(show_text(f"  {proposal.label}: {seen}"))

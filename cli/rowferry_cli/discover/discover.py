@@ -11,20 +11,24 @@ from rowferry_cli.discover.computed_keys.frameworks import ComputedKeys, find_co
 from rowferry_cli.discover.evidence.bucket import LegacyBucket
 from rowferry_cli.discover.evidence.catalogue import Catalogue, Column, UserTable
 from rowferry_cli.discover.evidence.changes import tell_changes
+from rowferry_cli.discover.evidence.folders import write_pattern
 from rowferry_cli.discover.evidence.measure import measure_objects
-from rowferry_cli.discover.evidence.search import Named, Search
+from rowferry_cli.discover.evidence.named import LEAST_SHARE, Named
+from rowferry_cli.discover.evidence.readings import names_bucket
+from rowferry_cli.discover.evidence.search import Search
 from rowferry_cli.discover.evidence.telling_columns import find_change_column, find_state_columns
 from rowferry_cli.discover.fitness import Fitness
 from rowferry_cli.discover.known import KnownSchema, list_entries, recognise, refuse_unknown
 from rowferry_cli.discover.known_entries import KnownFinder
 from rowferry_cli.discover.proposals import (
     Proposal,
+    describe_folders_left,
     explain_stay,
     name_apart,
     name_rows,
     propose,
 )
-from rowferry_cli.discover.weigh import LEAST_SHARE, find_hindrance, tell_by_bucket
+from rowferry_cli.discover.weigh import find_hindrance, tell_by_bucket
 
 OnStep = Callable[[str, int, int], None]
 """Told what is looked at, and how many of how many steps are done."""
@@ -155,13 +159,15 @@ class Discovery:
         for of_table in found.values():
             self._propose(of_table)
         self._on_step("comparing the bucket's keys with file names", len(columns), len(columns))
-        self._find_computed([named for of_table in found.values() for named in of_table])
+        self._find_computed([named for of_table in found.values() for named in of_table if not named.is_chance])
 
     def _propose(self, of_table: Sequence[Named]) -> None:
         states = self._read_states(of_table[0].table) if of_table else {}
         for named in of_table:
             if seen := find_hindrance(named, of_table, is_asked_for=bool(self._request.fields)):
                 self._done.left_out.append(f"{named.label}: {seen}")
+            elif named.names_folders and not names_bucket(named.reading.text_prefix, self._request.legacy):
+                self._done.left_out.append(f"{named.label}: {describe_folders_left(named)}")
             else:
                 self._done.proposals += propose(named, self._request.legacy, self._request.production, states)
 
@@ -200,8 +206,9 @@ class Discovery:
         if self._request.fields and not self._search.unfound:
             return
         known = {key for one in named for key in one.keys}
-        known_folders = tuple(self._search.folders)
-        keys = [key for key in self._bucket.list_samples() if key not in known and not key.startswith(known_folders)]
+        folders = [write_pattern(one) for one in named if one.names_folders]
+        listed = [key for key in self._bucket.list_samples() if key not in known]
+        keys = [key for key in listed if not any(pattern.match(key) for pattern in folders)]
         by_name: dict[str, list[Proposal]] = {}
         for computed in find_computed(self._catalogue, self._search.unfound, keys):
             if (one := self._make_computed(computed)) is not None:

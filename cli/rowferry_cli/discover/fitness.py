@@ -53,7 +53,7 @@ class Fitness:
     def narrow(self, proposal: Proposal, most: int) -> Proposal:
         """Return the proposal with a `where` that leaves out rows without objects, if something tells them."""
         table = self._catalogue.find_table(proposal.entries["table"])
-        is_narrow = any(proposal.entries.get(name) for name in ("where", "moved", "within"))
+        is_narrow = any(proposal.entries.get(name) for name in ("where", "moved", "within", "names"))
         if table is None or proposal.is_commented_out or is_narrow:
             return proposal
         if "path" in proposal.entries:

@@ -12,7 +12,8 @@ from rowferry_cli.discover.computed_keys.frameworks import write_partition
 from rowferry_cli.discover.evidence.bucket import LegacyBucket
 from rowferry_cli.discover.evidence.catalogue import EVERY_ROW, Catalogue, UserTable
 from rowferry_cli.discover.evidence.measure import Measured, measure_objects
-from rowferry_cli.discover.evidence.search import Named, Search
+from rowferry_cli.discover.evidence.named import Named
+from rowferry_cli.discover.evidence.search import Search
 from rowferry_cli.discover.known import KnownEntries
 from rowferry_cli.discover.proposals import Proposal, name_rows, propose
 
@@ -62,7 +63,7 @@ class KnownFinder:
             return self._find_computed(known, table, moved)
         column = table.columns[known.key]
         found = self._search.look_at(table, column, _compose_condition(known.where, moved))
-        wanted = [named for named in found if known.path in {None, named.path}]
+        wanted = [named for named in found if known.path in {None, named.path} and not named.names_folders]
         proposals = [one for named in wanted for one in self._propose(named, known)]
         return [_add_known(one, known, moved) for one in proposals]
 

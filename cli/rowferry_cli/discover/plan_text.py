@@ -71,7 +71,7 @@ def write_entries(proposals: Sequence[Proposal], objects: Sequence[Mapping[str, 
 
 def _comment(proposal: Proposal) -> Iterator[str]:
     if proposal.sampled:
-        yield f"# {proposal.existing:,} of {proposal.sampled:,} sampled rows name existing objects."
+        yield f"# {proposal.evidence}."
     for comment in (*proposal.seen, *proposal.comments, *proposal.if_stays):
         yield from (f"# {line}" for line in wrap(comment))
 

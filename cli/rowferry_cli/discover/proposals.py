@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from rowferry.formatting import show_text
 from rowferry.plan import Side
 from rowferry_cli.discover.evidence.catalogue import UserTable
+from rowferry_cli.discover.evidence.named import Named
 from rowferry_cli.discover.evidence.readings import Reading, names_bucket
-from rowferry_cli.discover.evidence.search import Named
 from rowferry_cli.discover.evidence.telling_columns import find_change_column
 from rowferry_cli.discover.evidence.written_sql import quote_name
 
@@ -54,6 +54,12 @@ class Proposal:
     """None: nothing is left to choose."""
 
     @property
+    def evidence(self) -> str:
+        """How many sampled rows name what exists."""
+        what = "folders with objects" if self.entries.get("names") == "folder" else "existing objects"
+        return f"{self.existing:,} of {self.sampled:,} sampled rows name {what}"
+
+    @property
     def label(self) -> str:
         """The column, and the place in it."""
         path = f" {self.entries['path']}" if "path" in self.entries else ""
@@ -74,7 +80,8 @@ def propose(
     not name the bucket either.
     """
     proposals: list[Proposal] = []
-    folders = [named.reading.text_prefix] if named.is_within else choose_folders(named)
+    is_one = named.is_within or named.names_folders
+    folders = [named.reading.text_prefix] if is_one else choose_folders(named)
     for folder in folders:
         entries, comments = _describe_texts(named, legacy, production, folder, rewrites_urls=rewrites_urls)
         stays = entries.get("rows") == "stay"
@@ -123,7 +130,8 @@ def _describe_seen(named: Named) -> Iterator[str]:
     if named.example != named.example_key:
         yield f"For example {show_text(named.example)!r} names {show_text(named.example_key)!r}."
     if named.missing is not None:
-        yield f"No object is named by {show_text(named.missing)!r}, for example."
+        lacks = "No object is in the folder" if named.names_folders else "No object is named by"
+        yield f"{lacks} {show_text(named.missing)!r}, for example."
 
 
 def choose_folders(named: Named) -> list[str]:
@@ -152,6 +160,7 @@ def _describe_texts(
     elif is_ours:
         entries["to"] = make_url_base(reading.text_prefix, legacy, production) + below
         comments = ["The rows hold URLs. Correct `to` if URLs of the production bucket shall begin otherwise."]
+        comments += _describe_folders(named, entries)
         if named.signed_rows:
             comments.append(f"{len(named.signed_rows):,} more sampled rows hold others. {ABOUT_SIGNED}")
             if named.path is None and not named.is_within:
@@ -168,6 +177,23 @@ def _describe_texts(
         if changed := find_change_column(named.table):
             entries["changed"] = changed
     return entries, comments
+
+
+def _describe_folders(named: Named, entries: dict[str, Any]) -> Iterator[str]:
+    """Say in entries that texts name folders, if they do, and yield what a reader should know of that."""
+    if not named.names_folders:
+        return
+    entries["names"] = "folder"
+    yield "Each names a folder: the row moves when all objects in it are copied."
+    if named.existing < named.sampled:
+        entries["may_be_empty"] = True
+        yield "Some folders are empty, so `may_be_empty` lets their rows move as well."
+
+
+def describe_folders_left(named: Named) -> str:
+    """Return what is said of texts that name folders, and not by URLs of the bucket."""
+    what = f"the texts name folders, such as {show_text(named.example_key)!r}, and not each object in them"
+    return f'{what}: [[objects]] copy such folders, and leave the rows; rows that shall change take `names = "folder"`'
 
 
 def _name_place(named: Named) -> dict[str, str]:

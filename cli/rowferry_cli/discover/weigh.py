@@ -7,11 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from rowferry.plan import Side
-from rowferry_cli.discover.evidence.search import Named
+from rowferry_cli.discover.evidence.named import Named
 from rowferry_cli.discover.proposals import Proposal
-
-LEAST_SHARE = 10
-"""One in so many texts of a column must name an object, or it is a coincidence."""
 
 
 def find_hindrance(named: Named, of_table: Sequence[Named], *, is_asked_for: bool) -> str:
@@ -19,7 +16,7 @@ def find_hindrance(named: Named, of_table: Sequence[Named], *, is_asked_for: boo
 
     `of_table`: what all columns of the table name; `is_asked_for`: whether the user has named the column.
     """
-    if named.existing * LEAST_SHARE < named.sampled:
+    if named.is_chance:
         return f"only {named.existing:,} of {named.sampled:,} sampled rows name existing objects"
     if is_asked_for:
         return ""

@@ -75,9 +75,10 @@ class Discovering:
         ]
         return self.run("plan", *mode, *sides, *arguments, **environment)
 
-    def find_entries(self, *arguments: str, legacy: str | None = None) -> list[Plan]:
-        """Return the [[entries]] of the plan that is written, which must be one."""
-        done = self.discover(*arguments, legacy=legacy)
+    def find_entries(self, *arguments: str, legacy: str | None = None, production: str | None = None) -> list[Plan]:
+        """Return the [[entries]] of the plan that is written, which must be one; `production`: the bucket's name."""
+        url = None if production is None else self.url_of(production)
+        done = self.discover(*arguments, legacy=legacy, production=url)
         assert done.returncode == 0, done.stderr
         document = tomllib.loads(self.plan_path.read_text())
         parse_plan(document, "as written")

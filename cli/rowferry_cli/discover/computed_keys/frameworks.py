@@ -11,7 +11,7 @@ from psycopg import sql
 
 from rowferry.db.connection import identifiers
 from rowferry_cli.discover.evidence.catalogue import Catalogue, Row
-from rowferry_cli.discover.evidence.search import ColumnTexts
+from rowferry_cli.discover.evidence.named import ColumnTexts
 from rowferry_cli.discover.evidence.written_sql import quote_name, quote_text
 
 MOST_IDS = 40

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
 from types import TracebackType
 from typing import Self
@@ -15,7 +15,8 @@ from rowferry.s3.access.credentials import load_credentials
 from rowferry.s3.acl import find_canned, read_grants
 from rowferry.s3.boto import open_bucket
 from rowferry.s3.client import open_object_client
-from rowferry.s3.operations import get_object_acl, head_object
+from rowferry.s3.listings.keys import read_page
+from rowferry.s3.operations import get_object_acl, head_object, list_keys
 from rowferry.s3.retry import send_with_retries
 from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists
 
@@ -50,7 +51,8 @@ class LegacyBucket:
         self._named = named
         self._on_progress = on_progress
         self._client = open_object_client(side, max_in_flight=AT_ONCE, deadline=DEADLINE)
-        self._known: dict[str, bool] = {}
+        self._known: dict[str, int] = {}
+        self._in_folders: dict[str, int] = {}
         self._listed: dict[tuple[str, bool], tuple[tuple[str, ...], tuple[str, ...]]] = {}
         self.denied = 0
         """Keys that may not be looked at, or do not exist: AWS does not say which without s3:ListBucket."""
@@ -81,11 +83,22 @@ class LegacyBucket:
         """Return those of the keys that name objects. Raises UsageError where the bucket may not be read."""
         listed = dict.fromkeys(keys)
         wanted = [key for key in listed if key not in self._known][: MAX_HEADS - len(self._known)]
-        self._known |= event_loop.run(self._ask(wanted)) if wanted else {}
-        return {key for key in listed if self._known.get(key, False)}
+        self._known |= event_loop.run(self._ask(wanted, self._head)) if wanted else {}
+        return {key for key in listed if self._known.get(key)}
 
-    async def _ask(self, keys: Sequence[str]) -> dict[str, bool]:
-        found: dict[str, bool] = {}
+    def count_in_folders(self, prefixes: Iterable[str]) -> dict[str, int]:
+        """Return how many objects each prefix has below it, two at most; none where listing is not allowed.
+
+        Raises UsageError where the bucket may not be read.
+        """
+        listed = dict.fromkeys(prefixes)
+        wanted = [one for one in listed if one not in self._in_folders][: MAX_HEADS - len(self._in_folders)]
+        self._in_folders |= event_loop.run(self._ask(wanted, self._list_first)) if wanted else {}
+        return {one: self._in_folders.get(one, 0) for one in listed}
+
+    async def _ask(self, keys: Sequence[str], count: Callable[[str], Awaitable[int]]) -> dict[str, int]:
+        """Return how many objects a request shows for each key."""
+        found: dict[str, int] = {}
         refusals: list[ObjectError] = []
         room = asyncio.Semaphore(AT_ONCE)
 
@@ -94,13 +107,12 @@ class LegacyBucket:
                 if refusals and not any(found.values()):
                     return
                 try:
-                    await send_with_retries(self._client.send, head_object("legacy", key))
-                    found[key] = True
+                    found[key] = await count(key)
                 except (ObjectNotFound, ObjectRejected):  # no such object, or nothing that could be a key
-                    found[key] = False
+                    found[key] = 0
                 except AccessDenied:  # without the right to list, AWS says so of a missing object as well
-                    found[key] = False
-                    self.denied += 1
+                    found[key] = 0
+                    self.denied += count == self._head
                 except ObjectError as error:
                     refusals.append(error)
 
@@ -108,6 +120,15 @@ class LegacyBucket:
         if refusals:
             raise UsageError(f"The legacy bucket {self.side.bucket} stopped answering: {refusals[0]}; try again later.")
         return found
+
+    async def _head(self, key: str) -> int:
+        await send_with_retries(self._client.send, head_object("legacy", key))
+        return 1
+
+    async def _list_first(self, prefix: str) -> int:
+        """Return how many objects are below a prefix, two at most; one of its own name is a folder of a console."""
+        listed = read_page(await send_with_retries(self._client.send, list_keys("legacy", prefix, max_keys=3)))
+        return min(2, sum(key != prefix for key in listed.keys))
 
     def grants_to_all(self) -> bool:
         """Return whether the ACL of some object that was found lets everybody read it; false where none may be seen."""

@@ -1,19 +1,19 @@
 """Finds out whether a column names existing objects: samples it, tries readings, and counts."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from psycopg import sql
 
-from rowferry.formatting import count, show_text
+from rowferry.formatting import count
 from rowferry_cli.discover.evidence.bucket import LegacyBucket
 from rowferry_cli.discover.evidence.catalogue import EVERY_ROW, Catalogue, Column, UserTable
 from rowferry_cli.discover.evidence.embedded import list_embedded
-from rowferry_cli.discover.evidence.places import Placed, is_below, merge_paths, split_places
+from rowferry_cli.discover.evidence.folders import find_folders
+from rowferry_cli.discover.evidence.named import ColumnTexts, Named, group_by_folder, merge_places
+from rowferry_cli.discover.evidence.places import Placed, split_places
 from rowferry_cli.discover.evidence.readings import (
     Reading,
-    first_folder,
     is_signed,
     may_be_key,
     mentions_bucket,
@@ -21,75 +21,8 @@ from rowferry_cli.discover.evidence.readings import (
     write_patterns,
 )
 
-Rows = frozenset[int]
-"""Numbers of sampled rows."""
-FIRST_FOLDERS = 6
-"""Texts of a column that are looked up as folders."""
 FIRST_KEYS = 8
 """Of a column that are tried under each reading; more, if one of them exists."""
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """Texts of a column, in one place and under one reading, of which some name existing objects."""
-
-    table: UserTable
-    column: Column
-    path: str | None
-    reading: Reading
-    rows: Rows
-    """Those with a text of this form."""
-    existing_rows: Rows
-    """Those of which one names an existing object."""
-    prefixes: Mapping[str, Rows]
-    """The rows by the folders that texts which name objects begin with."""
-    missing_prefixes: Mapping[str, Rows]
-    """The same of texts that name none."""
-    keys: frozenset[str]
-    """Keys of existing objects."""
-    example: str
-    example_key: str
-    missing: str | None
-    """A text that names no object."""
-    signed_rows: Rows = frozenset()
-    """Those with presigned URLs, if others are not; all, if every URL is."""
-    is_within: bool = False
-    """Whether the texts are URLs inside longer texts."""
-
-    @property
-    def sampled(self) -> int:
-        """How many sampled rows have a text of this form."""
-        return len(self.rows)
-
-    @property
-    def existing(self) -> int:
-        """How many of them name an existing object."""
-        return len(self.existing_rows)
-
-    @property
-    def label(self) -> str:
-        """The column, and the place in it."""
-        return f"{self.table.plan_name}.{self.column.name}{f' {self.path}' if self.path else ''}"
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnTexts:
-    """The sampled texts of one place in a column."""
-
-    table: UserTable
-    column: Column
-    path: str | None
-    placed: tuple[Placed, ...]
-
-    @property
-    def label(self) -> str:
-        """The column, and the place in it."""
-        return f"{self.table.plan_name}.{self.column.name}{f' {self.path}' if self.path else ''}"
-
-    @property
-    def texts(self) -> list[str]:
-        """The texts alone."""
-        return [text for _, text in self.placed]
 
 
 class Search:
@@ -103,8 +36,6 @@ class Search:
         """Places whose texts could be keys and name no object: parts of keys, perhaps."""
         self.beyond: list[tuple[ColumnTexts, str]] = []
         """Texts that name the bucket and are not proposed, with what is to say of them."""
-        self.folders: set[str] = set()
-        """Folders that texts name, which end with a slash."""
 
     def look_at(self, table: UserTable, column: Column, condition: sql.Composable = EVERY_ROW) -> list[Named]:
         """Return the forms in which a column's texts name objects, in rows that meet a condition."""
@@ -119,12 +50,14 @@ class Search:
                 longer = {row for row, _ in embedded}
                 of_place = replace(of_place, placed=tuple(one for one in placed if one[0] not in longer))
             named = self._try(of_place)
-            found += named
-            if not named and self._name_folders(of_place):
+            folders = find_folders(self._bucket, of_place, named) if all(one.is_chance for one in named) else None
+            if folders is not None:
+                found.append(folders)
                 continue
+            found += named
             if not named and any(map(may_be_key, of_place.texts)):
                 self.unfound.append(of_place)
-        return _merge_places(found, [path for path in places if path is not None])
+        return merge_places(found, [path for path in places if path is not None])
 
     def _look_within(self, texts: ColumnTexts, embedded: Sequence[Placed]) -> list[Named]:
         """Return the forms of URLs inside longer texts of a column; those in documents are only noted."""
@@ -137,24 +70,6 @@ class Search:
             self.beyond.append((texts, f"{what} of a document, which no plan can rewrite"))
         return []
 
-    def _name_folders(self, texts: ColumnTexts) -> bool:
-        """Note whether texts that name no object name folders of objects."""
-        likely = [text for text in texts.texts if may_be_key(text) and "/" in text]
-        known = {folder.rstrip("/") for folder in self._bucket.list_folder("")[0]}
-        for reading in suggest_readings(likely, self._bucket.side, ()) if likely else ():
-            read = dict.fromkeys(f"{key.strip('/')}/" for text in likely if (key := reading.read(text)))
-            keys = [key for key in read if key.partition("/")[0] in known]
-            if 2 * len(keys) < len({*likely}):
-                continue
-            tried = keys[:: max(1, len(keys) // FIRST_FOLDERS)][:FIRST_FOLDERS]
-            found = [key for key in tried if any(self._bucket.list_folder(key))]
-            if found and 2 * len(found) >= len(tried):
-                self.folders.update(keys)
-                what = f"the texts name folders, such as {show_text(found[0])!r}, and not each object in them"
-                self.beyond.append((texts, f"{what}: [[objects]] copy such folders, and leave the rows"))
-                return True
-        return False
-
     def _note_bucket(self, texts: ColumnTexts) -> None:
         """Note a column of which some texts are the name of the bucket."""
         rows = len({row for row, text in texts.placed if text == self._bucket.side.bucket})
@@ -163,7 +78,8 @@ class Search:
             self.beyond.append((texts, f"{what}: change that when you switch the application"))
 
     def _try(self, texts: ColumnTexts) -> list[Named]:
-        left = [(row, text) for row, text in texts.placed if may_be_key(text)]
+        # A key that ends with a slash is a folder that a console has made.
+        left = [(row, text) for row, text in texts.placed if may_be_key(text) and not text.endswith("/")]
         found: list[Named] = []
         if 10 * len(left) < len(texts.placed):
             left = [(row, text) for row, text in left if mentions_bucket(text, self._bucket.side)]
@@ -204,8 +120,8 @@ class Search:
             reading,
             rows=frozenset(row for row, _ in of_form),
             existing_rows=frozenset(row for row, _ in there),
-            prefixes=_group_by_folder(there),
-            missing_prefixes=_group_by_folder(missing),
+            prefixes=group_by_folder(there),
+            missing_prefixes=group_by_folder(missing),
             keys=frozenset(keys[text] for _, text in there),
             example=example,
             example_key=keys[example],
@@ -214,42 +130,7 @@ class Search:
         )
 
 
-def _group_by_folder(placed: Iterable[Placed]) -> Mapping[str, Rows]:
-    found: dict[str, Rows] = defaultdict(frozenset)
-    for row, text in placed:
-        found[first_folder(text)] |= {row}
-    return found
-
-
 def _pick_keys(reading: Reading, texts: Sequence[str], most: int) -> list[str]:
     """Return different keys that texts name, from all over the sample."""
     keys = list(dict.fromkeys(key for text in texts if (key := reading.read(text)) is not None))
     return keys[:: max(1, len(keys) // most)][:most]
-
-
-def _merge_places(found: Sequence[Named], paths: Sequence[str]) -> list[Named]:
-    """Return what was found with one path for places that differ in one name, such as the sizes of an image."""
-    merged: list[Named] = []
-    for reading in dict.fromkeys(named.reading for named in found):
-        of_form = {named.path: named for named in found if named.reading == reading}
-        merged += [named for path, named in of_form.items() if path is None]
-        for path in merge_paths([path for path in of_form if path is not None], paths):
-            below = [named for named in of_form.values() if named.path is not None and is_below(named.path, path)]
-            merged.append(
-                replace(
-                    below[0],
-                    path=path,
-                    rows=frozenset[int]().union(*(named.rows for named in below)),
-                    existing_rows=frozenset[int]().union(*(named.existing_rows for named in below)),
-                    prefixes=_merge_folders([named.prefixes for named in below]),
-                    missing_prefixes=_merge_folders([named.missing_prefixes for named in below]),
-                    keys=frozenset[str]().union(*(named.keys for named in below)),
-                    signed_rows=frozenset[int]().union(*(named.signed_rows for named in below)),
-                )
-            )
-    return merged
-
-
-def _merge_folders(found: Sequence[Mapping[str, Rows]]) -> Mapping[str, Rows]:
-    folders = dict.fromkeys(folder for one in found for folder in one)
-    return {folder: frozenset[int]().union(*(one.get(folder, ()) for one in found)) for folder in folders}
