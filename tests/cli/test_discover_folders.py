@@ -107,7 +107,7 @@ def test_keys_that_others_begin_with_are_no_folders(found: Discovering, kind: st
     found.put(*[f"pictures/{n}" for n in originals])
     found.put(*[f"pictures/{n}/{size}" for n in with_smaller for size in (200, 400)])
     told = found.discover("--json")
-    assert 'names = ' not in told.stdout
+    assert "names = " not in told.stdout
 
 
 def test_a_folder_of_one_object_each_is_that_of_a_computed_key(found: Discovering) -> None:

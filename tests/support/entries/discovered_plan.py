@@ -164,19 +164,22 @@ class DiscoveredMigration:
     def _audit_rows(self, plan_text: str) -> None:
         after = dict(self._read_rows())
         there = set(self._found.production.listing())
+        by_hand = self._application.read_by_hand()
+        folders = {f"{one.table}.{one.key}" for one in by_hand.entries if one.names_folders}
         wrong: list[str] = [f"{row_id}: gone or new" for row_id in self._before.keys() ^ after.keys()]
         left: dict[str, int] = {}
         for (table, row_id), row in after.items():
             before = self._before.get((table, row_id), row)
             for column, value in row.items():
                 label = f"{table}.{column}"
-                wrong += [f"{label} of {row_id}: {fault}" for fault in self._find_faults(before[column], value, there)]
+                faults = self._find_faults(before[column], value, there, is_folder=f"public.{label}" in folders)
+                wrong += [f"{label} of {row_id}: {fault}" for fault in faults]
                 is_told = f"{table.replace(chr(34), '')}.{column}" in plan_text
                 if self._names_legacy(value) and not is_told:
                     left[label] = left.get(label, 0) + 1
         self.result.rows_wrong, self.result.rows_left = wrong, left
 
-    def _find_faults(self, before: Any, after: Any, there: set[str]) -> Iterator[str]:
+    def _find_faults(self, before: Any, after: Any, there: set[str], *, is_folder: bool) -> Iterator[str]:
         """Yield what is wrong with a value after the migration."""
         if before == after:
             return
@@ -188,8 +191,14 @@ class DiscoveredMigration:
                 key = url.removeprefix(f"{self._urls[1]}/").removeprefix(f"s3://{production}/")
                 if _SIGNED.search(url):
                     yield f"{url!r} is presigned"
-                elif not {key, unquote(key.partition("?")[0])} & there:
+                elif not self._stands(key, there, is_folder=is_folder):
                     yield f"{url!r} names no object"
+
+    def _stands(self, key: str, there: set[str], *, is_folder: bool) -> bool:
+        """Return whether an object stands in production; a folder, with all that the legacy one has, if anything."""
+        if not is_folder:
+            return bool({key, unquote(key.partition("?")[0])} & there)
+        return {one for one in self._application.keys if one.startswith(f"{key.rstrip('/')}/")} <= there
 
     def _names_legacy(self, value: Any) -> bool:
         """Return whether a value is the name of the legacy bucket, or has a URL of it that is not presigned."""

@@ -98,9 +98,15 @@ class UnseenApplication:
     def _list_keys(self, entries: Entries) -> set[str]:
         with patch.dict(os.environ, DATABASE_URL=self._found.dsn), connect("test", autocommit=True) as connection:
             queries = EntryQueries.of(connection, entries)
-            return {
+            keys = {
                 row["legacy_key"] for row in connection.execute(queries.compose("legacy_keys"), queries.parameters())
             }
+        return self._open_folders(keys, entries) if entries.names_folders else keys
+
+    def _open_folders(self, folders: set[str], entries: Entries) -> set[str]:
+        """Return the keys in folders; of one that must not be empty, and is, its own name."""
+        found = {folder: {key for key in self.keys if key.startswith(folder)} for folder in folders}
+        return {key for folder, keys in found.items() for key in keys or (set() if entries.may_be_empty else {folder})}
 
 
 def without_optional(entries: Entries) -> Entries:
