@@ -204,7 +204,8 @@ def _compose(
     wanted = sql.SQL(" and ").join([wanted, *bounds])
     waiting = "free_entries_beside_ranges" if queries.found.id_is_fixed else "free_entries_beside_waiting"
     name = waiting if beside_waiting else "free_entries"
-    free_entries = queries.compose(name, wanted=wanted, limit=limit)
+    waiting_ends = queries.compose("waiting_ends")
+    free_entries = queries.compose(name, wanted=wanted, limit=limit, waiting_ends=waiting_ends)
     return statement(action, chunks=queries.compose("chunks", free_entries=free_entries))
 
 

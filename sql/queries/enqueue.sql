@@ -52,55 +52,12 @@ from (
 -- one scan; only free entries are sorted. Each entry is looked up among the waiting ranges, which are merged before: a
 -- binary search for a group of blocks of ranges, one for the block, one for the range. The names of the parts are unlike
 -- those of a user's tables, which SQL of the plan may read.
-with rowferry_waiting as (
-    -- Returns no row, but gives the bounds below the column's collation, in which everything here is sorted.
-    select
-        {id_value} as first_id,
-        {id_value} as last_id
-    from {table} as e
-    where false
-    union all
-    select
-        {first_waiting} as first_id,
-        {last_waiting} as last_id
-    from rowferry.batch_queue as q
-    where
-        q.migration_id = %(migration_id)s
-        and q.queue_name = %(queue)s
-        and q.status in ('INIT', 'ERROR')
-        and q.payload ->> 'entries' = %(label)s
-),
-
-rowferry_ends as (
-    select
-        w.first_id as id,
-        1 as step
-    from rowferry_waiting as w
-    where w.first_id <= w.last_id
-    union all
-    select
-        w.last_id as id,
-        -1 as step
-    from rowferry_waiting as w
-    where w.first_id <= w.last_id
-),
-
-rowferry_depths as (
-    select
-        s.id,
-        s.step,
-        sum(s.step) over (order by s.id, s.step desc rows unbounded preceding) as depth
-    from rowferry_ends as s
-),
-
--- The ends of merged ranges: where the first of some begins, and where the last of them ends.
-rowferry_bounds as (
+with rowferry_bounds as (
     select
         d.id,
         d.step,
         (row_number() over (order by d.id, d.step desc) - 1) / 2 as number
-    from rowferry_depths as d
-    where d.depth = case when d.step = 1 then 1 else 0 end
+    from ({waiting_ends}) as d
 ),
 
 -- Materialized, since the planner, where its statistics know of hardly any range yet, counts again for each.
@@ -163,53 +120,11 @@ from (
 -- searched in halves, so each entry is looked up in one, and no join disturbs the order of the scan. Where the table's
 -- index gives the ids in their order, nothing is sorted; else only free entries are. A stretch is numbered from where it
 -- begins in that order.
-with rowferry_waiting as (
-    select
-        {id_value} as first_id,
-        {id_value} as last_id
-    from {table} as e
-    where false
-    union all
-    select
-        {first_waiting} as first_id,
-        {last_waiting} as last_id
-    from rowferry.batch_queue as q
-    where
-        q.migration_id = %(migration_id)s
-        and q.queue_name = %(queue)s
-        and q.status in ('INIT', 'ERROR')
-        and q.payload ->> 'entries' = %(label)s
-),
-
-rowferry_ends as (
-    select
-        w.first_id as id,
-        1 as step
-    from rowferry_waiting as w
-    where w.first_id <= w.last_id
-    union all
-    select
-        w.last_id as id,
-        -1 as step
-    from rowferry_waiting as w
-    where w.first_id <= w.last_id
-),
-
-rowferry_depths as (
-    select
-        s.id,
-        s.step,
-        sum(s.step) over (order by s.id, s.step desc rows unbounded preceding) as depth
-    from rowferry_ends as s
-),
-
--- Merged ranges: where the first of some begins, and where the last of them ends. One row.
-rowferry_ranges as materialized (
+with rowferry_ranges as materialized (
     select
         coalesce(array_agg(d.id order by d.id) filter (where d.step = 1), '{{}}') as first_ids,
         coalesce(array_agg(d.id order by d.id) filter (where d.step = -1), '{{}}') as last_ids
-    from rowferry_depths as d
-    where d.depth = case when d.step = 1 then 1 else 0 end
+    from ({waiting_ends}) as d
 ),
 
 rowferry_free as (
