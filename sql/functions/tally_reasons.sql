@@ -39,7 +39,9 @@ begin
     if v_added > 0 then
         v_last_id := currval('rowferry.reason_tally_id_seq');
         if v_last_id / 500 > (v_last_id - v_added) / 500 then
-            perform rowferry.compact_reasons(case when v_last_id % 32000 < 500 then 0 else v_last_id - 1000 end);
+            perform rowferry.compact_tally(
+                'reason_tally', case when v_last_id % 32000 < 500 then 0 else v_last_id - 1000 end
+            );
         end if;
     end if;
     return null;

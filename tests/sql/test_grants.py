@@ -65,7 +65,6 @@ def test_every_function_belongs_to_a_purpose_but_for_the_owners_and_the_triggers
     missing = {path.stem for path in list_sql("functions") if f"rowferry.{path.stem}" not in words}
     triggers = {path.stem for path in list_sql("functions") if "returns trigger" in path.read_text(encoding="utf-8")}
     inner = {
-        "compact_reasons",
         "compact_tally",
         "find_oldest",
         "seal_claim",
