@@ -99,11 +99,9 @@ def apply_limits(connection: Connection, limits: sql.Composable) -> bool:
 
 
 def _compose_own_grants(role: str, purposes: Sequence[Purpose]) -> Iterator[sql.Composed]:
-    if set(purposes) != {"grafana"}:
-        yield _end(printed_statement("grant_basics", role=sql.Identifier(role)))
-    for purpose in PURPOSES:
-        if purpose in purposes:
-            yield _end(printed_statement(f"grant_{purpose}", role=sql.Identifier(role)))
+    others = [purpose for purpose in PURPOSES if purpose in purposes and purpose != "grafana"]
+    for name in ("views", *(["tables"] if others else []), *others):
+        yield _end(printed_statement(f"grant_{name}", role=sql.Identifier(role)))
 
 
 def _compose_for(entries: Entries, role: str, name: str) -> sql.Composed:

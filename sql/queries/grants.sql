@@ -1,12 +1,8 @@
 -- What a role needs, as `rowferry init --grants` prints and applies it: the comments are printed, too.
 
--- name: grant_basics
--- Every role: see the version, the plans, the queues with their settings, and the views.
+-- name: grant_views
+-- Every role: see the views, which read the tables with their owner's rights. Grafana and the exporter need no more.
 grant usage on schema rowferry to {role};
-grant select on
-    rowferry.schema_migration, rowferry.migration, rowferry.queue, rowferry.batch_queue, rowferry.pass,
-    rowferry.coverage
-to {role};
 grant select on
     rowferry.progress, rowferry.table_progress, rowferry.rate_1m, rowferry.error_reasons, rowferry.live_workers,
     rowferry.claimed_batches, rowferry.worker_hosts, rowferry.finished_batches,
@@ -15,6 +11,13 @@ grant select on
     rowferry.open_attempts, rowferry.outages
 to {role};
 grant execute on function rowferry.measure_transactions, rowferry.share_done to {role};
+
+-- name: grant_tables
+-- Every role but Grafana's: see the version, the plans, and the queues with their settings.
+grant select on
+    rowferry.schema_migration, rowferry.migration, rowferry.queue, rowferry.batch_queue, rowferry.pass,
+    rowferry.coverage
+to {role};
 
 -- name: grant_enqueuer
 -- Enqueue: store the plan, and add batches without a status, counts or times of their own.
@@ -47,18 +50,6 @@ grant update (priority, weight, max_in_hand, paused_at, pause_reason, next) on r
 grant execute on function
     rowferry.requeue, rowferry.choose_on_conflict, rowferry.pause, rowferry.resume
 to {role};
-
--- name: grant_grafana
--- Grafana and the exporter: see the views, which read the tables with their owner's rights, and no table.
-grant usage on schema rowferry to {role};
-grant select on
-    rowferry.progress, rowferry.table_progress, rowferry.rate_1m, rowferry.error_reasons, rowferry.live_workers,
-    rowferry.claimed_batches, rowferry.worker_hosts, rowferry.finished_batches,
-    rowferry.recent_attempts, rowferry.open_uploads, rowferry.queue_status, rowferry.migration_state, rowferry.events,
-    rowferry.rate_10m, rowferry.oldest_transactions, rowferry.dead_rows, rowferry.finished_minutes, rowferry.in_hand,
-    rowferry.open_attempts, rowferry.outages
-to {role};
-grant execute on function rowferry.measure_transactions, rowferry.share_done to {role};
 
 -- name: limit_grafana
 -- Whoever reaches Grafana can send any SQL as this role: write nothing, end after 15 s, and compile no view. A session

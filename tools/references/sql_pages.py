@@ -19,7 +19,7 @@ CALLERS = {
     "operator": ("For operators", "What `rowferry init --grants ROLE --for operator` lets a role call."),
     "enqueuer": ("For enqueuers and applications", "With `--for enqueuer`."),
     "worker": ("For workers", "With `--for worker`: all that a worker does to the queue."),
-    "basics": ("For every role", "With any `--for`."),
+    "views": ("For every role", "With any `--for`."),
     "owner": ("For the owner of the schema", "Other functions call them, or the commands that they name."),
     "trigger": ("Triggers", "PostgreSQL calls them, whoever changes a row."),
 }
