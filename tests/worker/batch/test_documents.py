@@ -226,6 +226,7 @@ def test_below_postgresql_16_a_text_that_is_no_document_is_refused_with_a_next_s
     documents.work()
     (batch,) = documents.batches()
     assert re.search(remedy, batch["error"])
+    add_document(documents, 2, "no json")  # beside the row of the batch that waits, which need not be read again
     with pytest.raises(UsageError, match=remedy):
         documents.enqueue()
 
