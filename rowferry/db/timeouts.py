@@ -127,7 +127,7 @@ def _statement_timeout() -> str:
 
 def has_spoken(connection: Session) -> bool:
     """Return whether the server has sent something unasked: as a rule, that it has ended the session."""
-    with selectors.DefaultSelector() as selector:
+    with selectors.PollSelector() as selector:  # poll(2) takes no descriptor of its own
         selector.register(connection.fileno(), selectors.EVENT_READ)
         return bool(selector.select(0))
 

@@ -1,16 +1,25 @@
 """Parses one HTTP/1.1 response as its bytes come in. No I/O."""
 
+from functools import lru_cache
+
 import httptools
 
 from rowferry.errors import RESPONSE_TOO_LONG, ObjectRejected, ServerFault
-
-Headers = list[tuple[bytes, bytes]]
 
 END_OF_HEADERS = b"\r\n\r\n"
 PLAIN = frozenset({200, 206})
 """The statuses whose body is as long as Content-Length says."""
 MAX_HEADER_BYTES = 256 * 1024
 """No S3 server sends more."""
+LISTS = ("x-amz-meta-", "connection", "transfer-encoding")
+"""What the names of headers begin with that may come in several lines, which make one list (RFC 9110, 5.2); the SDKs
+join metadata as well. Of any other header the last line counts."""
+
+
+@lru_cache(maxsize=1024)
+def _read_name(name: bytes) -> str:
+    """Return a header's name in lower case. A server sends few of them, again and again."""
+    return name.decode("latin-1").lower()
 
 
 class ResponseParser:
@@ -18,6 +27,28 @@ class ResponseParser:
 
     The body of a success that says how long it is does not pass through httptools, which would copy it.
     """
+
+    # What most responses leave as it is costs nothing to set up here.
+    _missing = 0
+    """Bytes of the body that are still to come, where httptools does not read it."""
+    _size = 0
+    _unread_bytes = 0
+    """Bytes since the last piece of body: headers, trailers, chunk lengths."""
+    _refusal: ObjectRejected | ServerFault | None = None
+    _keeps_alive = False
+    _has_surplus = False
+    status = 0
+    has_headers = False
+    """Whether all headers are there; those of an interim response (1xx) do not count."""
+    is_streamed = False
+    """Whether the body is to be taken piece by piece, by `take_pieces`."""
+    length = 0
+    """That of a streamed body, in bytes."""
+    buffered_bytes = 0
+    """What has come of a streamed body and was not taken."""
+    is_complete = False
+    has_begun = False
+    """Whether any byte has come."""
 
     def __init__(self, *, is_head: bool, max_body_bytes: int, stream_above: int | None = None) -> None:
         """`is_head`: there is no body, whatever the headers say. A body longer than `max_body_bytes` is refused.
@@ -29,27 +60,8 @@ class ResponseParser:
         self._stream_above = stream_above
         self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._chunks: list[bytes] = []
-        self._missing = 0
-        """Bytes of the body that are still to come, where httptools does not read it."""
-        self._size = 0
-        self._unread_bytes = 0
-        """Bytes since the last piece of body: headers, trailers, chunk lengths."""
-        self._refusal: ObjectRejected | ServerFault | None = None
-        self._keeps_alive = False
-        self._has_surplus = False
-        self.status = 0
-        self.headers: Headers = []
-        self.has_headers = False
-        """Whether all headers are there; those of an interim response (1xx) do not count."""
-        self.is_streamed = False
-        """Whether the body is to be taken piece by piece, by `take_pieces`."""
-        self.length = 0
-        """That of a streamed body, in bytes."""
-        self.buffered_bytes = 0
-        """What has come of a streamed body and was not taken."""
-        self.is_complete = False
-        self.has_begun = False
-        """Whether any byte has come."""
+        self.headers: dict[str, str] = {}
+        """By their names in lower case."""
 
     @property
     def leaves_connection_usable(self) -> bool:
@@ -62,7 +74,7 @@ class ResponseParser:
 
         A success must have a length: else a body that was cut off would pass for a whole one.
         """
-        framed = self._find(b"content-length") or self._find(b"transfer-encoding")
+        framed = self.headers.get("content-length") or self.headers.get("transfer-encoding")
         return self.has_headers and self.status >= 300 and not framed
 
     def feed(self, data: bytes) -> None:
@@ -124,8 +136,13 @@ class ResponseParser:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Keep a header; trailers are ignored."""
-        if not self.has_headers:
-            self.headers.append((name, value))
+        if self.has_headers:
+            return
+        known = _read_name(name)
+        text = value.decode("utf-8", "surrogateescape")
+        if known in self.headers and known.startswith(LISTS):
+            text = f"{self.headers[known]}, {text}"
+        self.headers[known] = text
 
     def on_headers_complete(self) -> None:
         """Find out whether a body follows, and how long it is."""
@@ -139,15 +156,15 @@ class ResponseParser:
         self.has_headers = True
         if self._is_head:  # httptools would wait for a body
             self.is_complete = True
-            tokens = self._find(b"connection").lower().replace(b" ", b"").split(b",")
-            self._keeps_alive = self._parser.get_http_version() == "1.1" and b"close" not in tokens
-        elif (found := self._find(b"content-length")).isdigit():
+            tokens = self.headers.get("connection", "").lower().replace(" ", "").split(",")
+            self._keeps_alive = self._parser.get_http_version() == "1.1" and "close" not in tokens
+        elif (found := self.headers.get("content-length", "")).isdigit() and found.isascii():
             self._expect_body(int(found))
 
     def _expect_body(self, length: int) -> None:
         """Decide how a body of so many bytes is read: streamed, at once, or by httptools; or that it is refused."""
         assert self._parser is not None
-        is_plain = self.status in PLAIN and length > 0 and not self._find(b"transfer-encoding")
+        is_plain = self.status in PLAIN and length > 0 and not self.headers.get("transfer-encoding")
         self.is_streamed = is_plain and self._stream_above is not None and length > self._stream_above
         if length > self._max_body_bytes and not self.is_streamed:
             self._refuse_body()
@@ -186,7 +203,3 @@ class ResponseParser:
         self._chunks.clear()
         words = f"the response is longer than {self._max_body_bytes} bytes; read the object in ranges"
         self._refusal = ObjectRejected(RESPONSE_TOO_LONG, words)
-
-    def _find(self, name: bytes) -> bytes:
-        """Return a header's value, several joined by commas; empty without one."""
-        return b",".join([value for known, value in self.headers if known.lower() == name])

@@ -37,11 +37,11 @@ from rowferry.plan import Side
 from rowferry.s3.access.credentials import Credentials, RefreshingCredentials, expires, load_credentials, take_snapshot
 from rowferry.s3.access.endpoint import Endpoint, resolve_endpoint
 from rowferry.s3.access.signing import HeadWriter
-from rowferry.s3.encodings import OTHER, Accepts, describe_recoding, is_same_object, judge_encoding
+from rowferry.s3.encodings import OBJECTS, OTHER, Accepts, describe_recoding, is_same_object, judge_encoding
 from rowferry.s3.glance import Glance, OnEnd
 from rowferry.s3.operations import Request, head_bucket, head_object, may_be_resent
 from rowferry.s3.refusals import Correction, KeyRing, Refusals, find_wrong_region
-from rowferry.s3.responses import Response, find_error, name_request, read_headers
+from rowferry.s3.responses import Response, find_error, name_request
 from rowferry.s3.results import refuse_unsound
 from rowferry.s3.retry import send_with_retries
 
@@ -126,7 +126,9 @@ class ObjectClient:
             self._refuse_request(request)
             sent_bytes = 0 if request.source is None else request.source.length
             with InFlight(self._deadlines, streamed_bytes=sent_bytes) as in_flight:
-                return await self._send_as_stored(request, in_flight)
+                if request.operation in OBJECTS:
+                    return await self._send_as_stored(request, in_flight)
+                return await self._send_corrected(request, in_flight, "identity")
         except TimeoutError:
             words = f"{request.operation} had no response within {self._deadlines.seconds:g} s"
             raise name_request(TimedOut("DeadlinePassed", words), request) from None
@@ -253,8 +255,7 @@ class ObjectClient:
     ) -> tuple[Response, ObjectError | None]:
         """Return a response, and the error that it stands for; the body of a response that is refused is closed."""
         try:
-            headers = read_headers(parser.headers)
-            response = Response(parser.status, headers, b"" if stream else parser.take_body(), stream)
+            response = Response(parser.status, parser.headers, b"" if stream else parser.take_body(), stream)
             error = find_error(response, may_hide_error=request.operation != "GetObject")
             unsound = refuse_unsound(request, response) if error is None else None
         except Exception as fault:  # noqa: BLE001 - fails this request alone

@@ -1,6 +1,6 @@
 """An S3 server's response: its status, headers and XML, and the error that it stands for. No I/O."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
 from xml.etree import ElementTree
 
@@ -42,16 +42,6 @@ class Response(Struct, frozen=True):
         """Return the size in bytes that the server named, for HEAD the object's; None if it named none."""
         value = self.headers.get("content-length", "")
         return int(value) if value.isascii() and value.isdigit() else None
-
-
-def read_headers(lines: Sequence[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return headers by their names in lower case; metadata that comes in several lines is joined, as SDKs do it."""
-    headers = {name.decode("latin-1").lower(): value.decode(errors="surrogateescape") for name, value in lines}
-    if len(headers) < len(lines):
-        for name in [name for name in headers if name.startswith("x-amz-meta-")]:
-            values = [value for known, value in lines if known.decode("latin-1").lower() == name]
-            headers[name] = b", ".join(values).decode(errors="surrogateescape")
-    return headers
 
 
 def find_error(response: Response, *, may_hide_error: bool = False) -> ObjectError | None:

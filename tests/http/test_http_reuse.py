@@ -176,6 +176,18 @@ def test_headers_of_up_to_256_kib_are_read(more: int) -> None:
         assert parser.has_headers
 
 
+def test_metadata_of_several_lines_is_one_value_and_of_other_headers_the_last_line_counts() -> None:
+    parser = ResponseParser(is_head=True, max_body_bytes=9)
+    parser.feed(OK + b"x-amz-meta-a: 1\r\nETag: e\r\nX-Amz-Meta-A: 2\r\nx-amz-meta-b: 3\r\netag: f\r\n\r\n")
+    assert parser.headers == {"x-amz-meta-a": "1, 2", "etag": "f", "x-amz-meta-b": "3"}
+
+
+def test_a_connection_is_closed_whichever_of_several_lines_says_so() -> None:
+    parser = ResponseParser(is_head=True, max_body_bytes=9)
+    parser.feed(OK + b"Connection: x-other\r\nConnection: Close\r\n\r\n")
+    assert not parser.leaves_connection_usable
+
+
 def test_no_task_ends_in_an_error_as_connections_are_opened(caplog: pytest.LogCaptureFixture) -> None:
     with facing(answer(200), answer(200)) as (client, _):
         assert ask(client, GET).error is None

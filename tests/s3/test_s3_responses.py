@@ -16,7 +16,7 @@ from rowferry.errors import (
     TimedOut,
 )
 from rowferry.s3.errors import classify
-from rowferry.s3.responses import read_error, read_headers, read_tags, read_text
+from rowferry.s3.responses import read_error, read_tags, read_text
 from support.s3.clients import Result, read
 
 NAMESPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
@@ -147,11 +147,6 @@ def test_no_body_can_break_the_reader(body: bytes) -> None:
     answer = read(400, {}, body, may_hide_error=True)
     assert isinstance(answer.error, ObjectError)
     assert answer.etag is None or isinstance(answer.etag, str)
-
-
-def test_metadata_of_several_lines_is_one_value() -> None:
-    lines = [(b"x-amz-meta-a", b"1"), (b"ETag", b"e"), (b"X-Amz-Meta-A", b"2"), (b"x-amz-meta-b", b"3")]
-    assert read_headers(lines) == {"x-amz-meta-a": "1, 2", "etag": "e", "x-amz-meta-b": "3"}
 
 
 def test_a_message_that_is_only_the_code_is_not_repeated() -> None:

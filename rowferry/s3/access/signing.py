@@ -69,7 +69,7 @@ class _Moment(NamedTuple):
 
     def sign(self, request: str) -> str:
         """Return the signature of a canonical request."""
-        digest = hashlib.sha256(request.encode(errors="surrogateescape")).hexdigest()
+        digest = hashlib.sha256(request.encode("utf-8", "surrogateescape")).hexdigest()
         inner, outer = self.inner.copy(), self.outer.copy()
         inner.update(digest.encode())
         outer.update(inner.digest())
@@ -162,13 +162,13 @@ class HeadWriter:
         if request.method in {"PUT", "POST"}:
             length = len(request.body) if request.source is None else request.source.length
             headers.append(("Content-Length", str(length)))
-        lines = [f"{name}: {value}" for name, value in headers]
-        end = self._ends[accepts]
-        head = "\r\n".join([f"{request.method} {self._prefix}{target} HTTP/1.1", *lines, end])
-        expected = len(lines) + 1 + end.count("\r")
+        names, values = zip(*headers, strict=True)
+        lines = _lay_out_head(names) % values
+        head = f"{request.method} {self._prefix}{target} HTTP/1.1\r\n{lines}"
+        expected = len(headers) + 1
         if head.count("\r") != expected or head.count("\n") != expected or "\0" in head:
             raise ObjectRejected("InvalidHeader", f"{request.operation} would have a header with a line break in it")
-        return head.encode(errors="surrogateescape")
+        return (head + self._ends[accepts]).encode("utf-8", "surrogateescape")
 
 
 class _Layout(NamedTuple):
@@ -187,6 +187,12 @@ def _lay_out(names: tuple[str, ...]) -> _Layout:
     signed = ";".join([name for name, _ in order])
     lines = "".join([f"{name.replace('%', '%%')}:%s\n" for name, _ in order])
     return _Layout(f"{lines}\n{signed.replace('%', '%%')}\n", itemgetter(*[index for _, index in order]), signed)
+
+
+@lru_cache(maxsize=256)
+def _lay_out_head(names: tuple[str, ...]) -> str:
+    """Return the lines of headers with these names, with a `%s` for each value."""
+    return "".join([f"{name.replace('%', '%%')}: %s\r\n" for name in names])
 
 
 def _begin_hmac(key: bytes) -> tuple[Hash, Hash]:

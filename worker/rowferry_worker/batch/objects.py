@@ -94,6 +94,7 @@ class Judge:
         self._side: SideName = side
         self._keys_of: SideName = keys_of or side
         self._counted: set[str] = set()
+        self._all_started = not any(issubclass(kind, NotStarted) for kind in set(map(type, by_key.values())))
 
     def choose_started(self, context: BatchContext, rows: Sequence[Row], *, leave_range: bool = False) -> list[Row]:
         """Return the rows before the first that was not started; that one and all behind it remain for later.
@@ -110,7 +111,9 @@ class Judge:
 
     def is_started(self, row: MappedRow) -> bool:
         """Return whether all objects of a row were begun within the time budget."""
-        return not any(isinstance(self._by_key[key], NotStarted) for key in row.list_keys(self._keys_of))
+        return self._all_started or not any(
+            isinstance(self._by_key[key], NotStarted) for key in row.list_keys(self._keys_of)
+        )
 
     def judge(self, row: MappedRow) -> EntryResult:
         """Return the result of a row that is not to change."""

@@ -140,7 +140,9 @@ class _Update:
         if not moves:
             return set()
         query = self.queries.compose_update(self.to)
-        taken: dict[str, Any] = {row["id"]: row for row in self.connection.execute(query, self._write(moves))}
+        taken: dict[str, Any] = {
+            row["id"]: row for row in self.connection.execute(query, self._write(moves)).fetchall()
+        }
         for move in moves:
             if row := taken.get(move.entry.id):
                 self._refuse_another_text(move, row)
@@ -149,7 +151,7 @@ class _Update:
     def lock(self, moves: Sequence[Move], *, skip_locked: bool) -> list[Move]:
         """Lock the rows that still hold all that was read of them, and return their moves."""
         query = self.queries.compose_lock(self.to, skip_locked=skip_locked)
-        locked: set[str] = {row["id"] for row in self.connection.execute(query, self._write(moves))}
+        locked: set[str] = {row["id"] for row in self.connection.execute(query, self._write(moves)).fetchall()}
         return [move for move in moves if move.entry.id in locked]
 
     def _write(self, moves: Sequence[Move]) -> dict[str, Any]:

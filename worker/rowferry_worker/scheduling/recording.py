@@ -36,12 +36,14 @@ class TransferTally:
         self._counts: Counter[tuple[SideName, str, str]] = Counter()
         self._seconds: dict[SideName, Tally] = {}
         self._object_seconds: dict[tuple[str, str], Tally] = {}
+        self.in_flight = 0
+        """Objects of the process that are being copied."""
         self._flush_at = 0.0
 
     def note(self, request: Request, error: ObjectError | None, seconds: float, now: float) -> None:
         """Count one try of a request; the metrics know of it within FLUSH_SECONDS if others follow, or at `flush`."""
         side = request.side
-        self._counts[side, request.operation, name_result(error)] += 1
+        self._counts[side, request.operation, "ok" if error is None else name_result(error)] += 1
         tally = self._seconds.get(side)
         if tally is None:
             tally = self._seconds[side] = metrics.request_seconds.labels(side).new_tally()
@@ -60,6 +62,7 @@ class TransferTally:
     def flush(self) -> None:
         """Have the metrics take in what was counted."""
         counts, self._counts = self._counts, Counter()
+        metrics.objects_in_flight.set(self.in_flight)
         for labels, count in counts.items():
             metrics.requests.labels(*labels).inc(count)
         for tally in (*self._seconds.values(), *self._object_seconds.values()):
@@ -92,10 +95,8 @@ def record_request(
     return pace.note_answer() if 0 < result.status < SERVER_FAULT else pace.note_failure()
 
 
-def name_result(error: ObjectError | None) -> str:
-    """Return the word that a result is counted under: `ok`, what a condition or a missing object says, or the error."""
-    if error is None:
-        return "ok"
+def name_result(error: ObjectError) -> str:
+    """Return the word that an error is counted under: what a condition or a missing object says, or its name."""
     if isinstance(error, ObjectNotFound):
         return "not_found"
     if isinstance(error, PreconditionFailed):

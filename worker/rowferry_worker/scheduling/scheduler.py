@@ -102,13 +102,15 @@ class CopyScheduler:
 
         `key` names server, bucket and operation. Return how long to wait.
         """
-        self._hear_cluster()
+        if self.cluster.fleet_rates is not self._heard:
+            self._hear_cluster()
         wait = self._pace.reserve(key, bound)
         return timedelta(seconds=wait) if wait else NO_WAIT
 
     def is_free(self, key: str) -> bool:
         """Return whether requests need not wait for their turns, as far as was learned."""
-        self._hear_cluster()
+        if self.cluster.fleet_rates is not self._heard:
+            self._hear_cluster()
         rate = self.rates.get(key)
         return rate is None or rate.per_second is None
 
@@ -137,10 +139,9 @@ class CopyScheduler:
 
     def _hear_cluster(self) -> None:
         """Take in what the last heartbeat brought."""
-        if self.cluster.fleet_rates is not self._heard:
-            self._heard = self.cluster.fleet_rates
-            rates = {key: (rate.per_second, rate.workers) for key, rate in self._heard.items()}
-            self._pace.hear_fleet(self.cluster.size, rates)
+        self._heard = self.cluster.fleet_rates
+        rates = {key: (rate.per_second, rate.workers) for key, rate in self._heard.items()}
+        self._pace.hear_fleet(self.cluster.size, rates)
 
     def note_response(self) -> None:
         """Note that a request has ended."""
@@ -160,19 +161,19 @@ class CopyScheduler:
         """Start tasks up to the limit; each goes on with its batch's next copy when one has ended."""
         self.part_room.grant(self._take_place, self.limit.value // 2 if self._runs else self.limit.value)
         while self._runs and self._in_flight < self.limit.value:
-            key = self._runs[0].take_key()
+            run = self._runs[0]
+            key = run.take_key()
             if key is None:
                 self._runs.popleft()
-                continue
-            self._take_place()
-            self._runs[0].start(key)
+            elif self._take_place():
+                run.start(key)
 
     def _take_place(self) -> bool:
         """Count one more in flight, if the limit allows it; return whether it does."""
         if self._in_flight >= self.limit.value:
             return False
         self._in_flight += 1
-        metrics.objects_in_flight.inc()
+        self.tally.in_flight += 1
         return True
 
     def has_room(self) -> bool:
@@ -182,7 +183,7 @@ class CopyScheduler:
     def note_end(self) -> None:
         """Note that a task has ended, and start others in its place."""
         self._in_flight -= 1
-        metrics.objects_in_flight.dec()
+        self.tally.in_flight -= 1
         self.start_copies()
 
 
@@ -284,13 +285,20 @@ class CopyRun:
             self._note(key, result)
         except Exception as fault:  # noqa: BLE001 - as in a task
             self._fault = fault
-        next_key = self.take_key() if self._scheduler.has_room() else None
+        next_key = self._take_next()
         if next_key is None:
             self._scheduler.note_end()
             self._note_progress()
         else:
-            self._note_left()
             self.start(next_key)
+
+    def _take_next(self) -> str | None:
+        """Return the key that goes on in the place of one whose copy has ended; None where its place is given back."""
+        if not self._not_started or not self._scheduler.has_room():
+            return None
+        key = self._not_started.popleft()
+        self._note_left()
+        return key
 
     def _start_task(self, key: str) -> None:
         task = asyncio.create_task(self._copy_from(key), context=self._context)
@@ -311,9 +319,7 @@ class CopyRun:
                 self._results[key] = Cancelled("Fault", str(fault))
             if self._work is not None:
                 self._scheduler.tally.note_object(self._work, time.monotonic() - started)
-            key = self.take_key() if self._scheduler.has_room() else None
-            if key is not None:
-                self._note_left()
+            key = self._take_next()
 
     def _note_error(self, key: str, error: ObjectError) -> None:
         # Its frames would hold what was read, for as long as the batch is claimed.
@@ -330,14 +336,13 @@ class CopyRun:
         self._scheduler.note_end()
         self._note_progress()
 
-    def _note_left(self) -> None:
-        if self._batch_id is not None:
-            self._scheduler.claimed_entries.note(self._batch_id, self._count_left())
+    def _note_left(self) -> int:
+        """Return how many copies have not ended; what counts them is told of every sixteenth, and of the last ones."""
+        left = len(self._not_started) + len(self._tasks) + len(self._glances)
+        if self._batch_id is not None and (left < 16 or left % 16 == 0):
+            self._scheduler.claimed_entries.note(self._batch_id, left)
+        return left
 
     def _note_progress(self) -> None:
-        self._note_left()
-        if not self._count_left():
+        if not self._note_left():
             self._done.set()
-
-    def _count_left(self) -> int:
-        return len(self._not_started) + len(self._tasks) + len(self._glances)

@@ -88,7 +88,7 @@ def read_entries(
     """
     wanted = sql.SQL("({} and {})").format(queries.has_form_since(form, since), queries.meets(where))
     query = queries.compose("read_entries", wanted=wanted, row_values=queries.read_columns(columns))
-    return to_entries(connection.execute(query, queries.parameters(first=first, last=last, since=since)))
+    return to_entries(connection.execute(query, queries.parameters(first=first, last=last, since=since)).fetchall())
 
 
 def refuse_unreadable(
