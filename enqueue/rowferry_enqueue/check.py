@@ -1,6 +1,7 @@
 """Compares a plan with the real database and the real buckets before anything is migrated; reports every problem."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 from rowferry.db.connection import Connection, fetch_one
@@ -19,9 +20,10 @@ from rowferry_enqueue.checks.finding import Finding, note, problem
 from rowferry_enqueue.checks.queues.queue_check import check_queues
 from rowferry_enqueue.checks.rows.connections import check_connections
 from rowferry_enqueue.checks.rows.documents import check_documents
-from rowferry_enqueue.checks.rows.keys import check_keys, run_check
+from rowferry_enqueue.checks.rows.keys import check_keys
 from rowferry_enqueue.checks.rows.one_bucket import check_one_bucket
 from rowferry_enqueue.checks.rows.reverting import check_reverting
+from rowferry_enqueue.checks.rows.scans import run_check, tell_unscanned
 from rowferry_enqueue.checks.rows.tables import CheckedTable, check_rights_and_rows, check_table, check_together
 from rowferry_enqueue.enqueue import find_migration
 
@@ -74,7 +76,9 @@ def _check_all(
     if not (plan.has_both_sides and plan.parts):
         yield from check_readable_buckets(plan, on_progress)
         return
-    samples = sample_entries(connection, plan, on_progress)
+    tables = [queries for table in checked for queries in table.usable]
+    samples, unscanned = sample_entries(connection, tables, on_progress)
+    yield from unscanned
     yield from run_check(lambda: list(check_samples(connection, plan, samples, allow_empty=allow_empty)))
     is_new = find_migration(connection, plan.name) is None
     may_be_empty = allow_empty or not is_new
@@ -112,8 +116,10 @@ def check_rows(
         if finding.level == "problem":
             usable.remove(queries)
     yield from check_keys(connection, usable, on_progress)
-    yield from run_check(lambda: list(check_one_bucket(connection, plan, usable, on_progress)))
-    yield from run_check(lambda: list(check_reverting(connection, usable)))
+    yield from tell_unscanned(plan.entries, usable)
+    checked[:] = [replace(table, usable=tuple(one for one in table.usable if one in usable)) for table in checked]
+    yield from check_one_bucket(connection, plan, usable, on_progress)
+    yield from check_reverting(connection, usable)
     if not lack_names(checked):
         yield from check_collisions(connection, plan, usable, on_conflict or "fail", on_progress)
 

@@ -177,6 +177,8 @@ def write_text(
     notes = [f"{schema.title}: {schema.note}" for schema in discovered.schemas if schema.note]
     if discovered.left_out:
         notes.append("Not in this plan: " + "; ".join(discovered.left_out) + ".")
+    if discovered.unseen:
+        notes.append("Not looked at: " + "; ".join(discovered.unseen) + ".")
     return before + write_entries(discovered.proposals, discovered.objects, notes)
 
 
@@ -221,6 +223,7 @@ def describe_as_json(discovered: Discovered, undecided: Sequence[str], text: str
             for proposal in discovered.proposals
         ],
         "left_out": discovered.left_out,
+        "unseen": discovered.unseen,
         "undecided": list(undecided),
         "plan": text,
     }

@@ -64,6 +64,8 @@ class Discovered:
     """Rows that were read, those that were read for several columns each time."""
     left_out: list[str] = field(default_factory=list[str])
     """What was seen and is not in the plan, and why: a sentence each."""
+    unseen: list[str] = field(default_factory=list[str])
+    """What was not looked at, and why: a clause each."""
 
 
 class Discovery:
@@ -93,9 +95,11 @@ class Discovery:
         if self._done.proposals and "acl" not in self._done.production and self._bucket.grants_to_all():
             self._done.production["acl"] = "copy"
         self._done.left_out += list(self._tell_beyond())
-        self._done.left_out += [
-            f"{name}: not read, since it took too long or the table was locked" for name in self._catalogue.timed_out
+        self._done.unseen += [
+            f"{name}, since it took too long or the table was locked"
+            for name in dict.fromkeys(self._catalogue.timed_out)
         ]
+        self._done.unseen += self._bucket.list_limits()
         return self._done
 
     def _tell_beyond(self) -> Iterator[str]:
@@ -116,7 +120,9 @@ class Discovery:
         for one in told:
             self._on_step(f"checking {one.label}", 0, 0)
             narrowed.append(fitness.narrow(one, self._request.sample))
-        return fitness.judge(name_apart(narrowed))
+        judged = fitness.judge(name_apart(narrowed))
+        self._done.unseen += [f"whether `rowferry check` takes all of it: {what}" for what in fitness.unscanned]
+        return judged
 
     def _find_known(self, schema: KnownSchema) -> None:
         finder = KnownFinder(

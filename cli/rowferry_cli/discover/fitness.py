@@ -47,6 +47,8 @@ class Fitness:
     ) -> None:
         """`connection` is in autocommit; `sides`: legacy and production."""
         self._connection, self._catalogue, self._bucket = connection, catalogue, bucket
+        self.unscanned: dict[str, None] = {}
+        """What could not be asked in time, a clause each."""
         self._sides = {name: {"bucket": side.bucket, "endpoint_url": side.endpoint_url, "region": side.region}
                        for name, side in zip(("legacy", "production"), sides, strict=True)}  # fmt: skip
 
@@ -143,7 +145,9 @@ class Fitness:
             milliseconds = f"{int(STATEMENT_TIMEOUT.total_seconds() * 1000)}ms"
             self._connection.execute(statement("limit_statement"), {"timeout": milliseconds})
             found = list(_check(self._connection, plan))
-        return [finding for finding in found if finding.level == "problem" and "timeout" not in finding.what]
+        problems = [finding for finding in found if finding.level == "problem"]
+        self.unscanned |= dict.fromkeys(finding.what for finding in problems if "timeout" in finding.what)
+        return [finding for finding in problems if finding.what not in self.unscanned]
 
 
 def _make_optional(proposal: Proposal) -> Proposal:

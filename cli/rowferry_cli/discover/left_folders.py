@@ -34,8 +34,8 @@ def propose_objects(text: str) -> LeftFolders:
     """Return the [[objects]] that a plan lacks, given its text; nothing where that cannot be seen."""
     try:
         plan = parse_plan(tomllib.loads(text), "that was discovered")
-    except UsageError:  # it has to be completed by hand first
-        return LeftFolders()
+    except UsageError:
+        return LeftFolders(words="Which folders no entry names was not looked at: complete the plan first.")
     if plan.is_one_bucket:
         return LeftFolders()
     try:

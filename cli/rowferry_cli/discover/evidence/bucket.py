@@ -54,6 +54,8 @@ class LegacyBucket:
         self._known: dict[str, int] = {}
         self._in_folders: dict[str, int] = {}
         self._listed: dict[tuple[str, bool], tuple[tuple[str, ...], tuple[str, ...]]] = {}
+        self._is_cut = False
+        """Whether folders were not listed since there were too many."""
         self.denied = 0
         """Keys that may not be looked at, or do not exist: AWS does not say which without s3:ListBucket."""
         self.refusal: ObjectError | None = None
@@ -78,6 +80,15 @@ class LegacyBucket:
     def heads(self) -> int:
         """Keys that were asked for."""
         return len(self._known)
+
+    def list_limits(self) -> list[str]:
+        """Return what was not looked at since a limit was reached, a clause each."""
+        limits = {
+            f"keys beyond the first {MAX_HEADS:,}": len(self._known) >= MAX_HEADS,
+            f"folders that texts name beyond the first {MAX_HEADS:,}": len(self._in_folders) >= MAX_HEADS,
+            f"folders of the bucket beyond the first {MAX_LISTINGS} that were listed": self._is_cut,
+        }
+        return [what for what, is_reached in limits.items() if is_reached]
 
     def find(self, keys: Iterable[str]) -> set[str]:
         """Return those of the keys that name objects. Raises UsageError where the bucket may not be read."""
@@ -149,6 +160,7 @@ class LegacyBucket:
         """
         if (prefix, deep) not in self._listed:
             if len(self._listed) >= MAX_LISTINGS or self.refusal is not None:
+                self._is_cut = self._is_cut or self.refusal is None
                 return (), ()
             self._on_progress(f"listing {self.side.bucket}/{prefix}")
             try:

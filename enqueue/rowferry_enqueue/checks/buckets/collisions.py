@@ -18,6 +18,7 @@ from rowferry.s3.access.credentials import load_credentials
 from rowferry.s3.boto import Bucket, ObjectInfo, open_bucket
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
 from rowferry_enqueue.checks.rows.keys import Pair, compose_other, find_colliding_pairs, other_parameters, quote_key
+from rowferry_enqueue.checks.rows.scans import scan
 
 MAX_COMPARED = 1000
 """Collisions whose objects are compared, by one HEAD on either side."""
@@ -39,14 +40,22 @@ def check_collisions(
     That alone is no problem: a resumed migration has rows that share an object with a row that has moved.
     """
     collisions: dict[Keys, None] = {}
-    total = 0
-    for pair in find_colliding_pairs(usable):
-        on_progress("looking for production entries in the way")
+    totals: list[int] = []
+
+    def look(pair: Pair) -> list[Finding]:
         found, number = _find_collisions(connection, pair)
         collisions.update(dict.fromkeys(found))
-        total += number
+        totals.append(number)
+        return []
+
+    unscanned: list[Finding] = []
+    for pair in find_colliding_pairs(usable):
+        on_progress("looking for production entries in the way")
+        unscanned += scan(connection, partial(look, pair), *pair)
+    yield from unscanned
+    total = sum(totals)
     if not total:
-        if usable:
+        if usable and not unscanned:
             yield fine("no production entry has a key that a legacy entry is to have")
         return
     try:

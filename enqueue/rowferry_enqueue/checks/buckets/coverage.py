@@ -11,7 +11,7 @@ from datetime import timedelta
 from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
-from rowferry.errors import ObjectError
+from rowferry.errors import DatabaseBusy, ObjectError
 from rowferry.plan import Entries, Plan
 from rowferry.progress import OnProgress, ignore_progress
 from rowferry.reports.coverage import NEXT, Coverage, FolderCoverage
@@ -20,6 +20,7 @@ from rowferry.s3.listings.folders import AT_ONCE, Folder, look_at_folders
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.buckets.bucket_errors import summarise_error
 from rowferry_enqueue.checks.finding import Finding, note
+from rowferry_enqueue.checks.rows.scans import LONGER
 
 WITHIN = timedelta(seconds=5)
 """How long objects are counted: a person waits."""
@@ -34,6 +35,9 @@ def check_coverage(
     on_progress("looking for folders of the legacy bucket that the plan does not name")
     try:
         coverage = find_coverage(connection, plan, on_progress)
+    except DatabaseBusy as error:
+        yield note(f"whether the plan names all folders of the legacy bucket is not known: {error}", LONGER)
+        return
     except ObjectError as error:
         what = f"whether the plan names all folders of the legacy bucket cannot be seen ({summarise_error(error)})"
         yield note(what, "allow the legacy credentials to list the bucket (s3:ListBucket)")
@@ -72,6 +76,13 @@ def _find_named(
     connection: Connection, entries: Entries, keys: Sequence[str], scan_within: timedelta | None
 ) -> set[str]:
     """Return those of some legacy keys that rows name, in either form, themselves or by a folder that they are in."""
+    try:
+        return _look_up(connection, entries, keys, scan_within)
+    except DatabaseBusy as error:
+        raise DatabaseBusy(f"{entries.label} could not be scanned ({str(error).rstrip('.')})") from error
+
+
+def _look_up(connection: Connection, entries: Entries, keys: Sequence[str], scan_within: timedelta | None) -> set[str]:
     names = ["named_in_legacy_rows", *(["named_in_production_rows"] if entries.rows == "move" else [])]
     with translated_errors(), connection.transaction():
         if scan_within is not None:

@@ -75,6 +75,7 @@ def check_objects(client: ObjectClient, side: Side, samples: Sequence[Sample], *
         found = {key: results[key] for key, _ in sample.keys if key in results}
         sizes |= dict(_read_size(key, result) for key, result in found.items() if isinstance(result, Response))
         findings += _judge(client, side, sample.entries, found, is_new=is_new)
+        findings += _tell_unseen(sample, found)
     small = {key: size for key, size in sizes.items() if size <= MAX_COPIED_BYTES}
     return SampledObjects(tuple(findings), min(small, key=lambda key: small[key], default=None))
 
@@ -126,6 +127,17 @@ async def _find_in_folder(client: ObjectClient, side: Side, prefix: str) -> Resp
     if not read_page(response).objects:
         raise ObjectNotFound("EmptyFolder", "the folder has no object")
     return response
+
+
+def _tell_unseen(sample: Sample, seen: Container[str]) -> Iterator[Finding]:
+    """Yield how much of a sample was not looked at, since the time was over."""
+    unseen = sum(key not in seen for key in dict(sample.keys))
+    if unseen:
+        things = count(unseen, "sampled folder was", "sampled folders were")
+        if not sample.entries.names_folders:
+            things = count(unseen, "sampled legacy object was", "sampled legacy objects were")
+        seconds = f"{TIME_LIMIT.total_seconds():g} s"
+        yield note(f"{sample.entries.label}: {things} not looked at, since the legacy server took more than {seconds}")
 
 
 def _judge(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 
 import msgspec
@@ -10,7 +11,6 @@ from rowferry.batch import Entry
 from rowferry.db.connection import Connection, fetch_one, identifiers, translated_errors
 from rowferry.db.entries import EntryQueries, to_entries
 from rowferry.db.statements import statement
-from rowferry.errors import DatabaseUnavailable, RowferryError
 from rowferry.formatting import count, shorten
 from rowferry.keys import ObjectKeys, has_form, map_entry
 from rowferry.plan import Entries, Plan
@@ -18,6 +18,7 @@ from rowferry.progress import OnProgress
 from rowferry_enqueue.checks.buckets.objects import Sample
 from rowferry_enqueue.checks.finding import Finding, note, problem
 from rowferry_enqueue.checks.rows.keys import quote_key
+from rowferry_enqueue.checks.rows.scans import scan
 
 SAMPLED = 100
 """Entries whose objects are looked at, of all tables together."""
@@ -31,22 +32,23 @@ ZONES = ("Etc/GMT-14", "Etc/GMT+12")
 """The first and the last to see a day."""
 
 
-def sample_entries(connection: Connection, plan: Plan, on_progress: OnProgress) -> list[Sample]:
-    """Return legacy entries of each readable table, spread over its ids; one scan a table."""
-    limit = max(MIN_SAMPLED, SAMPLED // max(1, len(plan.entries)))
+def sample_entries(
+    connection: Connection, tables: Sequence[EntryQueries], on_progress: OnProgress
+) -> tuple[list[Sample], list[Finding]]:
+    """Return legacy entries of each table, spread over its ids, and what could not be scanned; one scan a table."""
+    limit = max(MIN_SAMPLED, SAMPLED // max(1, len(tables)))
     samples: list[Sample] = []
-    for entries in plan.entries:
-        on_progress(f"choosing examples of {entries.label}")
-        try:
-            with translated_errors(), connection.transaction():
-                queries = EntryQueries.of(connection, entries)
-                rows = connection.execute(queries.compose("sample_entries"), queries.parameters(most=limit)).fetchall()
-        except DatabaseUnavailable:
-            raise
-        except RowferryError:
-            continue  # the check of the table has reported it
-        samples.append(Sample.of(entries, to_entries(rows)))
-    return samples
+    unscanned: list[Finding] = []
+
+    def look(queries: EntryQueries) -> list[Finding]:
+        rows = connection.execute(queries.compose("sample_entries"), queries.parameters(most=limit)).fetchall()
+        samples.append(Sample.of(queries.entries, to_entries(rows)))
+        return []
+
+    for queries in tables:
+        on_progress(f"choosing examples of {queries.entries.label}")
+        unscanned += scan(connection, partial(look, queries), queries)
+    return samples, unscanned
 
 
 def check_samples(
@@ -57,10 +59,13 @@ def check_samples(
         yield from show_examples(sample)
         with translated_errors():
             queries = EntryQueries.of(connection, sample.entries)
-            yield from _check_steadiness(connection, queries, sample)
-            if not sample.sampled:
-                yield from _show_states(connection, queries)
+        yield from scan(connection, partial(_look_again, connection, queries, sample), queries)
     yield from _check_emptiness(connection, plan, samples, allow_empty=allow_empty)
+
+
+def _look_again(connection: Connection, queries: EntryQueries, sample: Sample) -> list[Finding]:
+    states = _show_states(connection, queries) if not sample.sampled else ()
+    return [*_check_steadiness(connection, queries, sample), *states]
 
 
 def show_examples(sample: Sample) -> list[Finding]:

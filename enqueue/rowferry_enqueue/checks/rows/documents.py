@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 import psycopg
 from psycopg import errors, sql
 
-from rowferry.db.connection import Connection, fetch_one, identifiers, summarise, translate
+from rowferry.db.connection import Connection, fetch_one, identifiers, summarise
 from rowferry.db.documents import read_document
 from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
-from rowferry.errors import DatabaseUnavailable
 from rowferry.formatting import count
 from rowferry.progress import OnProgress
 from rowferry_enqueue.checks.finding import Finding, note, problem
+from rowferry_enqueue.checks.rows.scans import describe_unscanned
 
 
 def check_documents(
@@ -45,10 +45,7 @@ def _check_table(connection: Connection, queries: EntryQueries) -> Iterator[Find
         yield problem(what, f"leave out such rows by `where`, for example \"{entries.key} like '{{%'\"")
         return
     except psycopg.Error as error:
-        known = translate(error)
-        if isinstance(known, DatabaseUnavailable):
-            raise known from error
-        yield problem(known)
+        yield describe_unscanned([entries], error)
         return
     if row["rows"]:
         what = "an array of one dimension that begins with 1" if kind == "array" else "JSON that jsonb can hold"

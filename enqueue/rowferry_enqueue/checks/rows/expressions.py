@@ -11,6 +11,7 @@ from rowferry.db.forms import compute_keys
 from rowferry.errors import DatabaseUnavailable
 from rowferry.plan import Entries
 from rowferry_enqueue.checks.finding import Finding, problem
+from rowferry_enqueue.checks.rows.scans import describe_unscanned
 from rowferry_enqueue.checks.rows.table_shape import GRANTS
 
 NO_JSON = "correct rows whose text is no JSON, or leave them out by `where` in the plan, for example \"data like '{%'\""
@@ -53,6 +54,8 @@ def refuse(entries: Entries, error: psycopg.Error, part: str = "") -> Finding:
     known = translate(error)
     if isinstance(known, DatabaseUnavailable):
         raise known from error
+    if isinstance(error, errors.QueryCanceled | errors.LockNotAvailable):
+        return describe_unscanned([entries], error)
     words = summarise(error)
     if isinstance(error, errors.InsufficientPrivilege):
         return problem(f"{entries.label} cannot be read: {words}", GRANTS)

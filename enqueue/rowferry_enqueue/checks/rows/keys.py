@@ -1,7 +1,7 @@
 """Checks keys: every legacy key becomes a usable production key, and no two become the same one."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import combinations, product
 from typing import Any, LiteralString, cast
@@ -9,17 +9,17 @@ from typing import Any, LiteralString, cast
 import psycopg
 from psycopg import sql
 
-from rowferry.db.connection import Connection, fetch_one, translated_errors
+from rowferry.db.connection import Connection, fetch_one
 from rowferry.db.entries import EntryQueries
 from rowferry.db.forms import read_text
 from rowferry.db.statements import statement
-from rowferry.errors import DatabaseUnavailable, RowferryError
 from rowferry.formatting import count
 from rowferry.keys import MAX_KEY_BYTES, leaves_signed
 from rowferry.plan import Entries
 from rowferry.progress import OnProgress
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
 from rowferry_enqueue.checks.rows.expressions import refuse
+from rowferry_enqueue.checks.rows.scans import scan
 
 SHOWN_CHARACTERS = 60
 """Of a key in a message."""
@@ -55,16 +55,16 @@ _TEXT_FAULTS = {
 def check_keys(connection: Connection, usable: list[EntryQueries], on_progress: OnProgress) -> Iterator[Finding]:
     """Yield the findings; one scan a table, and one for each pair of tables whose keys could clash.
 
-    Removes from `usable` the tables that the SQL of the plan cannot read.
+    Removes from `usable` the tables that could not be scanned.
     """
     for queries in list(usable):
         on_progress(f"mapping the legacy keys of {queries.entries.label}")
-        yield from _run(partial(_check_values, usable), connection, queries)
+        yield from scan(connection, partial(_check_values, usable, connection, queries), queries, usable=usable)
     pairs = find_clashing_pairs(usable)
     clashes: list[Finding] = []
     for pair in pairs:
         on_progress(f"comparing the keys of {pair[0].entries.label} and {pair[1].entries.label}")
-        clashes.extend(_run(_check_clashes, connection, pair))
+        clashes.extend(scan(connection, partial(_check_clashes, connection, pair), *pair))
     yield from clashes
     if usable and not clashes:
         yield fine("no two legacy keys become the same production key")
@@ -169,27 +169,6 @@ def _check_clashes(connection: Connection, pair: Pair) -> list[Finding]:
         f"both become {quote_key(row['production_key'])}"
     )
     return [problem(what, "give one of them another `to` in the plan")]
-
-
-def run_check(check: Callable[[], list[Finding]]) -> list[Finding]:
-    """Return what a check finds; any error of the server but a lost connection is a problem."""
-    try:
-        with translated_errors():
-            return check()
-    except DatabaseUnavailable:
-        raise
-    except RowferryError as error:
-        return [problem(error)]
-
-
-def _run(check: Callable[[Connection, Any], list[Finding]], connection: Connection, subject: Any) -> list[Finding]:
-    """Return what a check finds in a transaction of its own."""
-
-    def run() -> list[Finding]:
-        with connection.transaction():
-            return check(connection, subject)
-
-    return run_check(run)
 
 
 def may_clash(one: Entries, other: Entries) -> bool:

@@ -1,6 +1,7 @@
 """Checks, where both sides are one bucket, that no copy would lie on an object that is to be copied itself."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import product
 
 from rowferry.db.connection import Connection, translated_errors
@@ -11,6 +12,7 @@ from rowferry.plan import Entries, Plan
 from rowferry.progress import OnProgress
 from rowferry_enqueue.checks.finding import Finding, problem
 from rowferry_enqueue.checks.rows.keys import Pair, compose_other, other_parameters, quote_key
+from rowferry_enqueue.checks.rows.scans import scan
 
 _REMEDY = "give the copies keys of their own by `production_object` or `to`, or name another production bucket"
 
@@ -19,10 +21,14 @@ def check_one_bucket(
     connection: Connection, plan: Plan, usable: Sequence[EntryQueries], on_progress: OnProgress
 ) -> Iterator[Finding]:
     """Yield legacy objects whose keys others are to have; one join for each pair of tables where that may be."""
-    for one, other in _find_pairs(plan, usable):
-        on_progress(f"looking for legacy objects in the way of {one.entries.label}")
-        if what := _find_overlap(connection, (one, other)):
-            yield problem(what, _REMEDY)
+    for pair in _find_pairs(plan, usable):
+        on_progress(f"looking for legacy objects in the way of {pair[0].entries.label}")
+        yield from scan(connection, partial(_check_overlap, connection, pair), *pair)
+
+
+def _check_overlap(connection: Connection, pair: Pair) -> list[Finding]:
+    what = _find_overlap(connection, pair)
+    return [problem(what, _REMEDY)] if what else []
 
 
 def refuse_overwritten_objects(connection: Connection, plan: Plan, chosen: Sequence[Entries]) -> None:

@@ -4,6 +4,7 @@ What a row would hold is computed by a query; nothing is written.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import permutations
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from rowferry.keys import Form
 from rowferry.plan import Entries
 from rowferry_enqueue.checks.finding import Finding, note, problem
 from rowferry_enqueue.checks.rows.keys import other_parameters, rename_parameters
+from rowferry_enqueue.checks.rows.scans import scan
 from rowferry_enqueue.checks.rows.table_shape import share_rows
 
 _COMMA = sql.SQL(", ")
@@ -39,14 +41,24 @@ class _Change(NamedTuple):
 def check_reverting(connection: Connection, usable: Sequence[EntryQueries]) -> Iterator[Finding]:
     """Yield what cannot go back, and [[entries]] that change what others of the same table say."""
     for queries in usable:
-        if change := _find_change(connection, queries, queries, "legacy"):
-            what = _describe(queries, change, "its rows have moved")
-            yield note(f"{queries.entries.label}: {what}", _REMEDY)
+        yield from scan(connection, partial(_check_own, connection, queries), queries)
     for one, other in permutations(usable, 2):
-        if share_rows(one.found, other.found) and (change := _find_change(connection, one, other, "legacy")):
-            what = _describe(one, change, f"rows of {other.entries.label} have moved")
-            remedy = f"write that SQL over columns that {other.entries.label} leaves as they are"
-            yield problem(f"{one.entries.label}: {what}", remedy)
+        if share_rows(one.found, other.found):
+            yield from scan(connection, partial(_check_beside, connection, one, other), one, other)
+
+
+def _check_own(connection: Connection, queries: EntryQueries) -> list[Finding]:
+    if (change := _find_change(connection, queries, queries, "legacy")) is None:
+        return []
+    return [note(f"{queries.entries.label}: {_describe(queries, change, 'its rows have moved')}", _REMEDY)]
+
+
+def _check_beside(connection: Connection, one: EntryQueries, other: EntryQueries) -> list[Finding]:
+    if (change := _find_change(connection, one, other, "legacy")) is None:
+        return []
+    what = _describe(one, change, f"rows of {other.entries.label} have moved")
+    remedy = f"write that SQL over columns that {other.entries.label} leaves as they are"
+    return [problem(f"{one.entries.label}: {what}", remedy)]
 
 
 def refuse_irreversible(connection: Connection, chosen: Sequence[Entries], queue: str) -> None:

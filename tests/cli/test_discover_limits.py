@@ -1,0 +1,42 @@
+"""`rowferry plan --discover` says what it has not looked at, and why."""
+
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from support.entries.discovering import Discovering
+from support.s3.buckets import Buckets
+
+
+@pytest.fixture
+def photos(database: str, moto_buckets: Buckets, tmp_path: Path) -> Discovering:
+    """Ten rows that name objects."""
+    found = Discovering(database, moto_buckets, tmp_path)
+    found.execute("create table photos (id bigint primary key, path text)")
+    found.insert("photos", [(n, f"image/{n}.png") for n in range(10)])
+    found.put(*[f"image/{n}.png" for n in range(10)])
+    return found
+
+
+def read_plan(found: Discovering) -> str:
+    return found.plan_path.read_text().replace("\n# ", " ")
+
+
+def test_a_locked_table_is_told(photos: Discovering) -> None:
+    photos.execute("create table files (id bigint primary key, path text)")
+    with psycopg.connect(photos.dsn) as holding:
+        holding.execute("lock table public.files in access exclusive mode")
+        assert photos.discover(ROWFERRY_LOCK_TIMEOUT="1s").returncode == 0
+    assert "Not looked at: public.files.path, since it took too long or the table was locked" in read_plan(photos)
+
+
+def test_more_folders_than_are_listed_are_told(photos: Discovering) -> None:
+    photos.put(*[f"more/part{n}/inner{m}/x.bin" for n in range(20) for m in range(10)])
+    assert photos.discover().returncode == 0
+    assert "Not looked at: folders of the bucket beyond the first 150 that were listed" in read_plan(photos)
+
+
+def test_nothing_is_told_where_all_was_looked_at(photos: Discovering) -> None:
+    assert photos.discover().returncode == 0
+    assert "Not looked at" not in read_plan(photos)
