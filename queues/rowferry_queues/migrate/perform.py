@@ -66,7 +66,8 @@ def _migrate_folders(context: BatchContext, queries: EntryQueries, mapped: Seque
 
     settled, by_key = look_at(started)
     moves, results = choose_moves(settled, Judge(by_key))
-    moves = [count_earlier(move, row) for move in moves for row in settled if row.entry is move.entry]
+    row_of = {row.entry: row for row in settled}
+    moves = [count_earlier(move, row_of[move.entry]) for move in moves]
     return results + _move_rows(context, queries, moves, settled, look_at)
 
 
