@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from psycopg import errors
@@ -48,7 +47,6 @@ class Coverage:
     """All folders of the legacy bucket that were seen; none: nobody has looked."""
 
     folders: Sequence[FolderCoverage] = ()
-    looked_at: datetime | None = None
 
     @property
     def left(self) -> list[FolderCoverage]:
@@ -118,5 +116,4 @@ def record_coverage(connection: Connection, migration: str, coverage: Coverage) 
 def read_coverage(connection: Connection, migration: str) -> Coverage:
     """Return what was recorded last; nothing where nobody has looked."""
     rows = connection.execute(statement("read_coverage"), {"migration": migration}).fetchall()
-    looked_at = max((row.pop("looked_at") for row in rows), default=None)
-    return Coverage(tuple(FolderCoverage(**row) for row in rows), looked_at)
+    return Coverage(tuple(FolderCoverage(**row) for row in rows))

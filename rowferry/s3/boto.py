@@ -3,7 +3,7 @@
 # pyright: reportMissingTypeStubs=false
 # botocore carries no types; what is used of it is narrowed at once.
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -34,8 +34,6 @@ class ObjectInfo:
     size_bytes: int
     etag: str
     """Without quotes."""
-    content_type: str
-    metadata: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +98,6 @@ class Bucket:
         for page in self._list_pages(prefix):
             yield [found["Key"] for found in page]
 
-    def first_key(self, prefix: str = "") -> str | None:
-        """Return the first key in the server's order that begins with `prefix`; None when there is none."""
-        with self._translated():
-            response = self._client.list_objects_v2(Bucket=self._side.bucket, Prefix=prefix, MaxKeys=1)
-        contents: list[dict[str, str]] = response.get("Contents", [])
-        return contents[0]["Key"] if contents else None
-
     def list_folder(self, prefix: str, *, deep: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the folders and the keys directly below a prefix, the first 1,000; `deep`: the keys at any depth."""
         delimiter = {} if deep else {"Delimiter": "/"}
@@ -120,12 +111,7 @@ class Bucket:
         """Return what the server tells of an object; raises ObjectNotFound."""
         with self._translated():
             response = self._client.head_object(Bucket=self._side.bucket, Key=key)
-        return ObjectInfo(
-            size_bytes=response["ContentLength"],
-            etag=response["ETag"].strip('"'),
-            content_type=response.get("ContentType", ""),
-            metadata=response["Metadata"],
-        )
+        return ObjectInfo(response["ContentLength"], response["ETag"].strip('"'))
 
     def get(self, key: str) -> bytes:
         """Return an object's bytes, all in memory: for small objects. Raises ObjectNotFound."""

@@ -136,8 +136,7 @@ select
     c.objects,
     c.unnamed,
     c.is_complete,
-    c.is_exact,
-    c.looked_at
+    c.is_exact
 from rowferry.coverage as c
 where c.migration = %(migration)s
 order by c.folder;

@@ -1,6 +1,5 @@
 """The contents that each row's object may have at this moment. Only the test harness knows them."""
 
-from collections.abc import Iterable
 from hashlib import sha256
 from threading import Lock
 
@@ -42,10 +41,6 @@ class Oracle:
     def ids(self) -> set[str]:
         with self._turn:
             return set(self._digests)
-
-    def expect_all(self, bodies: Iterable[tuple[object, bytes]]) -> None:
-        for row_id, body in bodies:
-            self.expect(row_id, body)
 
 
 def _digest(body: bytes) -> bytes:

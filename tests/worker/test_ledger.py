@@ -15,8 +15,6 @@ from support.entries.entry_table import EntryTable
 from support.queue.held_batches import call_and_lose_the_answer, hold
 from support.queue.queue_states import report_nothing
 
-LEDGERS = "^rowferry ledger"
-
 
 def test_another_slot_of_the_same_process_does_not_take_a_loss_for_a_crash(ten: EntryTable) -> None:
     """It claims the batch as soon as the server has dropped the lost connection, before the loser is back."""

@@ -10,7 +10,7 @@ from rowferry_worker.batch.claim import claim_batch, is_work_left
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.processes.cli import Run
-from support.processes.worker_process import WorkerProcess, eventually
+from support.processes.worker_process import eventually
 from support.queue.lines import Lines, finish
 from support.queue.other_migrations import add_other_migration
 from support.queue.plug_in import notes
@@ -56,11 +56,6 @@ def two(migration: Migration) -> Migration:
     migration.enqueue(batch_size=1)
     add_other_migration(migration)
     return migration
-
-
-def left_of(worker: WorkerProcess) -> str:
-    """Return the last line of a worker that has ended."""
-    return worker.log.splitlines()[-1]
 
 
 @pytest.mark.parametrize("spoil", [lose_bucket, spoil_plan])

@@ -91,22 +91,6 @@ class ConcurrencyLimited:
 
 
 @dataclass
-class Queueing:
-    """Its latency rises with each request under way; throughput approaches capacity / base and never reaches it."""
-
-    base: float
-    capacity: float
-    _under_way: list[float] = field(default_factory=list[float])
-
-    def answer(self, arrival: Arrival, dice: Random) -> Answer:
-        while self._under_way and self._under_way[0] <= arrival.at:
-            heapq.heappop(self._under_way)
-        seconds = self.base * (1 + len(self._under_way) / self.capacity) * (0.9 + 0.2 * dice.random())
-        heapq.heappush(self._under_way, arrival.at + seconds)
-        return Answer(seconds)
-
-
-@dataclass
 class Bucket:
     """A token bucket, or the quota of a clock second (`fixed_window`)."""
 

@@ -10,8 +10,6 @@ from support.pacing.servers import LARGE, SMALL, Arrival, Server
 
 BIN_SECONDS = 0.25
 TRIES = 6
-CPU_SECONDS = 0.00007
-"""An entry's CPU in one worker, on one event loop: half when it is sent, half when the response comes."""
 
 
 class Controller(Protocol):
@@ -96,9 +94,7 @@ class Worker:
     """Objects copied, by the number of the bin of time."""
     refused: dict[int, int] = field(default_factory=dict[int, int])
     limits: dict[int, int] = field(default_factory=dict[int, int])
-    given_up: int = 0
     _cpu_free_at: float = 0.0
-    _is_starting: bool = False
 
     def start(self) -> None:
         """Start objects up to the limit, and look again in a while."""
@@ -158,7 +154,6 @@ class Worker:
         else:
             controller.note_failed(operation)
         if copy.tried == TRIES:
-            self.given_up += 1
             self._end()
             return
         pause = max(answer.retry_after, simulation.dice.random() * min(5.0, 0.1 * 2**copy.tried))

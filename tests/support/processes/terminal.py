@@ -56,10 +56,6 @@ class Terminal:
     def settings(self) -> list[object]:
         return termios.tcgetattr(self._slave)
 
-    def screen(self) -> str:
-        """Return what a person sees: the last frame, without its colours."""
-        return self.frames()[-1]
-
     def frames(self) -> list[str]:
         """Return all frames so far, without their colours. Of the last one the end may be on its way."""
         return [CONTROLS.sub("", frame) for frame in self.output.split(HOME)]
