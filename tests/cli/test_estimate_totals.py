@@ -23,16 +23,9 @@ from rowferry_cli.estimate.entries import extrapolate
 from rowferry_cli.estimate.intervals import Interval, Stratum, estimate_share, estimate_totals, share_of_largest
 from rowferry_cli.estimate.printing import draw_sizes, show_bytes
 from rowferry_cli.estimate.readings import Measurement, choose_steady, is_steady, trim
+from rowferry_cli.estimate.result import SIZE_CLASSES, Prices, calculate_costs, classify_sizes, estimate_seconds
 from rowferry_cli.estimate.sample import ObjectSample, SampledObject
-from rowferry_cli.estimate.totals import (
-    SIZE_CLASSES,
-    Prices,
-    SampledTable,
-    calculate_costs,
-    calculate_totals,
-    classify_sizes,
-    estimate_seconds,
-)
+from rowferry_cli.estimate.totals import SampledTable, calculate_totals
 from rowferry_worker.copying.transfer import (
     COPY_PART_BYTES,
     ONE_PUT_BYTES,

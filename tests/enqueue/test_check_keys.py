@@ -5,7 +5,8 @@ import pytest
 
 from rowferry.db.entries import EntryQueries
 from rowferry.plan import Entries
-from rowferry_enqueue.checks.rows.keys import compose_other, may_clash, other_parameters, quote_key, read_column_length
+from rowferry_enqueue.checks.rows.keys import quote_key, read_column_length
+from rowferry_enqueue.checks.rows.pairs import compose_other, may_clash, other_parameters
 from support.entries.checks import add_second_table, check_rows_of, entries_of, row_problems
 from support.entries.entry_table import EntryTable
 from support.entries.key_forms import PLAIN

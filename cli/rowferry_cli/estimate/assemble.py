@@ -7,11 +7,12 @@ from rowferry.db.connection import connect, fetch_one, translated_errors
 from rowferry.db.statements import statement
 from rowferry.plan import Entries, ObjectPrefix, Plan
 from rowferry_cli.estimate.bounds import UNMEASURED_WRITES, Projection, follow_queue, project
-from rowferry_cli.estimate.entries import LISTED_WITHIN, TableSample, open_folders, sample_objects, sample_tables
+from rowferry_cli.estimate.entries import TableSample, sample_tables
+from rowferry_cli.estimate.listings import LISTED_WITHIN, open_folders, sample_objects
 from rowferry_cli.estimate.measure import Measured
-from rowferry_cli.estimate.result import Estimate
+from rowferry_cli.estimate.result import Estimate, Prices
 from rowferry_cli.estimate.sample import SampledObject
-from rowferry_cli.estimate.totals import Prices, SampledTable, Totals, calculate_totals
+from rowferry_cli.estimate.totals import SampledTable, Totals, calculate_totals
 from rowferry_enqueue.checks.rows.tables import refuse_unfit_tables
 from rowferry_queues.migrate.spec import MIGRATE
 from rowferry_worker.migration import choose_method

@@ -14,8 +14,7 @@ from rowferry_cli.options import Duration, json_option, plan_option
 
 if TYPE_CHECKING:
     from rowferry.plan import Plan
-    from rowferry_cli.estimate.result import Estimate
-    from rowferry_cli.estimate.totals import Prices
+    from rowferry_cli.estimate.result import Estimate, Prices
 
 MOST_SECONDS = timedelta(minutes=10)
 
@@ -92,7 +91,7 @@ def command(
     from rowferry.formatting import format_json
     from rowferry.plan_file import read_plan
     from rowferry_cli.estimate.printing import print_estimate
-    from rowferry_cli.estimate.totals import Prices
+    from rowferry_cli.estimate.result import Prices
     from rowferry_cli.messages import describe_direction
     from rowferry_worker.machine import choose_processes
 

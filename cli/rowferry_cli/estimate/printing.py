@@ -11,8 +11,8 @@ from rich.table import Table
 from rowferry.formatting import count, format_duration, show_text
 from rowferry_cli.estimate.bounds import Cause
 from rowferry_cli.estimate.intervals import Interval
-from rowferry_cli.estimate.result import Estimate
-from rowferry_cli.estimate.totals import Share, calculate_costs, classify_sizes
+from rowferry_cli.estimate.result import Estimate, calculate_costs, classify_sizes
+from rowferry_cli.estimate.totals import Share
 
 _BARS = " ▁▂▃▄▅▆▇█"
 _SHARES: dict[Share, str] = {

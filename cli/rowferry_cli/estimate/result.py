@@ -1,21 +1,37 @@
 """The whole estimate as data, and as a document for scripts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, isfinite
-from typing import Any
+from typing import Any, Literal
 
 from rowferry.batch import DEFAULT_BATCH_SIZE
 from rowferry.plan import Plan
 from rowferry_cli.estimate.bounds import Projection
 from rowferry_cli.estimate.intervals import Interval
 from rowferry_cli.estimate.readings import Measurement
-from rowferry_cli.estimate.totals import Prices, Totals, calculate_costs, classify_sizes, estimate_seconds
+from rowferry_cli.estimate.totals import Totals
 from rowferry_worker.options import Options
 from rowferry_worker.slots import bound_slots
 
 IN_HAND = 2
 """A worker claims entries until it has so many times as many as objects in flight."""
+GIGABYTE = 10**9
+"""Traffic is charged by it."""
+SIZE_CLASSES = (4 * 1024, 64 * 1024, 1024**2, 8 * 1024**2, 64 * 1024**2, 1024**3)
+"""Upper bounds of the size classes in bytes, inclusive; the last class has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What the user says that the providers charge; None: unknown."""
+
+    egress: float | None = None
+    """A gigabyte (10^9 bytes) that leaves the legacy provider."""
+    reads: float | None = None
+    """A thousand reads (GET, HEAD), on either side."""
+    writes: float | None = None
+    """A thousand writes (PUT, COPY, POST)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,3 +158,43 @@ def _range(interval: Interval) -> dict[str, float | None]:
     """Return the three numbers; None for one that is without end, which JSON does not know."""
     numbers = {"estimate": interval.estimate, "low": interval.low, "high": interval.high}
     return {name: number if isfinite(number) else None for name, number in numbers.items()}
+
+
+def estimate_seconds(work: Totals, projection: Projection, bytes_per_second: float) -> Interval:
+    """Return how long the migration takes: its entries at their pace, and the rest of large objects at theirs."""
+    pace, entries = projection.entries_per_second, work.entries
+    if not entries.high:
+        return Interval.exactly(0.0)
+    later = work.later_bytes.times(1 / bytes_per_second) if bytes_per_second else Interval.exactly(0.0)
+
+    def divide(number: float, rate: float) -> float:
+        return number / rate if rate else float("inf")
+
+    return Interval(
+        divide(entries.estimate, pace.estimate) + later.estimate,
+        divide(entries.low, pace.high) + later.low,
+        divide(entries.high, pace.low) + later.high,
+    )
+
+
+def calculate_costs(work: Totals, prices: Prices) -> dict[Literal["egress", "reads", "writes"], Interval]:
+    """Return what is charged, as far as prices are given, in their currency."""
+    costs: dict[Literal["egress", "reads", "writes"], Interval] = {}
+    if prices.egress is not None:
+        costs["egress"] = work.egress_bytes.times(prices.egress / GIGABYTE)
+    if prices.reads is not None:
+        costs["reads"] = work.reads.times(prices.reads / 1000)
+    if prices.writes is not None:
+        costs["writes"] = work.writes.times(prices.writes / 1000)
+    return costs
+
+
+def classify_sizes(sizes: Sequence[int]) -> list[tuple[int | None, int, int]]:
+    """Return, by size class, its upper bound in bytes (None: none), its number of objects and their bytes."""
+    classes: list[tuple[int | None, int, int]] = []
+    least = -1
+    for most in (*SIZE_CLASSES, None):
+        found = [size for size in sizes if size > least and (most is None or size <= most)]
+        classes.append((most, len(found), sum(found)))
+        least = most if most is not None else least
+    return classes

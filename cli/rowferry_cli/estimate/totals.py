@@ -9,7 +9,6 @@ from typing import Literal
 from rowferry.batch import DEFAULT_BATCH_SIZE, Outcome
 from rowferry.plan import SideName
 from rowferry.s3.listings.keys import PAGE_KEYS
-from rowferry_cli.estimate.bounds import Projection
 from rowferry_cli.estimate.dry_run import Operation
 from rowferry_cli.estimate.intervals import (
     Interval,
@@ -27,15 +26,11 @@ Share = Literal["missing", "existing", "tagged", "multipart", "in_parts"]
 """A property of entries; multipart: the legacy ETag is that of an upload in parts."""
 READS = frozenset({"HeadObject", "GetObject", "GetObjectTagging", "GetObjectAcl"})
 """Operations that servers charge as reads; all others are writes."""
-GIGABYTE = 10**9
-"""Traffic is charged by it."""
 COLUMNS = 6
 """Of `_measure`, before those of each operation."""
 NOTHING: Mapping[Operation, int] = MappingProxyType({})
 LARGEST_OBJECT = 5 * 1024**4
 """Source: Amazon S3 User Guide, "Uploading objects"."""
-SIZE_CLASSES = (4 * 1024, 64 * 1024, 1024**2, 8 * 1024**2, 64 * 1024**2, 1024**3)
-"""Upper bounds of the size classes in bytes, inclusive; the last class has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +53,6 @@ class SampledTable:
     def objects(self) -> float:
         """Return how many objects the entries have."""
         return self.count * self.objects_per_entry
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """What the user says that the providers charge; None: unknown."""
-
-    egress: float | None = None
-    """A gigabyte (10^9 bytes) that leaves the legacy provider."""
-    reads: float | None = None
-    """A thousand reads (GET, HEAD), on either side."""
-    writes: float | None = None
-    """A thousand writes (PUT, COPY, POST)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,43 +209,3 @@ def _estimate_shares(seen: Sequence[SampledObject], *, is_whole: bool) -> dict[S
         "multipart": share(sum(one.has_multipart_etag for one in seen)),
         "in_parts": share(sum(one.requests["production", "CreateMultipartUpload"] > 0 for one in seen)),
     }
-
-
-def estimate_seconds(work: Totals, projection: Projection, bytes_per_second: float) -> Interval:
-    """Return how long the migration takes: its entries at their pace, and the rest of large objects at theirs."""
-    pace, entries = projection.entries_per_second, work.entries
-    if not entries.high:
-        return Interval.exactly(0.0)
-    later = work.later_bytes.times(1 / bytes_per_second) if bytes_per_second else Interval.exactly(0.0)
-
-    def divide(number: float, rate: float) -> float:
-        return number / rate if rate else float("inf")
-
-    return Interval(
-        divide(entries.estimate, pace.estimate) + later.estimate,
-        divide(entries.low, pace.high) + later.low,
-        divide(entries.high, pace.low) + later.high,
-    )
-
-
-def calculate_costs(work: Totals, prices: Prices) -> dict[Literal["egress", "reads", "writes"], Interval]:
-    """Return what is charged, as far as prices are given, in their currency."""
-    costs: dict[Literal["egress", "reads", "writes"], Interval] = {}
-    if prices.egress is not None:
-        costs["egress"] = work.egress_bytes.times(prices.egress / GIGABYTE)
-    if prices.reads is not None:
-        costs["reads"] = work.reads.times(prices.reads / 1000)
-    if prices.writes is not None:
-        costs["writes"] = work.writes.times(prices.writes / 1000)
-    return costs
-
-
-def classify_sizes(sizes: Sequence[int]) -> list[tuple[int | None, int, int]]:
-    """Return, by size class, its upper bound in bytes (None: none), its number of objects and their bytes."""
-    classes: list[tuple[int | None, int, int]] = []
-    least = -1
-    for most in (*SIZE_CLASSES, None):
-        found = [size for size in sizes if size > least and (most is None or size <= most)]
-        classes.append((most, len(found), sum(found)))
-        least = most if most is not None else least
-    return classes

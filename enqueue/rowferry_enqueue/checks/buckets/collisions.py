@@ -17,7 +17,8 @@ from rowferry.progress import OnProgress
 from rowferry.s3.access.credentials import load_credentials
 from rowferry.s3.boto import Bucket, ObjectInfo, open_bucket
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
-from rowferry_enqueue.checks.rows.keys import Pair, compose_other, find_colliding_pairs, other_parameters, quote_key
+from rowferry_enqueue.checks.rows.keys import quote_key
+from rowferry_enqueue.checks.rows.pairs import Pair, compose_other, find_colliding_pairs, other_parameters
 from rowferry_enqueue.checks.rows.scans import scan
 
 MAX_COMPARED = 1000
