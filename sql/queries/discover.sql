@@ -66,6 +66,18 @@ inner join pg_attribute as b on k.confrelid = b.attrelid and k.confkey[1] = b.at
 where k.contype = 'f' and cardinality(k.conkey) = 1
 order by n.nspname, c.relname, a.attnum;
 
+-- name: find_digest
+-- What this session has to call the function of pgcrypto that computes digests of texts; no row without the extension.
+select
+    case when pg_function_is_visible(p.oid) then 'digest' else format('%%I.digest', n.nspname) end as name
+from pg_proc as p
+inner join pg_namespace as n on p.pronamespace = n.oid
+where
+    p.proname = 'digest' and pg_get_function_identity_arguments(p.oid) = 'text, text'
+    and has_schema_privilege(n.oid, 'usage') and has_function_privilege(p.oid, 'execute')
+order by pg_function_is_visible(p.oid) desc, n.nspname
+limit 1;
+
 -- name: table_blocks
 -- The size of a table with its partitions and children, in blocks.
 with recursive tables as (

@@ -1,11 +1,12 @@
 """`rowferry plan --discover` finds keys in every form of text, and tells what no plan can rewrite."""
 
+import hashlib
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from support.entries.discovering import Discovering
+from support.entries.discovering import Discovering, Plan
 from support.s3.buckets import Buckets
 
 
@@ -91,7 +92,17 @@ COMPUTED = {
     "by a text in a document": ("attrs jsonb", "jsonb_build_object('file', md5(n::text))",
                                 "'boards/' || id || '/' || (attrs ->> 'file')"),
     "by a number, in a folder of another name": ("caption text", "'c'", "'media/store/' || id || '.jpg'"),
-    "by a digest of a column": ("code text", "'C-' || n", "'d/' || md5(code)"),
+    "by an MD5": ("code text", "'C-' || n", "'d/' || md5(code)"),
+    "by a SHA-256 and slices of it": ("code text", "'C-' || n",
+        "'d/' || left(encode(sha256(convert_to(code, 'UTF8')), 'hex'), 2) || '/' || "
+        "encode(sha256(convert_to(code, 'UTF8')), 'hex')"),
+    "by digits reversed": ("code bigint", "n * 7654321", "'d/' || reverse(code::text)"),
+    "by groups of digits reversed": ("code bigint", "n * 7654", "'d/' || "
+        "regexp_replace(reverse(lpad(code::text, 9, '0')), '(...)(...)(...)', '\\1/\\2/\\3')"),
+    "by groups of digits, the last one first": ("code bigint", "n * 7654", "'d/' || "
+        "regexp_replace(lpad(code::text, 9, '0'), '(...)(...)(...)', '\\3/\\2/\\1')"),
+    "by the number alone": ("caption text", "'c'", "id::text"),
+    "by two columns": ("code text, kind text", "md5(n::text), 'k' || n % 3", "kind || '-' || code || '.bin'"),
 }  # fmt: skip
 
 
@@ -102,8 +113,39 @@ def test_keys_are_computed(found: Discovering, form: str) -> None:
     fill_by_number(found, columns, values)
     found.put(*found.read_texts(f"select {key} from files"))
     (entries,) = found.find_entries()
+    check_computed(found, entries)
+
+
+def check_computed(found: Discovering, entries: Plan) -> None:
+    """Hold the expression against the bucket."""
     computed = f"select unnest(array[{entries['objects']}]) from files"
     assert set(found.read_texts(computed)) == set(found.legacy.listing())
+
+
+@pytest.mark.parametrize("schema", ["public", "extensions"])
+def test_keys_are_computed_by_a_sha_1_of_pgcrypto(
+    distribution_database: str, moto_buckets: Buckets, tmp_path: Path, schema: str
+) -> None:
+    """Some providers install extensions in a schema that the search path lacks."""
+    found = Discovering(distribution_database, moto_buckets, tmp_path)
+    found.execute(f"create schema if not exists {schema}")
+    found.execute(f"create extension pgcrypto schema {schema}")
+    fill_by_number(found, "code text", "'C-' || n")
+    digest = f"encode({schema}.digest(code, 'sha1'), 'hex')"
+    found.put(*found.read_texts(f"select 'd/' || left({digest}, 2) || '/' || {digest} from files"))
+    (entries,) = found.find_entries()
+    assert ("extensions.digest(" in entries["objects"]) == (schema == "extensions")
+    check_computed(found, entries)
+
+
+def test_what_computes_a_sha_1_is_told_where_it_lacks(found: Discovering) -> None:
+    fill_by_number(found, "code text", "'C-' || n")
+    found.put(*[f"d/{hashlib.sha1(f'C-{n}'.encode(), usedforsecurity=False).hexdigest()}" for n in range(101, 161)])
+    assert found.discover().returncode == 0
+    assert (
+        "public.files: objects are named after a SHA-1 of its columns: run `create extension pgcrypto`"
+        in read_notes(found)
+    )
 
 
 def test_a_columns_objects_are_found_in_all_of_their_folders(found: Discovering) -> None:

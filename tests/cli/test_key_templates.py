@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from rowferry_cli.discover.computed_keys.templates import RowTexts, group_by_strong, learn, list_strong
+from rowferry_cli.discover.computed_keys.row_texts import RowTexts, group_by_strong, list_strong
+from rowferry_cli.discover.computed_keys.templates import learn
 from rowferry_cli.discover.evidence.catalogue import Column
 
 TYPES = {"id": "bigint", "uuid": "uuid", "path": "text", "bucket": "text", "digest": "text", "ending": "text",

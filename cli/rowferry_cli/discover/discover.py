@@ -1,35 +1,34 @@
 """Discovers what a migration would move: known schemas first, then every column that could hold keys."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from rowferry.db.connection import Connection
 from rowferry.plan import Side
-from rowferry_cli.discover.computed_keys.conventions import Fit, find_conventions, propose_conventions
-from rowferry_cli.discover.computed_keys.frameworks import ComputedKeys, find_computed, write_expression
+from rowferry_cli.discover.computed_keys.find import ComputedFinder
 from rowferry_cli.discover.evidence.bucket import LegacyBucket
 from rowferry_cli.discover.evidence.catalogue import Catalogue, Column, UserTable
 from rowferry_cli.discover.evidence.changes import tell_changes
-from rowferry_cli.discover.evidence.folders import write_pattern
-from rowferry_cli.discover.evidence.measure import measure_objects
-from rowferry_cli.discover.evidence.named import LEAST_SHARE, Named
+from rowferry_cli.discover.evidence.named import Named
 from rowferry_cli.discover.evidence.readings import names_bucket
 from rowferry_cli.discover.evidence.search import Search
-from rowferry_cli.discover.evidence.telling_columns import find_change_column, find_state_columns
+from rowferry_cli.discover.evidence.telling_columns import find_state_columns
 from rowferry_cli.discover.fitness import Fitness
 from rowferry_cli.discover.known import KnownSchema, list_entries, recognise, refuse_unknown
 from rowferry_cli.discover.known_entries import KnownFinder
 from rowferry_cli.discover.proposals import (
     Proposal,
     describe_folders_left,
-    explain_stay,
     name_apart,
-    name_rows,
     propose,
 )
 from rowferry_cli.discover.weigh import find_hindrance, tell_by_bucket
 
+ABOUT_SHA1 = (
+    "objects are named after a SHA-1 of its columns: run `create extension pgcrypto`, which computes it, and discover "
+    "again"
+)
 OnStep = Callable[[str, int, int], None]
 """Told what is looked at, and how many of how many steps are done."""
 
@@ -211,95 +210,15 @@ class Discovery:
         """Add the columns that objects are named after in the bucket, by rules that are learned from its keys."""
         if self._request.fields and not self._search.unfound:
             return
-        known = {key for one in named for key in one.keys}
-        folders = [write_pattern(one) for one in named if one.names_folders]
-        listed = [key for key in self._bucket.list_samples() if key not in known]
-        keys = [key for key in listed if not any(pattern.match(key) for pattern in folders)]
-        by_name: dict[str, list[Proposal]] = {}
-        for computed in find_computed(self._catalogue, self._search.unfound, keys):
-            if (one := self._make_computed(computed)) is not None:
-                by_name.setdefault(one.entries["table"], []).append(one)
-        by_name = {table: keep_best(of_table) for table, of_table in by_name.items()}
+        finder = ComputedFinder(self._catalogue, self._bucket, self._read_states, sample=self._request.sample)
+        keys = finder.list_keys(named)
+        found = finder.find_by_names(self._search.unfound, keys)
         if not self._request.fields:
-            folders = {(one.table.plan_name, key.partition("/")[0]) for one in named for key in one.keys if "/" in key}
-            self._add_conventions(keys, folders, by_name)
-        self._done.proposals += [one for of_table in by_name.values() for one in of_table]
-
-    def _add_conventions(
-        self, keys: Sequence[str], folders: Set[tuple[str, str]], by_name: dict[str, list[Proposal]]
-    ) -> None:
-        """Add what is learned of whole tables; instead of `by_name` where it explains more rows.
-
-        `folders`: tables, with folders whose keys their columns hold.
-        """
-        covered = {table for table, _ in self._covered}
-        for table, fits in find_conventions(self._catalogue, self._bucket, keys, self._request.sample):
-            if table.plan_name in covered:
-                continue
-            if poor := self._find_poor(table, fits):
-                self._done.proposals = [one for one in self._done.proposals if one not in poor]
-            columns = [one.entries["key"] for one in self._done.proposals if one.entries["table"] == table.plan_name]
-            new = fits if poor else [fit for fit in fits if _is_new(fit, table, columns, folders)]
-            if not new:
-                continue
-            found = propose_conventions(table, new, columns)
-            known = by_name.get(table.plan_name, ())
-            most = max((one.existing for one in known), default=0)
-            names_more = "optional" in found.entries and not any("optional" in one.entries for one in known)
-            if found.existing > most or (found.existing == most and names_more):
-                if_stays = list(explain_stay(table, self._read_states(table)))
-                by_name[table.plan_name] = [replace(found, if_stays=if_stays)]
-
-    def _find_poor(self, table: UserTable, fits: Sequence[Fit]) -> list[Proposal]:
-        """Return what was proposed of a table and explains far fewer of its rows than rules for its keys do."""
-        most = max(fit.measured.existing for fit in fits if 10 * fit.share >= 9) if _any_sure(fits) else 0
-        return [
-            one
-            for one in self._done.proposals
-            if one.entries["table"] == table.plan_name
-            and one.entries.get("rows") == "stay"
-            and 10 * one.existing < 9 * one.sampled
-            and 2 * one.existing < most
-        ]
-
-    def _make_computed(self, computed: ComputedKeys) -> Proposal | None:
-        table = computed.texts.table
-        entries = name_rows(table) | {"key": computed.texts.column.name, "from": "", "to": ""}
-        entries["objects"] = write_expression(computed, computed.required)
-        measured = measure_objects(self._catalogue, self._bucket, table, entries, self._request.sample)
-        if not measured.existing or measured.existing * LEAST_SHARE < measured.sampled:
-            return None
-        if computed.optional:
-            entries["optional"] = write_expression(computed, computed.optional)
-        entries["rows"] = "stay"
-        if changed := find_change_column(table):
-            entries["changed"] = changed
-        comments = [
-            f"The column holds file names; the keys are made of {computed.folder.prefix!r}, the id and the name.",
-        ]
-        if_stays = list(explain_stay(table, self._read_states(table)))
-        return Proposal(entries, measured.sampled, measured.existing, comments, if_stays=if_stays)
-
-
-def keep_best(proposals: Sequence[Proposal]) -> list[Proposal]:
-    """Return of several folders that one column's file names stand in the one that most rows have."""
-    best: dict[str, Proposal] = {}
-    for one in sorted(proposals, key=lambda one: -one.existing):
-        best.setdefault(one.entries["key"], one)
-    return list(best.values())
+            finder.learn_rules(keys, named, found, self._done.proposals, {table for table, _ in self._covered})
+        self._done.proposals += [one for of_table in found.values() for one in of_table]
+        self._done.left_out += [f"{table.plan_name}: {ABOUT_SHA1}" for table in finder.lacking]
 
 
 def count_existing(proposals: Iterable[Proposal]) -> int:
     """Return how many sampled rows name existing objects."""
     return sum(proposal.existing for proposal in proposals)
-
-
-def _any_sure(fits: Sequence[Fit]) -> bool:
-    return any(10 * fit.share >= 9 for fit in fits)
-
-
-def _is_new(fit: Fit, table: UserTable, columns: Sequence[str], folders: Set[tuple[str, str]]) -> bool:
-    """Return whether a rule names objects that no column names: those of another folder."""
-    if (table.plan_name, fit.measured.example_key.partition("/")[0]) in folders:
-        return False
-    return bool(fit.template.folder) or not any(fit.template.holds(column) for column in columns)

@@ -8,22 +8,14 @@ from dataclasses import dataclass
 from psycopg import sql
 
 from rowferry.db.connection import identifiers, literal
+from rowferry_cli.discover.computed_keys.numbered import NUMBERS, learn_from_numbers
 from rowferry_cli.discover.computed_keys.owners import list_document_columns, list_owner_columns
-from rowferry_cli.discover.computed_keys.templates import (
-    LEAST_PAIRS,
-    RowTexts,
-    Template,
-    Values,
-    group_by_strong,
-    learn,
-    list_strong,
-)
+from rowferry_cli.discover.computed_keys.row_texts import SHA1, RowTexts, Values, group_by_strong, list_strong
+from rowferry_cli.discover.computed_keys.templates import LEAST_PAIRS, Template, learn
 from rowferry_cli.discover.evidence.bucket import LegacyBucket
 from rowferry_cli.discover.evidence.catalogue import Catalogue, Column, Row, UserTable
 from rowferry_cli.discover.evidence.measure import Measured, measure_objects
-from rowferry_cli.discover.evidence.telling_columns import find_change_column
-from rowferry_cli.discover.evidence.written_sql import quote_name
-from rowferry_cli.discover.proposals import Proposal, name_rows
+from rowferry_cli.discover.proposals import name_rows
 
 MOST_PAIRS = 300
 """Rows and keys of one table that are compared."""
@@ -35,12 +27,10 @@ MOST_TEMPLATES = 16
 """Of one table that are tried on rows."""
 FIRST_ROWS = 40
 """That a template is tried on, before it is on all sampled rows."""
-MANY_NUMBERS = 20
+MANYNUMBERS = 20
 """Rows whose objects are named by their numbers alone, in a folder that is not named like the table."""
 LEAST_SHARE = 5
 """One row in so many must have the object, or it is a coincidence."""
-_NUMBERS = ("smallint", "integer", "bigint")
-_SMALLER = re.compile(r"thumb|tiny|small|preview|medium|large|resiz|variant|cache|crop|mini|card", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +47,25 @@ class Fit:
 
 
 def find_conventions(
-    catalogue: Catalogue, bucket: LegacyBucket, keys: Sequence[str], most: int
+    catalogue: Catalogue, bucket: LegacyBucket, keys: Sequence[str], most: int, lacking: list[UserTable]
 ) -> Iterator[tuple[UserTable, list[Fit]]]:
-    """Yield tables with templates of their rows' keys, which are learned from some keys that no column holds."""
+    """Yield tables with templates of their rows' keys, which are learned from some keys that no column holds.
+
+    Adds to `lacking` the tables whose keys hold a digest that this database cannot compute.
+    """
     by_token = group_by_strong(keys)
     found: list[tuple[UserTable, Fit]] = []
     for table in catalogue.tables:
         if not table.id:
             continue
-        templates = [*_learn(catalogue, table, by_token, most), *_learn_from_numbers(table, keys)]
-        for template in sorted(templates, key=lambda one: -one.pairs)[:MOST_TEMPLATES]:
+        templates = [*_learn(catalogue, table, by_token, most), *learn_from_numbers(table, keys)]
+        for learned in sorted(templates, key=lambda one: -one.pairs)[:MOST_TEMPLATES]:
+            template = learned
+            if learned.has(SHA1):
+                if (function := catalogue.digest) is None:
+                    lacking += [] if table in lacking else [table]
+                    continue
+                template = learned.replace(SHA1, f"{function}(")
             # Ids of any table may be numbers in a folder by chance.
             is_named = not template.is_of_numbers or _name_stem(table) in template.literals.lower()
             entries = name_rows(table) | {"key": table.id[0], "objects": template.sql}
@@ -84,7 +83,7 @@ def find_conventions(
 
 def _is_likely(measured: Measured, *, is_named: bool) -> bool:
     if not is_named:
-        return measured.existing >= MANY_NUMBERS and 10 * measured.existing >= 9 * measured.sampled
+        return measured.existing >= MANYNUMBERS and 10 * measured.existing >= 9 * measured.sampled
     return measured.existing > 0 and measured.existing * LEAST_SHARE >= measured.sampled
 
 
@@ -133,7 +132,7 @@ def _learn_from(
 
 def _may_hold_part(column: Column) -> bool:
     return not column.is_generated and (
-        column.kind == "text" or column.type in {*_NUMBERS, "uuid", "date"} or column.type.startswith("timestamp")
+        column.kind == "text" or column.type in {*NUMBERS, "uuid", "date"} or column.type.startswith("timestamp")
     )
 
 
@@ -172,34 +171,6 @@ def _choose_ids(column: Column, tokens: Iterable[str]) -> list[str]:
     return listed[:: max(1, len(listed) // MOST_LOOKED_UP)][:MOST_LOOKED_UP]
 
 
-def _learn_from_numbers(table: UserTable, keys: Sequence[str]) -> Iterator[Template]:
-    """Yield the folders that hold one object, or some, for each number of an id."""
-    (first, *more) = table.id
-    if more or table.columns[first].type not in _NUMBERS:
-        return
-    groups: dict[tuple[str, str], set[str]] = {}
-    for key in keys:
-        segments = key.split("/")
-        for number, segment in enumerate(segments):
-            found = re.fullmatch(r"(\D*?)(\d+)(\D*)", segment)
-            before, after = "/".join(segments[:number]), "/".join(segments[number + 1 :])
-            if found and not re.search(r"\d", before + after):
-                begin = f"{before}/{found[1]}" if before else found[1]
-                groups.setdefault((begin, found[3] + (f"/{after}" if after else "")), set()).add(found[2])
-    for (before, after), ids in groups.items():
-        if len(ids) >= 3:
-            yield Template(tuple(_write_segments(before, quote_name(first), after)), len(ids), is_of_numbers=True)
-
-
-def _write_segments(before: str, column: str, after: str) -> Iterator[tuple[tuple[str, str], ...]]:
-    *folders, begin = before.split("/")
-    end, *rest = after.split("/")
-    yield from ((("literal", name),) for name in folders)
-    pieces = (("literal", begin), ("sql", f"{column}::text"), ("literal", end))
-    yield tuple(piece for piece in pieces if piece[1])
-    yield from ((("literal", name),) for name in rest)
-
-
 def _drop_worse(found: Sequence[tuple[UserTable, Fit]]) -> list[tuple[UserTable, Fit]]:
     """Return of each kind of keys the table that names most of them: ids of other tables are there by chance."""
 
@@ -218,40 +189,3 @@ def _drop_worse(found: Sequence[tuple[UserTable, Fit]]) -> list[tuple[UserTable,
         if (known := best.setdefault(literals, one)) is not one and known[0] is one[0]:
             continue
     return list(best.values())
-
-
-def propose_conventions(table: UserTable, fits: Sequence[Fit], taken: Iterable[str]) -> Proposal:
-    """Return the [[entries]] of a table whose keys are computed; `taken`: key columns that other [[entries]] name."""
-    ranked = sorted(fits, key=lambda fit: (_SMALLER.search(fit.template.literals) is not None, -fit.share,
-                                           len(fit.template.sql)))  # fmt: skip
-    first, *others = ranked
-    entries = name_rows(table)
-    entries |= {"key": _choose_key(table, first.template, set(taken)), "from": "", "to": ""}
-    if folder := _find_common_folder([fit.template.folder for fit in ranked]):
-        entries |= {"legacy_object": folder, "production_object": folder}
-    entries["objects"] = first.template.sql
-    if len(others) == 1:
-        entries["optional"] = others[0].template.sql
-    elif others:
-        entries["optional"] = "array[{}]".format(",\n  ".join(fit.template.sql for fit in others))
-    entries["rows"] = "stay"
-    if changed := find_change_column(table):
-        entries["changed"] = changed
-    seen = [f"For example {first.measured.example_key!r}."]
-    comments = ["No column holds the keys: `objects` computes them as the application seems to do."]
-    if others:
-        counts = [f"{fit.measured.existing:,} of {fit.measured.sampled:,}" for fit in others]
-        comments.append(f"Of the objects of `optional`, sampled rows have {', '.join(counts)}.")
-    return Proposal(entries, first.measured.sampled, first.measured.existing, comments, seen=seen)
-
-
-def _find_common_folder(folders: Sequence[str]) -> str:
-    return folders[0] if len(set(folders)) == 1 else ""
-
-
-def _choose_key(table: UserTable, template: Template, taken: set[str]) -> str:
-    """Return a column that every row has, one that the keys are made of if possible."""
-    fit = [one.name for one in table.columns.values() if not one.is_generated and one.name not in taken]
-    used = [name for name in fit if template.uses(name)]
-    texts = [name for name in used if table.columns[name].kind == "text"]
-    return next(iter([*texts, *(name for name in used if name in table.id), *table.id]))

@@ -128,6 +128,13 @@ class Catalogue:
             found.setdefault((row["schema_name"], row["table_name"]), {})[row["column_name"]] = owner
         return found
 
+    @cached_property
+    def digest(self) -> str | None:
+        """The name of the function of pgcrypto that computes SHA-1; None where the database lacks it."""
+        with self._reading(), translated_errors():
+            found = self._connection.execute(statement("find_digest"), {}).fetchone()
+        return None if found is None else found["name"]
+
     def find_table(self, name: str) -> UserTable | None:
         """Return the table that `schema.table` or `table` names; None where there is none."""
         parts = split_table(name)
