@@ -68,6 +68,23 @@ def test_a_column_with_the_buckets_name_is_told(found: Discovering) -> None:
     assert "public.settings.bucket: 1 sampled row holds the name of the legacy bucket" in read_notes(found)
 
 
+def test_documents_that_are_a_text_alone_are_read(found: Discovering) -> None:
+    """Tables of settings hold JSON of any kind, the name of the bucket as well."""
+    found.execute("create table settings (key text primary key, value jsonb)")
+    url = found.url_of(found.legacy.bucket)
+    logos = [(f"logo.{n}", f'"{url}/logos/{n}.png"') for n in range(6)]
+    found.insert("settings", [*logos, ("s3.bucket", f'"{found.legacy.bucket}"'), ("size", "3"), ("tags", '["a"]')])
+    found.put(*[f"logos/{n}.png" for n in range(6)])
+    (entries,) = found.find_entries(production=found.production.bucket)
+    assert (entries["path"], entries["from"]) == ("$", f"{url}/")
+    assert "public.settings.value $: 1 sampled row holds the name of the legacy bucket" in read_notes(found)
+    assert found.run("migrate", "--yes").returncode == 0
+    there = (
+        f"select value #>> '{{}}' from settings where value #>> '{{}}' like '{found.url_of(found.production.bucket)}/%'"
+    )
+    assert len(found.read_texts(there)) == 6
+
+
 # Computed keys
 
 

@@ -41,14 +41,15 @@ def split_places(values: Iterable[str], kind: str) -> Texts:
 
 
 def _parse(value: str, kind: str) -> Any:
-    """Return the document that a value is; None: it is a text."""
+    """Return the document that a value is, also one that is a text alone, as in a table of settings; None: no JSON."""
     if kind == "text" and not value.startswith(("{", "[")):
         return None
     try:
         document = json.loads(value)
     except (ValueError, RecursionError):
         return None
-    return cast("Any", document) if isinstance(document, dict | list) else None
+    is_document = isinstance(document, dict | list) or (kind == "json" and isinstance(document, str))
+    return cast("Any", document) if is_document else None
 
 
 def _walk(node: Any, steps: Step) -> Iterator[tuple[Step, str]]:
