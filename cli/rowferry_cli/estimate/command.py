@@ -120,7 +120,9 @@ def _estimate(plan: Plan, within: timedelta, sample: int, prices: Prices, proces
         keys = choose_keys(tables, sample)
         if not keys:
             return estimate_nothing(plan, tables, prices, processes)
+        folders = {entries.label for entries in plan.entries if entries.names_folders}
         limits = Limits(
+            in_folders=frozenset(place for place, (label, _) in enumerate(keys) if label in folders),
             within=within,
             sample=sample,
             parallel=bound_objects(),

@@ -52,6 +52,8 @@ class Limits:
     """Live workers, with which the plan's limits are shared."""
     pace_is_known: bool = False
     """Whether looks end with the sample: the queue tells the pace."""
+    in_folders: frozenset[int] = frozenset()
+    """Positions of keys whose rows name a folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ def measure_plan(plan: Plan, keys: Keys, limits: Limits, on_progress: OnProgress
     Raises UsageError when a bucket cannot be used, or no legacy object may be read. Ctrl-C ends the measuring, not the
     report.
     """
-    sample = ObjectSample(plan, keys)
+    sample = ObjectSample(plan, keys, limits.in_folders)
     with _open_migration(plan, limits) as migration:
         meter = RequestMeter(CopyScheduler(limits.parallel), migration.send)
         send = _connect(migration, meter).send

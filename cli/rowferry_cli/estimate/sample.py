@@ -1,7 +1,7 @@
 """The sampled objects: each is copied in a dry run with the servers, and then without them until nothing is learned."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from rowferry.batch import Outcome
@@ -9,6 +9,7 @@ from rowferry.errors import ObjectError, ObjectNotFound
 from rowferry.plan import Plan
 from rowferry.s3.retry import Send
 from rowferry_cli.estimate.dry_run import DryRun, Operation
+from rowferry_queues.migrate.folders import is_listed_as_copied
 from rowferry_worker.copying.copy import CopyOptions, CopyResult, copy_object
 from rowferry_worker.copying.follow import follow
 from rowferry_worker.migration import MigrationContext
@@ -32,6 +33,8 @@ class SampledObject:
     """Of a worker that knows its servers."""
     egress_bytes: int = 0
     """What the worker reads of it from the legacy side."""
+    is_looked_at: bool = False
+    """Whether it is asked for again before its row moves: the listing of a folder tells of most others in it."""
     is_tagged: bool = False
     has_multipart_etag: bool = False
 
@@ -44,9 +47,9 @@ class SampledObject:
 class ObjectSample:
     """The sampled keys, and what was seen of each so far. Used on the event loop only, but for reading."""
 
-    def __init__(self, plan: Plan, keys: Sequence[tuple[str, str]]) -> None:
-        """`keys`: legacy and production keys."""
-        self._plan, self._keys = plan, keys
+    def __init__(self, plan: Plan, keys: Sequence[tuple[str, str]], in_folders: Container[int] = ()) -> None:
+        """`keys`: legacy and production keys; `in_folders`: positions of those whose rows name a folder."""
+        self._plan, self._keys, self._in_folders = plan, keys, in_folders
         self._options = self._make_options()
         self.method = self._options.method
         self.runs: dict[int, DryRun] = {}
@@ -75,7 +78,7 @@ class ObjectSample:
         position = number % len(self._keys)
         run = DryRun(send, self._keys[position], self.method)
         try:
-            outcome = await self._copy(run, position, self._options)
+            outcome, _ = await self._copy(run, position, self._options)
         except ObjectError as error:
             self.errors.setdefault(position, error)
             raise
@@ -84,18 +87,27 @@ class ObjectSample:
         self.runs.setdefault(position, run)
         return CopyResult(outcome)
 
-    async def _copy(self, run: DryRun, position: int, options: CopyOptions) -> Outcome:
-        """Do with one object what a batch does with each, up to the look before its row moves."""
+    async def _copy(self, run: DryRun, position: int, options: CopyOptions) -> tuple[Outcome, bool]:
+        """Do with one object what a batch does with each, up to the look before its row moves; return whether it is."""
         s3, keys = ObjectRequests(run.send), self._keys[position]
         try:
             result = await copy_object(s3, options, *keys)
-            if result.etag and not self._plan.legacy.immutable:
+            is_looked_at = (
+                bool(result.etag) and not self._plan.legacy.immutable and not self._is_told(run, position, result)
+            )
+            if is_looked_at:
                 await follow(s3, options, *keys, result, may_copy=False)
         except ObjectNotFound as error:
             if error.code == "HTTP 404" and error.side == "legacy":  # looked for again, as judge_sides does
                 await s3.find("legacy", keys[0])
-            return Outcome.MISSING
-        return result.outcome
+            return Outcome.MISSING, False
+        return result.outcome, is_looked_at
+
+    def _is_told(self, run: DryRun, position: int, result: CopyResult) -> bool:
+        """Return whether the listing of a folder shows that an object is still what was copied."""
+        head = run.fact("legacy", "HeadObject")
+        etag = result.source_etag or (head.etag if head is not None else None) or ""
+        return position in self._in_folders and is_listed_as_copied(result, etag)
 
     async def count(self, all_objects: float, *, honours_condition: bool) -> None:
         """Count what a worker sends for each object that was looked at.
@@ -128,9 +140,9 @@ class ObjectSample:
         run = self.runs[position]
         run.repeat(honours_condition=honours_condition)
         try:
-            outcome = await self._copy(run, position, options)
+            outcome, is_looked_at = await self._copy(run, position, options)
         except ObjectError:
-            outcome = Outcome.FAILED
+            outcome, is_looked_at = Outcome.FAILED, False
         head, tags = run.fact("legacy", "HeadObject"), run.fact("legacy", "GetObjectTagging")
         if head is None:
             return SampledObject(outcome=outcome, requests=run.requests)
@@ -140,6 +152,7 @@ class ObjectSample:
             outcome,
             run.requests,
             run.egress_bytes,
+            is_looked_at=is_looked_at,
             is_tagged=announces_tags or (tags is not None and b"<Key>" in tags.body),
             has_multipart_etag="-" in (head.etag or ""),
         )

@@ -123,8 +123,7 @@ def calculate_totals(
     once = Counter(learning)
     for table in tables:
         once += _count_listing(round(table.count)) if table.is_listed else Counter()
-        if table.in_folders:
-            once["legacy", "ListObjectsV2"] += 2 * round(table.count + table.objects // PAGE_KEYS)
+        once += _count_looks_into_folders(table) if table.in_folders else Counter()
     reads = reads.plus(Interval.exactly(_count_reads(once)))
     writes = writes.plus(Interval.exactly(once.total() - _count_reads(once)))
     if not condition_is_known:
@@ -176,6 +175,17 @@ def _count_listing(objects: int) -> RequestCounts:
     """Return the requests that list objects without rows: all of them once, then each range, and its first key."""
     pages, ranges = -(-objects // PAGE_KEYS), -(-objects // DEFAULT_BATCH_SIZE)
     return Counter({("legacy", "ListObjectsV2"): max(1, pages) + 2 * ranges})
+
+
+def _count_looks_into_folders(table: SampledTable) -> RequestCounts:
+    """Return the requests that list folders: before the copies and after them; and again where an object is asked for.
+
+    A row with an object of which the listing does not tell whether it was rewritten is listed once more.
+    """
+    doubtful = sum(one.is_looked_at for one in table.seen) / max(1, len(table.seen))
+    with_doubtful = 1 - (1 - doubtful) ** table.objects_per_entry
+    pages = table.count + table.objects // PAGE_KEYS
+    return Counter({("legacy", "ListObjectsV2"): round((2 + with_doubtful) * pages)})
 
 
 def _count_reads(requests: Mapping[Operation, int]) -> int:

@@ -77,6 +77,12 @@ def count_earlier(move: Move, row: FolderRow) -> Move:
     return Move(move.entry, move.new_key, Outcome.MIGRATED, move.size_bytes + row.reached.size_bytes)
 
 
+def is_listed_as_copied(known: CopyResult, etag: str) -> bool:
+    """Return whether an object is listed as it was copied: by its own ETag, or by that of its copy, a digest."""
+    is_same = etag == known.etag and DIGEST.fullmatch(etag) is not None
+    return bool(etag) and (is_same or etag == known.source_etag)
+
+
 class _Settling:
     """The listings and copies of an attempt's folders."""
 
@@ -149,11 +155,8 @@ class _Settling:
             look.doubtful[listed.key] = listed.etag
 
     def _is_current(self, known: CopyResult, listed: ListedObject) -> bool:
-        """Return whether an object is listed as it was copied: by its own ETag, or by that of its copy, a digest."""
-        if not listed.etag:
-            return False
-        is_same = listed.etag == known.etag and DIGEST.fullmatch(listed.etag) is not None
-        return is_same or listed.etag in {known.source_etag, self._seen.get(listed.key)}
+        seen = self._seen.get(listed.key)
+        return is_listed_as_copied(known, listed.etag) or bool(seen and seen == listed.etag)
 
     def copy(self) -> None:
         """Copy what is new, and look at what may have been rewritten."""
