@@ -49,17 +49,24 @@ select
         'on_conflict', 'fail'
     ),
     100, 'ERROR', 5, began, began, began + i * step - interval '2 seconds', began + i * step,
-    format('host-%%s:%%s:x', i %% 8, i %% 800), '2 missing (NoSuchKey); 1 failed (AccessDenied)', 97, 2, 0, 1
+    format('host-%%s:%%s:x', i %% 8, i %% 800), '20 missing (NoSuchKey), 10 conflict, 20 failed', 50, 20, 10, 20
 from generate_series(1, %(error)s) as i
 cross join (select now() - interval '7 days' as began, interval '7 days' / %(error)s as step) as t
 """
 FAILURES = """
 insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt, failed_at)
 select
-    q.id, ((q.payload ->> 'first')::bigint + f.i)::text, format('image/%s/%s.png', q.id, f.i),
-    case when f.i < 2 then 'missing' else 'failed' end, case when f.i < 2 then 'NoSuchKey' else 'AccessDenied' end,
+    q.id, ((q.payload ->> 'first')::bigint + f.i)::text, format('image/%s/%s.png', q.id, f.i), r.outcome, r.reason,
     'The specified key does not exist.', 5, q.finished_at
-from rowferry.batch_queue as q cross join generate_series(0, 2) as f (i)
+from rowferry.batch_queue as q
+cross join generate_series(0, 49) as f (i)
+inner join (
+    values
+    (0, 19, 'missing', 'NoSuchKey'), (20, 24, 'conflict', 'different object'),
+    (25, 29, 'conflict', 'ProductionIsNewer'), (30, 39, 'failed', 'AccessDenied'),
+    (40, 44, 'failed', 'InvalidObjectState'), (45, 49, 'failed', 'KeyTooLongError')
+) as r (first, last, outcome, reason)
+    on f.i between r.first and r.last
 where q.status = 'ERROR'
 union all
 select
@@ -110,7 +117,8 @@ def make_tables(dsn: str) -> None:
 def fill_queue(dsn: str, done: int) -> None:
     """Fill the queue of the first migration: so many batches DONE, a fifth of it INIT, a 250th in ERROR.
 
-    There are 2.4 attempts for each that is DONE; some are of batches that are gone.
+    Half of the entries of each in ERROR have failed, for six reasons: of five million batches, a million entries. There
+    are 2.4 attempts for each that is DONE; some are of batches that are gone.
     """
     sizes = {"done": done, "error": done // 250, "waiting": done // 5, "orphans": done * 2 // 5 - done // 50}
     with psycopg.connect(dsn, autocommit=True) as connection:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+PACKAGES = (".", "enqueue", "worker", "queues", "exporter", "cli", "lab")
+"""Folders of a checkout that Python finds its packages in, before those of this one."""
 BEFORE = "ROWFERRY_BENCH_BEFORE"
 LONGEST_SECONDS = 900
 
@@ -21,7 +23,7 @@ def run_in(
     tree: Path, *arguments: str, environment: Mapping[str, str] | None = None, exits: Sequence[int] = (0,)
 ) -> str:
     """Run Python with the code of a checkout and return what it said; AssertionError unless it exits as expected."""
-    path = os.pathsep.join(str(tree / folder) for folder in (".", "enqueue", "worker"))
+    path = os.pathsep.join(str(tree / folder) for folder in PACKAGES)
     run = subprocess.run(
         [sys.executable, *arguments],
         cwd=tree,
