@@ -193,7 +193,7 @@ ALERTS = (
         "warning",
         "1h",
         'sum by (instance, migration) (rowferry_queue_batches{status="INIT"}) > 0 '
-        'and on (instance, migration) (rowferry_migration_state{state="waiting"} == 1)',
+        f'and on (instance, migration) (rowferry_migration_state{{state="waiting"}} == 1 {SERVER_AWAY})',
         "{{ $labels.migration }}: {{ VALUE }} batches are left, and for an hour none has been due",
         "migration: All migrations",
     ),
