@@ -18,6 +18,9 @@ from rowferry.db.statements import list_sql, read_head, read_sql, statement
 from rowferry.errors import DatabaseBusy, UsageError
 from rowferry.formatting import hide_unfit
 
+UNRELEASED = (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedObject, errors.AmbiguousFunction)
+"""What PostgreSQL refuses where an unreleased version has made the tables, types or functions."""
+
 
 @dataclass(frozen=True, slots=True)
 class Initialised:
@@ -160,7 +163,7 @@ def _views_in_order() -> list[Path]:
 def _replace(connection: Connection, functions: list[Path], views: list[Path]) -> dict[str, str]:
     """Replace functions, and views that have changed; return what each view is now, by name.
 
-    Raises UsageError where the applied migrations lack a table or a column.
+    Raises UsageError where an unreleased version has applied the migrations (UNRELEASED).
     """
     connection.execute(statement("skip_function_checks"))
     try:
@@ -169,9 +172,9 @@ def _replace(connection: Connection, functions: list[Path], views: list[Path]) -
         rows = connection.execute(statement("recorded_views")).fetchall()
         before: dict[str, str] = rows[0]["views"] if rows else {}
         now = {path.stem: _replace_view(connection, path, before.get(path.stem)) for path in views}
-    except (errors.UndefinedTable, errors.UndefinedColumn) as error:
+        connection.execute(_comments(functions, views))
+    except UNRELEASED as error:
         raise _made_unreleased(error.diag.message_primary or str(error)) from error
-    connection.execute(_comments(functions, views))
     return now
 
 
