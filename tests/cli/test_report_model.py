@@ -101,6 +101,16 @@ def test_the_last_interval_of_a_run_that_goes_on_is_divided_by_what_has_passed_o
     assert early.seconds_of(1) == 30, "what ends in the first second was worked on before"
 
 
+def test_the_first_interval_is_divided_by_what_there_was_of_it() -> None:
+    """Work that began at 12:00:40 has two thirds of a minute less of 12:00; within one interval both ends count."""
+    begun = cut_span("q", NOON + 40 * SECOND, NOON + timedelta(hours=1.5))
+    assert (begun.step, begun.begins_at, begun.seconds_of(0)) == (MINUTE, NOON, 30), "at least half of one"
+    assert replace(begun, began_at=NOON + 20 * SECOND).seconds_of(0) == 40
+    assert begun.seconds_of(1) == 60
+    alone = replace(span(1), began_at=NOON + 10 * SECOND, ends_at=NOON + 50 * SECOND)
+    assert alone.seconds_of(0) == 40
+
+
 def test_outcomes_are_stacked_upwards_and_a_few_failures_are_marked_below() -> None:
     chart = build_chart(span(2), [interval(1, migrated=5990, missing=3, failed=7)])
     (column,) = [column for column in chart.columns if column]

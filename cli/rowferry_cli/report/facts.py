@@ -25,8 +25,10 @@ class MigrationFacts:
     paused_at: datetime | None
     pause_reason: str | None
     seconds_left: float | None
+    done_share: float | None
+    """Of the queue that is behind the others, 0 to 1; None without entries."""
     need_somebody: int
-    """Entries that need an operator."""
+    """Entries that need an operator, of all queues."""
     switched_at: datetime | None
     plan: dict[str, Any]
     moment: datetime
@@ -45,6 +47,12 @@ class QueueFacts:
     state: str
     """A word of rowferry.queue_status."""
     is_slowest: bool
+    entries: int
+    done_share: float | None
+    """The settled share, 0 to 1; None without entries."""
+    batches_error: int
+    need_somebody: int
+    """Entries that need an operator, at least one for each batch in ERROR."""
     next: Sequence[str]
     priority: int
     weight: float
@@ -101,18 +109,23 @@ class Span:
     step: timedelta
     count: int
     """Of intervals."""
+    began_at: datetime | None = None
+    """The first begin of an attempt: the first interval is counted from it. None: from its own begin."""
     ends_at: datetime | None = None
     """The last end of an attempt: the last interval is counted up to it. None: to its own end."""
 
     def seconds_of(self, index: int) -> float:
-        """Return the length of an interval; the last may be cut short, but counts as half a one at least.
+        """Return the length of an interval; the first and the last may be cut short, but count as half a one at least.
 
         What ends at the begin of an interval was worked on before it.
         """
-        whole = self.step.total_seconds()
-        if self.ends_at is None or index < self.count - 1:
-            return whole
-        return max((self.ends_at - self.begins_at).total_seconds() - index * whole, whole / 2)
+        first = self.begins_at + index * self.step
+        last = first + self.step
+        if index == 0 and self.began_at is not None:
+            first = self.began_at
+        if index == self.count - 1 and self.ends_at is not None:
+            last = self.ends_at
+        return max(last - first, self.step / 2).total_seconds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

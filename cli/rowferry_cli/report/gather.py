@@ -52,7 +52,8 @@ def cut_span(queue: str, began_at: datetime, ended_at: datetime) -> Span:
     """Return intervals that begin at a round time (UTC) at or before `began_at` and hold `ended_at`."""
     step = choose_step(ended_at - began_at)
     begins_at = EPOCH + (began_at - EPOCH) // step * step
-    return Span(queue=queue, begins_at=begins_at, step=step, count=(ended_at - begins_at) // step + 1, ends_at=ended_at)
+    count = (ended_at - begins_at) // step + 1
+    return Span(queue=queue, begins_at=begins_at, step=step, count=count, began_at=began_at, ends_at=ended_at)
 
 
 def find_spans(batches: Iterable[BatchFacts], attempts: Iterable[AttemptFacts] = ()) -> dict[str, Span]:

@@ -33,6 +33,9 @@ async function look(url, width, scheme, name) {
     background: getComputedStyle(document.body).backgroundColor,
     title: document.title,
     scripts: document.scripts.length,
+    cut: [...document.querySelectorAll(".tile dd, h1, h2, h3, td, th")]
+      .filter((each) => each.scrollWidth > each.clientWidth + 1)
+      .map((each) => each.textContent.trim().slice(0, 80)),
   }));
   await page.screenshot({ path: `${out}/${name}-${width}-${scheme}.png`, fullPage: true });
   // All of the page: what is closed is hidden from axe.
