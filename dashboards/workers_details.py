@@ -59,8 +59,8 @@ def _processes() -> Row:
     line = common.GraphThresholdsStyleConfig().mode(GraphThresholdsStyleMode.DASHED)
     return (
         Row("Processes")
-        .with_panel(show_curves(used, prom((name, cpu(HERE))), legend=("max", "lastNotNull")).thresholds_style(line))
-        .with_panel(show_curves(resident, prom((name, memory(HERE))), legend=("max", "lastNotNull")))
+        .with_panel(show_curves(used, prom((name, cpu(HERE))), legend=("max",)).thresholds_style(line))
+        .with_panel(show_curves(resident, prom((name, memory(HERE))), legend=("max",)))
     )
 
 

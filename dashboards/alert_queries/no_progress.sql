@@ -10,4 +10,4 @@ where
             and coalesce(s.still_since < now() - interval '2 minutes', true)
         )
     )
-    and not exists (select from rowferry.rate_1m as t where t.migration_id = s.migration_id)
+    and not exists (select from rowferry.queue_status as t where t.migration_id = s.migration_id and t.rate_1m > 0)

@@ -2,9 +2,9 @@
 select
     s.state,
     s.state || ' ' || case
-        when now() - s.since < interval '2 hours' then format('for %s min', floor(extract(epoch from now() - s.since) / 60))
-        when now() - s.since < interval '2 days' then format('for %s h', floor(extract(epoch from now() - s.since) / 3600))
-        else format('for %s days', floor(extract(epoch from now() - s.since) / 86400))
+        when now() - s.since < interval '2 hours' then format('for %s min', round(extract(epoch from now() - s.since) / 60))
+        when now() - s.since < interval '2 days' then format('for %s h', round(extract(epoch from now() - s.since) / 3600))
+        else format('for %s days', round(extract(epoch from now() - s.since) / 86400))
     end as "since",
     floor(1000 * s.done_share) / 10 as "done",
     s.waiting as "left",

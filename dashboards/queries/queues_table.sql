@@ -5,12 +5,12 @@ select
         else s.state
     end as "state",
     floor(1000 * s.done_share) / 10 as "done",
-    s.pending - s.pending_in_hand as "left",
+    s.pending_left as "left",
     s.rate_1m as "entries/s",
     f.entries / extract(epoch from least(interval '1 hour', greatest(interval '1 s', now() - s.started_at))) as "last hour",
     extract(epoch from s.time_left)::double precision as "time left",
     s.unsettled as "failed",
-    100.0 * s.unsettled / nullif(s.entries - s.waiting, 0) as "of finished",
+    100 * s.failed_share as "of finished",
     s.claimed,
     s.max_in_hand as "at most",
     extract(epoch from now() - s.due_since)::double precision as "oldest due"

@@ -5,8 +5,8 @@ with recursive queues as materialized (
         queue_name,
         next,
         position,
-        entries,
-        pending - pending_in_hand as entries_left,
+        entries + pending - waiting as entries,
+        pending_left as entries_left,
         pending_batches > 0 as is_pending,
         extract(epoch from time_left) as seconds_left
     from rowferry.queue_status

@@ -3,8 +3,8 @@ select
     queue_name as "queue",
     floor(1000 * done_share) / 10 as "done",
     entries,
-    waiting - in_hand as "waiting",
-    missing + conflict + failed as "failed",
+    entries_left as "waiting",
+    unsettled as "failed",
     bytes
 from rowferry.table_progress
 where migration = ${migration:sqlstring} and queue_name = any(array[${queue:sqlstring}]::text[])

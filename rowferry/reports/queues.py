@@ -28,6 +28,8 @@ class Line:
 
     migration: str
     queue: str
+    state: str
+    """A word of rowferry.queue_status."""
     priority: int
     weight: float
     max_in_hand: int | None
@@ -35,20 +37,15 @@ class Line:
     """Since when it is paused, or its migration."""
     pause_reason: str | None
     is_paused_whole: bool
-    """Whether not the queue is paused, but its migration."""
+    """Whether its migration is paused."""
     next: list[str]
     waiting_batches: int
     """Batches in INIT that no live worker has claimed."""
     claimed_batches: int
     workers: int
-    """Live workers that serve the queue."""
+    """Live workers that serve the queue, those included that cannot."""
     is_known: bool
     """Whether it is installed here, and can be used."""
-
-    @property
-    def is_stuck(self) -> bool:
-        """Return whether batches wait that no live worker serves, though the queue is not paused."""
-        return bool(self.waiting_batches) and not self.workers and self.paused_at is None
 
 
 def list_known() -> list[KnownQueue]:
@@ -82,6 +79,7 @@ def as_document(known: list[KnownQueue], lines: list[Line]) -> dict[str, Any]:
                 "migration": line.migration,
                 "queue": line.queue,
                 "known": line.is_known,
+                "state": line.state,
                 "priority": line.priority,
                 "weight": line.weight,
                 "max_in_hand": line.max_in_hand,

@@ -19,6 +19,7 @@ from rowferry.queues import find_queue
 from rowferry.reports.chain import read_chain
 from rowferry.reports.coverage import Coverage, read_coverage
 from rowferry.reports.progress import Counts
+from rowferry.reports.state import NOT_STORED, MigrationState, read_state
 
 _OWN = ("attempts", "is_repeated", "started_at", "finished_at", "parked_batches", "parked_entries")
 LEGACY_AGAIN = "reverted, none migrated since: legacy again."
@@ -93,6 +94,8 @@ class Report:
     """What becomes of the rows of each part of the plan, by label."""
     coverage: Coverage = field(default_factory=Coverage)
     """What the plan leaves behind."""
+    stands: MigrationState | None = None
+    """How the migration stands; None: the database does not have it."""
 
     @property
     def copies_alone(self) -> bool:
@@ -134,6 +137,7 @@ class Report:
         """Return the report as plain data, for JSON."""
         return {
             "migration": self.migration,
+            **(self.stands.as_document() if self.stands else NOT_STORED),
             "settled": self.settled,
             "reverted": self.reverted,
             "balances": self.balances,
@@ -165,7 +169,13 @@ def read_tables(connection: Connection, migration: str) -> Report:
     connection.execute(statement("report_settings"), {"value": "on"})
     order = [status.queue for status in read_chain(connection, migration)]
     tables = sorted((_read_table(row) for row in rows), key=lambda table: order.index(table.queue))
-    return Report(migration, tuple(tables), _read_kinds(connection, migration), read_coverage(connection, migration))
+    return Report(
+        migration,
+        tuple(tables),
+        _read_kinds(connection, migration),
+        read_coverage(connection, migration),
+        read_state(connection, migration),
+    )
 
 
 def write_manifest(connection: Connection, migration: str, manifest: TextIO) -> int:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.statements import statement
@@ -36,6 +36,23 @@ class MigrationState:
     def describe(self, since: str) -> str:
         """Return the state, since when (in the words of the reader's clock), and what to do, for one line."""
         return describe_state(self.state, since, self.what_to_do)
+
+    def as_document(self) -> dict[str, Any]:
+        """Return it as plain data, for JSON."""
+        return {
+            "state": self.state,
+            "since": self.since and self.since.isoformat(),
+            "cause": self.cause,
+            "what_to_do": self.what_to_do,
+            "need_operator": self.need_somebody,
+            "held_by": self.held_by,
+            "done": self.state == "done",
+            "seconds_left": None if self.time_left is None else self.time_left.total_seconds(),
+        }
+
+
+NOT_STORED = dict.fromkeys(MigrationState("waiting", None).as_document()) | {"done": False}
+"""The same of a migration that the database does not have."""
 
 
 def read_state(connection: Connection, migration: str) -> MigrationState | None:

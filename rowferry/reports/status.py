@@ -13,7 +13,7 @@ from rowferry.progress import OnProgress, ignore_progress
 from rowferry.reports.chain import QueueStatus, choose_queues, read_chain
 from rowferry.reports.coverage import Coverage, read_coverage
 from rowferry.reports.pause import find_pause
-from rowferry.reports.state import MigrationState, read_state
+from rowferry.reports.state import NOT_STORED, MigrationState, read_state
 from rowferry.reports.unusable import Unusable, find_unusable
 from rowferry.s3.listings.counts import WITHIN, ObjectCount, count_objects_meanwhile
 
@@ -74,8 +74,6 @@ class DataStatus:
 
     def as_document(self) -> dict[str, Any]:
         """Return the status as plain data, for JSON."""
-        stands = self.stands
-        left = stands and stands.time_left
         return {
             "migration": self.migration,
             "initialised": self.initialised,
@@ -88,16 +86,9 @@ class DataStatus:
             "tables": {table.label: _as_document(table) for table in self.tables},
             "passes": {table.label: table.last_pass for table in self.tables if table.last_pass is not None},
             "queues": [queue.as_document() for queue in self.queues],
-            "state": stands and stands.state,
-            "since": stands and stands.since and stands.since.isoformat(),
-            "cause": stands and stands.cause,
-            "what_to_do": stands and stands.what_to_do,
-            "need_operator": stands and stands.need_somebody,
-            "held_by": stands and stands.held_by,
-            "done": bool(stands and stands.state == "done"),
+            **(self.stands.as_document() if self.stands else NOT_STORED),
             "left_behind": self.coverage.as_document(),
             "workers": self.workers,
-            "seconds_left": None if left is None else left.total_seconds(),
         }
 
 

@@ -57,7 +57,7 @@ with queues as (
         min(s.due_since) as due_since,
         (array_agg(s.oldest_due_batch_id order by s.due_since, s.oldest_due_batch_id))[1] as oldest_due_batch_id,
         min(s.done_share) as done_share,
-        coalesce(max(s.pending - s.pending_in_hand), 0) as waiting,
+        coalesce(max(s.pending_left), 0) as waiting,
         coalesce(sum(s.need_somebody), 0)::bigint as need_somebody,
         coalesce(min(s.rate_1m) filter (where s.batches_init > 0), max(s.rate_1m)) as rate_1m,
         case when bool_and(s.time_left is not null or s.pending_batches = 0) then max(s.time_left) end as time_left,

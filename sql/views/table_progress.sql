@@ -4,7 +4,8 @@
 --   an unfinished batch count as waiting. `started_at` and `finished_at`: when the first attempt began and the last
 --   batch ended, even if they were pruned or requeued since. `in_hand`: those of the waiting entries that workers have
 --   settled inside their batches, their rows and verdicts being still to be written; `reached`: the same, with what dead
---   workers had settled (rowferry.in_hand). `done_share`: see rowferry.share_done. Reads the tally, some hundred rows, not
+--   workers had settled (rowferry.in_hand). `done_share`: see rowferry.share_done; `entries_left`: the waiting entries that no worker
+--   has settled; `unsettled`: those that are missing, conflict or failed. Reads the tally, some hundred rows, not
 --   the queue.
 create or replace view rowferry.table_progress as
 with counted as (
@@ -60,7 +61,10 @@ select
         c.entries - c.migrated - c.kept - c.changed - c.deleted - c.missing - c.conflict - c.failed,
         coalesce(h.reached, 0),
         c.missing + c.conflict + c.failed
-    ) as done_share
+    ) as done_share,
+    c.entries - c.migrated - c.kept - c.changed - c.deleted - c.missing - c.conflict - c.failed - coalesce(h.entries, 0)
+        as entries_left,
+    c.missing + c.conflict + c.failed as unsettled
 from counted as c
 inner join rowferry.migration as m on c.migration_id = m.id
 left join rowferry.in_hand as h

@@ -90,8 +90,8 @@ def test_a_listing_in_error_is_one_batch_that_needs_an_operator(
     make_listing(database, "ERROR", error, has_ended=has_ended)
     page = write_page(database, tmp_path, expected=1)
     assert "All other batches are done; 1 batch needs an operator." in page.text
-    assert tiles(page)["In ERROR"] == ("1", "bad")
-    assert tiles(page)["Settled"] == ("–", "calm")
+    assert tiles(page)["Need an operator"] == ("1", "bad")
+    assert tiles(page)["Done"] == ("–", "calm")
     assert [one.text for one in page.find("h3") if one.attributes.get("id", "").startswith("reason-")] == [reason]
     assert "0 entries in" not in page.text
 
@@ -100,7 +100,7 @@ def test_a_listing_that_waits_leaves_no_tile_green(database: str, tmp_path: Path
     make_listing(database, "INIT", None, has_ended=False)
     page = write_page(database, tmp_path, expected=1)
     assert "1 of 1 batch waiting or running." in page.text
-    assert {name: tone for name, (_, tone) in tiles(page).items() if tone == "good"} == {"In ERROR": "good"}
+    assert {name: tone for name, (_, tone) in tiles(page).items() if tone == "good"} == {"Need an operator": "good"}
 
 
 # Several queues
@@ -117,9 +117,9 @@ def test_nothing_is_added_up_over_queues(migration: Migration, tmp_path: Path) -
         "migrated = 0, kept = 0, failed = 3"
     )
     page = write_page(migration.dsn, tmp_path, expected=1)
-    assert tiles(page)["In ERROR"] == ("2", "bad")
+    assert tiles(page)["Need an operator"] == ("6", "bad")
+    assert "in 1 batch of migrate, 1 batch of verify" in page.text
     assert "3 entries in 1 batch of migrate and 3 entries in 1 batch of verify need an operator." in page.text
-    assert "3 entries of migrate, 3 entries of verify" in page.text
 
 
 def test_processes_of_a_host_are_counted_queue_by_queue(database: str, tmp_path: Path) -> None:

@@ -194,7 +194,7 @@ def test_queues_are_listed_with_their_packages_and_settings(noted: EntryTable, r
     shown = run_to_end(run_rowferry, "queues")
     lines = {tuple(line.split()[:2]): line.split() for line in shown.splitlines() if line.split()}
     assert "Note each entry, as note does. (notes 1.5)" in shown
-    assert lines["avatars", "note"] == ["avatars", "note", "3", "0", "/", "4", "0", "0", "2.5", "echo"]
+    assert lines["avatars", "note"] == ["avatars", "note", "no", "workers", "3", "0", "/", "4", "0", "0", "2.5", "echo"]
     assert (
         "note of avatars: 3 batches wait, and no live worker serves it: start `rowferry worker` on any host." in shown
     )
@@ -206,6 +206,7 @@ def test_queues_are_listed_with_their_packages_and_settings(noted: EntryTable, r
         "migration": "avatars",
         "queue": "note",
         "known": True,
+        "state": "no_workers",
         "priority": 0,
         "weight": 2.5,
         "max_in_hand": 4,

@@ -1,237 +1,211 @@
-"""However a queue stands, all screens say the same of it: boards, `watch`, `status`, `queues`, the exporter."""
+"""However a queue has come to stand, all screens say the same of it: boards, commands, report, exporter, alerts.
 
-from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from math import floor
+Queues are lived through by rowferry's own functions (tests/support/queue/histories.py), and each reader is held against
+the two views that define what is so.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from psycopg.types.json import Jsonb
+from hypothesis import HealthCheck, event, given, settings
 
-from rowferry.db.statements import statement
-from rowferry.reports.chain import read_chain
-from rowferry.reports.state import read_state
-from rowferry_cli.watch.layout import show_share
-from rowferry_cli.watch.reading import read_snapshot
-from support.queue.lines import Lines
-from support.queue.rows import add_worker
-from support.screens.grafana import View, list_targets
+from rowferry.formatting import format_rate
+from rowferry.reports.state import show_state
+from support.queue.histories import MIGRATIONS, Plan, Step, World, histories
+from support.screens.readers import OUTCOMES, READERS, Facts, Moment, look, read_views
 
-ADD = """
-insert into rowferry.batch_queue (
-    migration_id, queue_name, payload, entry_count, status, run_after, started_at, finished_at,
-    migrated, kept, missing, conflict, failed
-)
-select
-    m.id, %(queue)s, '{"entries": "t.key"}', %(entries)s, replace(%(status)s, 'PARKED', 'ERROR'),
-    now() + %(due)s::interval, now() - interval '9 s',
-    case when %(status)s in ('DONE', 'ERROR') then now() end,
-    %(migrated)s, %(kept)s, %(missing)s, %(conflict)s, %(failed)s
-from rowferry.migration as m where m.name = 'm'
-returning id
-"""
-ATTEMPT = """
-insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id, started_at)
-values (%s, 0, 1, %s, now() - interval '5 s') returning id
-"""
-FAILURE = """
-insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt)
-select %(id)s, format('%%s-%%s', o.outcome, n), 'image/1.png', o.outcome, 'NoSuchKey', 'NoSuchKey: gone', 1
-from (
-    values ('missing', %(missing)s::integer), ('conflict', %(conflict)s), ('failed', %(failed)s)
-) as o (outcome, entries), generate_series(1, o.entries) as n
-"""
-QUEUES = ("copy", "tag", "check")
-OUTCOMES = ("migrated", "kept", "missing", "conflict", "failed")
-BOARD = {target.panel: target for target in list_targets() if target.is_sql}
-
-
-@dataclass(frozen=True)
-class Batch:
-    queue: str
-    status: str
-    due: str
-    outcomes: dict[str, int]
-    """In INIT, only what earlier attempts have settled."""
-    waiting: int
-    in_hand: int
-    by: str
-    """The worker that has it, if one has: a live one or a dead one."""
-
-
-@st.composite
-def batches(draw: st.DrawFn) -> Batch:
-    status = draw(st.sampled_from(("INIT", "DONE", "ERROR", "PARKED")))
-    counts = {name: draw(st.integers(0, 4)) for name in OUTCOMES}
-    if status != "ERROR":
-        counts |= {"missing": 0, "conflict": 0, "failed": 0}
-    waiting = draw(st.integers(0, 9)) if status in {"INIT", "PARKED"} else 0
-    return Batch(
-        draw(st.sampled_from(QUEUES)),
-        status,
-        draw(st.sampled_from(("-1 min", "-1 min", "1 h"))),
-        counts,
-        waiting,
-        draw(st.integers(0, waiting)),
-        draw(st.sampled_from(("", "live", "dead"))) if status == "INIT" else "",
-    )
-
-
-@dataclass(frozen=True)
-class Stand:
-    batches: list[Batch]
-    served: tuple[str, ...]
-    paused: tuple[str, ...]
-    is_paused: bool
-    is_chain: bool
-
-
-stands = st.builds(
-    Stand,
-    st.lists(batches(), max_size=7),
-    st.sampled_from(((), ("copy",), QUEUES)),
-    st.lists(st.sampled_from(QUEUES), unique=True, max_size=3).map(tuple),
-    st.sampled_from((False, False, True)),
-    st.booleans(),
-)
+TITLES = {"need_somebody": "Needs an operator", "no_workers": "No workers"}
+BY_DAY, BY_NIGHT = 20, 1000
+"""Random queues. A quarter of a second each."""
+OFTEN = settings(deadline=None, suppress_health_check=list(HealthCheck))  # pyright: ignore[reportArgumentType]
 
 
 @pytest.fixture
-def lines(any_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
+def world(any_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     monkeypatch.setenv("DATABASE_URL", any_database)
-    with closing(Lines(any_database)) as lines:
-        yield lines
+    world = World()
+    world.operator.execute("create table public.avatars (id bigint primary key, path text)")
+    yield world
+    world.close()
 
 
-def build(lines: Lines, stand: Stand) -> None:
-    """Bring the queue to where it shall stand."""
-    for table in (
-        "entry_failure",
-        "batch_attempt",
-        "worker",
-        "event",
-        "batch_queue",
-        "batch_tally",
-        "queue",
-        "migration",
-    ):
-        lines.session.execute(f"delete from rowferry.{table}".encode())
-    chain = {"copy": {"next": ["tag"]}, "tag": {"next": ["check"]}, "check": {}}
-    lines.session.execute(
-        "select rowferry.register_migration('m', '{}', %s)",
-        (Jsonb(chain if stand.is_chain else {name: {} for name in QUEUES}),),
+@pytest.mark.versions
+@settings(OFTEN, max_examples=BY_DAY)
+@given(histories)
+def test_all_screens_say_the_same(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, history: tuple[Plan, Sequence[Step]]
+) -> None:
+    hold_readers(world, tmp_path, monkeypatch, history)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3000)
+@settings(OFTEN, max_examples=BY_NIGHT)
+@given(histories)
+def test_all_screens_say_the_same_of_many_queues(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, history: tuple[Plan, Sequence[Step]]
+) -> None:
+    hold_readers(world, tmp_path, monkeypatch, history)
+
+
+def hold_readers(world: World, folder: Path, patch: pytest.MonkeyPatch, history: tuple[Plan, Sequence[Step]]) -> None:
+    """Live through a history, and hold all readers against the views."""
+    world.live_through(*history)
+    touched = {arguments.get("migration") for _, arguments in history[1]}
+    with look(world.readers, folder, patch) as moment:
+        alerts = {name: moment.alert(name) for name in ALERTS}
+        truths = {migration: read_views(moment, migration) for migration in MIGRATIONS if migration in touched}
+        for migration, truth in truths.items():
+            event(f"{truth['state']}: {truth['cause'] or 'nothing holds it'}")
+            for name, rows in alerts.items():
+                hold_alert(name, [row for row in rows if row["migration"] == migration], migration, truth)
+            for reader, read in READERS.items():
+                hold(reader, read(moment, migration), migration, truth, moment)
+
+
+def hold(reader: str, told: Facts, migration: str, truth: Facts, moment: Moment) -> None:
+    """Hold what a reader says against what is so, and against what others count."""
+    expected = truth | derive(truth, moment, migration)
+    for name, value in told.items():
+        if name in CHECKS:
+            CHECKS[name](reader, value, truth)
+            continue
+        fact, is_so = name.rpartition(": ")[2], expected[name]
+        if fact in {"since", "ends_at"} and isinstance(value, float):
+            is_so = None if is_so is None else is_so.timestamp()
+        assert is_close(value, is_so), f"{reader} says of {migration}, {name}: {value!r}, and it is {is_so!r}"
+
+
+def is_close(told: Any, is_so: Any) -> bool:
+    """Return whether two facts are the same: numbers to nine digits, as a metric or a timedelta has them."""
+    if isinstance(told, float) and isinstance(is_so, float | int) and not isinstance(is_so, bool):
+        return math.isclose(told, is_so, rel_tol=1e-6, abs_tol=2e-6)
+    return told == is_so
+
+
+def derive(truth: Facts, moment: Moment, migration: str) -> Facts:
+    """Return facts as some readers word them."""
+    facts: Facts = {
+        "done in tenths": in_tenths(truth["done"]),
+        "word": show_state(truth["state"]),
+        "all outcomes": tuple(
+            sum(truth[f"{name}: outcomes"][place] for name in truth["queues"]) for place in range(len(OUTCOMES))
+        ),
+        "all batches": tuple(sum(truth[f"{name}: batches"][place] for name in truth["queues"]) for place in range(3)),
+    }
+    for name in truth["queues"]:
+        share = truth[f"{name}: done"]
+        is_slowest = truth[f"{name}: is_slowest"] and truth[f"{name}: state"] == "running"
+        facts |= {
+            f"{name}: done in tenths": in_tenths(share),
+            f"{name}: percent": None if share is None else f"{math.floor(100 * share)}%",
+            f"{name}: shown rate": format_rate(truth[f"{name}: rate"]),
+            f"{name}: holds the end": is_slowest and len(truth["queues"]) > 1,
+        }
+    (counted,) = moment.rows(
+        "select count(*) as attempts from rowferry.batch_attempt as a inner join rowferry.batch_queue as q "
+        "on a.batch_id = q.id inner join rowferry.migration as m on q.migration_id = m.id where m.name = %(m)s",
+        m=migration,
     )
-    if stand.served:
-        add_worker(lines, *stand.served, name="live")
-    add_worker(lines, *QUEUES, name="dead", silent="60 s")
-    for batch in stand.batches:
-        chosen = {"queue": batch.queue, "status": batch.status, "due": batch.due, **batch.outcomes}
-        ((row),) = lines.session.execute(ADD, chosen | {"entries": sum(batch.outcomes.values()) + batch.waiting})
-        lines.session.execute(FAILURE, {"id": row["id"], **batch.outcomes})
-        if batch.by == "dead" or (batch.by and stand.served):
-            ((attempt),) = lines.session.execute(ATTEMPT, (row["id"], batch.by))
-            told = "update rowferry.worker set in_hand = in_hand || %s, reported_at = now() where id = %s"
-            lines.session.execute(told, (Jsonb({str(attempt["id"]): batch.in_hand}), batch.by))
-    for queue in stand.paused:
-        lines.steer(("m", queue), "paused_at = now()")
-    if stand.is_paused:
-        lines.session.execute("update rowferry.migration set paused_at = now()")
+    return facts | counted
 
 
-def ask(lines: Lines, panel: str, queue: str = "") -> list[dict[str, Any]]:
-    """Return what a panel of the board shows, of one queue or of all."""
-    now = datetime.now(UTC)
-    view = View(now - timedelta(hours=1), now, {"migration": ["m"], "queue": [queue] if queue else list(QUEUES)})
-    return lines.session.execute(view.expand_sql(BOARD[panel].query["rawSql"]).encode()).fetchall()
+def in_tenths(share: float | None) -> float | None:
+    """Return a share in percent, rounded down to a tenth: 100 only where all is done."""
+    return None if share is None else math.floor(1000 * share) / 10
 
 
-def per_mille(share: float | None) -> float | None:
-    return None if share is None else floor(1000 * share) / 10
+def check_sums(reader: str, told: tuple[str | None, int, int, int, str | None], truth: Facts) -> None:
+    """The line of what is looked at: batches done, all, in ERROR, and the rate where there is one queue."""
+    name, done, batches, in_error, rate = told
+    names = truth["queues"]
+    assert (name is not None) == (len(names) > 1)
+    if not names:
+        assert (done, batches, in_error) == (0, 0, 0)
+        return
+    of = name or names[0]
+    assert (done, batches, in_error) == (
+        truth[f"{of}: batches"][1],
+        sum(truth[f"{of}: batches"]),
+        truth[f"{of}: batches"][2],
+    ), reader
+    assert rate == (None if name else format_rate(truth[f"{of}: rate"])), reader
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(stands)
-def test_all_screens_say_the_same(lines: Lines, stand: Stand) -> None:
-    with lines.session.transaction():
-        build(lines, stand)
-    compare(lines)
+def check_words(reader: str, told: str, truth: Facts) -> None:
+    assert truth["what_to_do"] in told, reader
 
 
-def compare(lines: Lines) -> None:
-    """Hold all readers against rowferry.migration_state and rowferry.queue_status."""
-    session: Any = lines.session
-    (whole,) = session.execute("select * from rowferry.migration_state where migration = 'm'").fetchall()
-    queues = session.execute("select * from rowferry.queue_status where migration = 'm'").fetchall()
-    snapshot = read_snapshot(session, "m")
-    chain = read_chain(session, "m")
-    state = read_state(session, "m")
-    (told,) = session.execute(statement("exporter_migrations"), {"limit": 9}).fetchall()
-    (row,) = ask(lines, "All migrations")
-    assert state is not None
-    shares = [queue["done_share"] for queue in queues if queue["done_share"] is not None]
-
-    assert {state.state, snapshot.state, told["state"], row["state"]} == {whole["state"]}
-    assert whole["done_share"] == min(shares, default=None)
-    assert row["done"] == per_mille(whole["done_share"])
-    assert row["need an operator"] == told["need_somebody"] == whole["need_somebody"]
-    assert (whole["state"] == "done") == snapshot.is_done == told["is_done"]
-    if whole["state"] == "done":
-        assert whole["done_share"] in {1, None}
-    assert (whole["need_somebody"] > 0) == any(queue["batches_error"] for queue in queues)
-    compare_numbers(lines)
-    assert (whole["need_somebody"] > 0) == bool(ask(lines, "Errors by reason")), "of all queues"
-    for queue in queues:
-        assert (queue["need_somebody"] > 0) == bool(ask(lines, "Errors by reason", queue["queue_name"]))
-    compare_queues(lines, {queue["queue_name"]: queue for queue in queues}, snapshot, chain)
+def check_title(_reader: str, told: str, truth: Facts) -> None:
+    has_batches = any(sum(truth[f"{name}: batches"]) for name in truth["queues"])
+    word = show_state(truth["state"]).capitalize() if has_batches else "Not begun"
+    assert told.partition(": ")[2] == f"{word} (rowferry report)"
 
 
-def compare_numbers(lines: Lines) -> None:
-    """Hold the six numbers of a board against the row of the same migration, whichever queue its curves are of."""
-    with lines.session.transaction():  # at one moment: rates change with the clock
-        (whole,) = lines.session.execute("select * from rowferry.migration_state where migration = 'm'")
-        (row,) = ask(lines, "All migrations")
-        answers = [ask(lines, "State", queue) for queue in ("", *QUEUES)]
-    assert all(answers)
-    for now in [now for answer in answers for now in answer]:
-        assert now["state"] == whole["state"]
-        assert now["done"] == row["done"]
-        assert now["left"] == row["entries left"] == whole["waiting"]
-        assert now["time left"] == whole["seconds_left"]
-        assert now["speed"] == row["entries/s"] == whole["rate_1m"]
-        assert now["need an operator"] == row["need an operator"]
-    assert row["ends at"] == whole["ends_at"]
-    assert bool(row["what holds it"]) == (whole["state"] not in {"running", "done"})
-    assert row["▶"] == "▶"
+def check_tiles(_reader: str, told: dict[str, str], truth: Facts) -> None:
+    if not told:
+        return
+    done = in_tenths(truth["done"])
+    words = {0: "0 %" if not truth["done"] else "< 0.1 %", 100: "100 %", None: "–"}
+    assert told["Done"] == words.get(done, f"{done} %")
+    assert told["Need an operator"] == f"{truth['need']:,}"
 
 
-def compare_queues(lines: Lines, queues: dict[str, Any], snapshot: Any, chain: Any) -> None:
-    exported = {one["queue_name"]: one for one in lines.session.execute(statement("exporter_queues"), {"limit": 9})}
-    drawn = {one["queue"]: one for one in ask(lines, "Queues of the migration")}
-    watched = {one.name: one for one in snapshot.queues}
-    listed = {one["queue"]: one for one in lines.session.execute(statement("list_queues"))}
-    for name, queue in queues.items():
-        counts = watched[name].total
-        assert counts == {one.queue: one for one in chain}[name].counts
-        assert counts.balances
-        assert (counts.entries, counts.waiting, counts.in_hand) == (
-            queue["entries"],
-            queue["waiting"],
-            queue["in_hand"],
-        )
-        assert counts.unsettled == queue["unsettled"]
-        is_slowest = queue["is_slowest"] and queue["state"] == "running"
-        assert drawn[name]["state"] == ("holds_the_end" if is_slowest and len(queues) > 1 else queue["state"])
-        assert drawn[name]["left"] == queue["pending"] - queue["pending_in_hand"]
-        assert queue["entries_left"] == counts.waiting - counts.in_hand
-        assert queue["batches_left"] == listed[name]["waiting_batches"]
-        assert (exported[name]["waiting"], exported[name]["in_hand"]) == (counts.waiting, counts.in_hand)
-        if counts.entries:
-            tables = ask(lines, "Progress by table", name)
-            assert queue["done_share"] == counts.settled_so_far / counts.entries
-            assert show_share(counts) == f"{floor(100 * queue['done_share'])}%"
-            assert [table["done"] for table in tables] == [per_mille(queue["done_share"])]
-            assert sum(table["failed"] for table in tables) == counts.unsettled
+def check_advice(reader: str, told: tuple[str, str | None], truth: Facts) -> None:
+    """What holds it, without what to type, which has a column of its own."""
+    holds, command = told
+    assert truth["what_to_do"].startswith(holds), reader
+    assert (command or "") in truth["what_to_do"], reader
+    assert bool(holds) == bool(truth["what_to_do"]), reader
+
+
+CHECKS = {"advice": check_advice, "sums": check_sums, "said": check_words, "title": check_title, "tiles": check_tiles}
+
+ALERTS = (
+    "error_share",
+    "need_somebody",
+    "no_progress",
+    "no_workers",
+    "paused_by_worker",
+    "paused_long",
+    "queue_starved",
+)
+
+
+def hold_alert(name: str, rows: Sequence[dict[str, Any]], migration: str, truth: Facts) -> None:
+    """Hold the rows of an alert of one migration against what the screens show."""
+    state, cause = truth["state"], truth["cause"]
+    values = [row["value"] for row in rows]
+    if name == "no_workers":
+        assert values == [truth["batches_init"]] * (state == "no_workers")
+    elif name == "need_somebody":
+        assert values == [truth["need"]] * (state == "need_somebody")
+    elif name == "paused_by_worker":
+        assert len(values) == (cause == "worker")
+    elif name == "paused_long":
+        assert len(values) == (state == "paused" and cause != "worker" and truth["is_paused_long"])
+    elif name == "error_share":
+        shares = {queue: truth[f"{queue}: failed_share"] or 0 for queue in truth["queues"]}
+        assert {row["queue"]: row["value"] for row in rows} == {q: share for q, share in shares.items() if share > 0.01}
+    elif name == "no_progress":
+        assert bool(values) == is_still(truth), (migration, truth)
+    else:
+        for row in rows:
+            queue = row["queue"]
+            assert (truth[f"{queue}: claimed"], truth[f"{queue}: rate"]) == (0, 0)
+            assert truth[f"{queue}: state"] not in {"done", "idle", "paused"}
+
+
+def is_still(truth: Facts) -> bool:
+    """Return what Prometheus' rule asks of the metrics at one moment; what is put off counts if it is due soon."""
+    open_batches = sum(truth[f"{name}: batches"][0] for name in truth["queues"] if not truth[f"{name}: is_paused"])
+    return (
+        open_batches > 0
+        and not any(truth[f"{name}: rate"] for name in truth["queues"])
+        and truth["state"] not in {"done", "need_somebody", "no_workers", "paused"}
+        and (truth["still"] is None or truth["still"] > 120 or truth["cause"] == "server_away")
+        and (truth["state"] != "waiting" or truth["cause"] == "server_away" or bool(truth["is_soon"]))
+    )

@@ -26,6 +26,7 @@ def command(as_json: bool) -> None:
 
     \b
     Of each queue in the database:
+      state            as `rowferry status` says it; idle: it waits for the queues before it
       batches waiting  that no worker has claimed
       batches claimed  that workers have claimed, and the most that they may
       workers          live workers that serve it, on all hosts
@@ -67,6 +68,8 @@ def _print_lines(lines: Sequence[Line]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from rowferry.reports.state import show_state
+
     click.secho("\nIn this database", bold=True)
     if not lines:
         click.echo("  No queue has batches yet.")
@@ -74,6 +77,7 @@ def _print_lines(lines: Sequence[Line]) -> None:
     table = Table(box=None, pad_edge=True, padding=(0, 1))
     for heading in ("migration", "queue"):
         table.add_column(heading, overflow="fold")
+    table.add_column("state", no_wrap=True)
     for heading in ("batches\nwaiting", "batches\nclaimed", "workers", "priority", "weight"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("next", overflow="fold")
@@ -81,7 +85,7 @@ def _print_lines(lines: Sequence[Line]) -> None:
         most = "" if line.max_in_hand is None else f" / {line.max_in_hand:,}"
         claimed = f"{line.claimed_batches:,}{most}"
         numbers = (f"{line.waiting_batches:,}", claimed, f"{line.workers:,}", f"{line.priority}", f"{line.weight:g}")
-        table.add_row(line.migration, line.queue, *numbers, ", ".join(line.next))
+        table.add_row(line.migration, line.queue, show_state(line.state), *numbers, ", ".join(line.next))
     Console(highlight=False, soft_wrap=True).print(table)
     for words in filter(None, map(_find_words, lines)):
         click.echo(words)
@@ -99,6 +103,6 @@ def _find_words(line: Line) -> str | None:
     if not line.is_known:
         served = f"{count(line.workers, 'live worker serves', 'live workers serve')} it, {wait}"
         return f"{name} is not known here ({served}): install its package where workers shall serve it."
-    if line.is_stuck:
+    if line.state == "no_workers" and not line.workers:
         return f"{name}: {wait}, and no live worker serves it: start `rowferry worker` on any host."
     return None

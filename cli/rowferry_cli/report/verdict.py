@@ -26,7 +26,7 @@ def judge(facts: Facts) -> Verdict:
     if migration.state == "done":
         took = facts.worked or find_duration(report)
         within = f" in {format_duration(took)}" if took else ""
-        done = f"All batches are done: {count_entries(main_counts(facts)[0])}{within}."
+        done = f"All batches are done: {count_entries(count_main(facts))}{within}."
         if reverted:
             return Verdict("Reverted", f"{reverted} All batches are done.", "warn")
         left = report.coverage.as_sentence()
@@ -100,49 +100,53 @@ def find_main(report: Report) -> tuple[str, list[TableReport]]:
     return name, queues.get(name, [])
 
 
-def main_counts(facts: Facts) -> tuple[int, int]:
-    """Return the entries of the main queue, and how many of them are settled."""
-    _, tables = find_main(facts.report)
-    settled = sum(number for t in tables for outcome, number in t.counts.outcomes.items() if outcome.settled)
-    return sum(table.counts.entries for table in tables), settled
-
-
 def list_tiles(facts: Facts) -> list[Tile]:
     """Return the numbers that a reader looks for first."""
     report = facts.report
     name, tables = find_main(report)
     if not tables:
         return []
-    entries, settled = main_counts(facts)
+    entries = count_main(facts)
     of = f"of {name}" if len(report.queues) > 1 else "in 1 table" if len(tables) == 1 else f"in {len(tables)} tables"
-    is_settled = settled == entries > 0 and not any(t.counts.batches_init or t.counts.batches_error for t in tables)
-    before = ", before the revert" if report.reverted else ""
-    settled_tone: Tone = "good" if is_settled and not report.reverted else "calm"
     verified = judge_verification(report)
     whole, moved = find_duration(report), sum(table.counts.bytes for table in tables)
     return [
         Tile("Entries", f"{entries:,}", of),
-        Tile("Settled", write_share(settled, entries), f"{settled:,} of {entries:,}{before}", settled_tone),
-        _build_undecided(report),
+        _build_done(facts),
+        _build_need(facts),
         Tile("Took", write_duration(facts.worked or whole), f"of work, within {write_duration(whole)}"),
         Tile("Copied", write_bytes(moved), "as far as servers tell"),
         Tile("Verified", verified.word, "see Verification", verified.tone),
     ]
 
 
-def _build_undecided(report: Report) -> Tile:
-    """Return the tile of batches in ERROR, of all queues; its note has the entries of each."""
-    undecided = count_undecided(report)
-    if not undecided:
-        return Tile("In ERROR", "0", "batches: nothing needs an operator", "calm" if report.reverted else "good")
-    several = len(report.queues) > 1
-    notes = [
-        f"{count_entries(entries)} of {queue}" if several else count_entries(entries)
-        for queue, (entries, _) in undecided.items()
-        if entries
-    ]
-    batches = sum(batches for _, batches in undecided.values())
-    return Tile("In ERROR", f"{batches:,}", ": ".join(filter(None, ["batches", ", ".join(notes)])), "bad")
+def count_main(facts: Facts) -> int:
+    """Return the entries of the main queue."""
+    return sum(table.counts.entries for table in find_main(facts.report)[1])
+
+
+def _build_done(facts: Facts) -> Tile:
+    """Return the tile of the settled share: of the queue that is behind the others, as on each other screen."""
+    share, is_reverted = facts.migration.done_share, bool(facts.report.reverted)
+    tone: Tone = "good" if facts.migration.state == "done" and share == 1 and not is_reverted else "calm"
+    behind = [queue for queue in facts.queues if share is not None and queue.done_share == share]
+    if share is None or not behind:
+        return Tile("Done", "–", "no entries yet")
+    queue = behind[0]
+    of = f" of {queue.queue}" if len(facts.report.queues) > 1 else ""
+    settled = round(share * queue.entries)
+    note = f"{settled:,} of {queue.entries:,}{of}{', before the revert' if is_reverted else ''}"
+    return Tile("Done", write_share(settled, queue.entries), note, tone)
+
+
+def _build_need(facts: Facts) -> Tile:
+    """Return the tile of what needs an operator, of all queues; its note has the batches in ERROR of each."""
+    found = [queue for queue in facts.queues if queue.batches_error]
+    if not found:
+        return Tile("Need an operator", "0", "no batch is in ERROR", "calm" if facts.report.reverted else "good")
+    several = len(facts.report.queues) > 1
+    notes = [f"{count_batches(queue.batches_error)}{f' of {queue.queue}' if several else ''}" for queue in found]
+    return Tile("Need an operator", f"{facts.migration.need_somebody:,}", f"in {', '.join(notes)}", "bad")
 
 
 def judge_verification(report: Report, deep: int = 0, batches: int = 0) -> Verdict:
