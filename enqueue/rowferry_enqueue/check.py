@@ -13,9 +13,9 @@ from rowferry.plan import OnConflict, Plan
 from rowferry.progress import OnProgress, ignore_progress
 from rowferry.reports.coverage import Coverage
 from rowferry_enqueue.checks.buckets.access import check_buckets, check_readable_buckets
-from rowferry_enqueue.checks.buckets.collisions import check_collisions
 from rowferry_enqueue.checks.buckets.coverage import check_coverage
 from rowferry_enqueue.checks.buckets.samples import check_samples, sample_entries
+from rowferry_enqueue.checks.buckets.taken_keys import check_taken_keys
 from rowferry_enqueue.checks.finding import Finding, note, problem
 from rowferry_enqueue.checks.queues.queue_check import check_queues
 from rowferry_enqueue.checks.rows.connections import check_connections
@@ -121,7 +121,7 @@ def check_rows(
     yield from check_one_bucket(connection, plan, usable, on_progress)
     yield from check_reverting(connection, usable)
     if not lack_names(checked):
-        yield from check_collisions(connection, plan, usable, on_conflict or "fail", on_progress)
+        yield from check_taken_keys(connection, plan, usable, on_conflict or "fail", on_progress)
 
 
 def lack_names(checked: Sequence[CheckedTable]) -> bool:

@@ -19,7 +19,7 @@ from rowferry_enqueue.checks.rows.expressions import refuse
 from rowferry_enqueue.checks.rows.one_bucket import refuse_overwritten_objects
 from rowferry_enqueue.checks.rows.reverting import refuse_irreversible
 from rowferry_enqueue.checks.rows.tables import refuse_unfit_tables
-from rowferry_enqueue.listings import add_listings, find_listings, renew_ranges
+from rowferry_enqueue.listing_batches import add_listings, find_listings, renew_ranges
 from rowferry_enqueue.passes import Pass, Renewed, begin_pass, preview_pass
 from rowferry_enqueue.refusals import (
     refuse_foreign_code,

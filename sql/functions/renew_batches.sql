@@ -7,7 +7,7 @@
 --   Nobody has requeued them: rowferry.record_requeue leaves them out. It hears so from a setting in the body: as an
 --   option of the function (`set "rowferry.renews" = 'on'`), PostgreSQL takes settings like it from superusers alone.
 --   Writes: batch_queue (and, through its trigger, entry_failure). Called by: rowferry_enqueue/enqueue.py,
---   rowferry_enqueue/passes.py, rowferry_enqueue/listings.py.
+--   rowferry_enqueue/passes.py, rowferry_enqueue/listing_batches.py.
 create or replace function rowferry.renew_batches(
     p_migration_id bigint, p_queue_name text, p_choices jsonb, p_label text default null
 )

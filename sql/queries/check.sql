@@ -506,7 +506,7 @@ from copies as v
 order by v.legacy_key
 limit 1;
 
--- name: key_collisions
+-- name: taken_keys
 -- Legacy keys that become the key of an existing production entry: how many, and the first of them.
 with collisions as (
     select distinct

@@ -16,7 +16,7 @@ REPLACED = {
     r"\bRoutes\b|\bclass Route\b": "MigrationContext, MigrationContextCache",
     r"\bTreatment\b|\bRUN_GENTLY\b": "CrashPolicy, RUN_SLOWLY",
     r"\bstay_alone\b|\bsettled_alone\b|\bclass Company\b": "ReadersWriterLock, exclusive()",
-    r"\b[Ll]ookout\b": "OutageDetector",
+    r"\b[Ll]ookout\b": "SilenceDetector",
     r"\bsign_off\b|\bBEAT_EVERY\b|\bclass Heart\b": "deregister, HEARTBEAT_INTERVAL, Heartbeat",
     r"\bclass (Pulse|Alarm|Patience|Stride|Pace|Fleet|Shared|Work|Exchange|Dial)\b": "the word of the field for it",
     r"\b_Errand\b|\bclaim_more\b|\blook_over\b|\bobserve_try\b": "the word of the field for it",

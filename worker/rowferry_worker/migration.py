@@ -34,18 +34,19 @@ from rowferry.s3.responses import Response
 from rowferry.s3.retry import Record, Reserve
 from rowferry_worker.copying.copy import CopyOptions
 from rowferry_worker.copying.precedence import NO_TIMELINE, Clocks, Timeline
-from rowferry_worker.copying.transfer import STREAM_PART_BYTES, CopyMethod, ServerCopy, StreamCopy
+from rowferry_worker.copying.transfer import CopyMethod, ServerCopy, StreamCopy
 from rowferry_worker.machine import choose_bodies_budget
 from rowferry_worker.monitoring.heartbeat import ClusterState
 from rowferry_worker.multipart.large import LargeObjects
+from rowferry_worker.multipart.part_size import STREAM_PART_BYTES
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
 from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.own_copies import name_bucket
 from rowferry_worker.pacing.rate_limit import NO_WAIT, RateLimiter
 from rowferry_worker.properties.settle import Properties
 from rowferry_worker.scheduling.evidence import Evidence
-from rowferry_worker.scheduling.outage import OutageDetector
 from rowferry_worker.scheduling.scheduler import CopyScheduler
+from rowferry_worker.scheduling.silence import SilenceDetector
 from rowferry_worker.service import PROCESS_COUNT
 
 BOTH: tuple[SideName, SideName] = ("legacy", "production")
@@ -86,14 +87,14 @@ class MigrationContext:
         self.evidence = Evidence()
         """What the copies so far tell of both servers."""
         self._on_return = on_return
-        self._detectors: list[OutageDetector] = []
+        self._detectors: list[SilenceDetector] = []
         self._watches: list[Future[None]] = []
         for name, client in clients.items():
             self.add_client(name, client)
 
     def add_client(self, name: SideName, client: ObjectClient) -> None:
         """Use a side from now on, and watch whether its server is there."""
-        detector = OutageDetector(client, self._note_return)
+        detector = SilenceDetector(client, self._note_return)
         self._detectors.append(detector)
         self._watches.append(event_loop.submit(detector.watch()))
         self.clients[name] = client

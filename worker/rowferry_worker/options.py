@@ -8,7 +8,11 @@ from rowferry_worker.machine import bound_objects
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """A setting has its default here alone; `rowferry worker` has an option of the same name for it."""
+    """A setting has its default here alone; `rowferry worker` has an option of the same name for it.
+
+    Not here is what every session needs, also one that is no worker's: see rowferry/db/timeouts.py. The host's name is
+    for rowferry_worker/service.py.
+    """
 
     parallel: int = field(default_factory=bound_objects)
     """Objects in flight at once at the most; as many as pay."""

@@ -20,7 +20,8 @@ from rowferry_cli.estimate.intervals import (
     share_of_largest,
 )
 from rowferry_cli.estimate.sample import RequestCounts, SampledObject
-from rowferry_worker.copying.transfer import STREAM_PART_BYTES, CopyMethod
+from rowferry_worker.copying.transfer import CopyMethod
+from rowferry_worker.multipart.part_size import STREAM_PART_BYTES
 
 Share = Literal["missing", "existing", "tagged", "multipart", "in_parts"]
 """A property of entries; multipart: the legacy ETag is that of an upload in parts."""

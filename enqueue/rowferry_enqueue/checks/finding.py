@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+SHOWN_CHARACTERS = 60
+"""Of a key in a message."""
 Level = Literal["problem", "note", "fine"]
 
 
@@ -25,3 +27,9 @@ def note(what: object, remedy: str = "") -> Finding:
 
 def fine(what: str) -> Finding:
     return Finding("fine", what)
+
+
+def quote_key(key: str) -> str:
+    """Return a key in quotes, shortened in the middle."""
+    half = SHOWN_CHARACTERS // 2
+    return repr(key if len(key) <= SHOWN_CHARACTERS else f"{key[:half]}…{key[-half:]}")

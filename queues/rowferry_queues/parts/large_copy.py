@@ -14,8 +14,9 @@ from rowferry_queues.parts.standing import judge_standing, may_replace
 from rowferry_worker.copying.copy import CopyOptions, CopyResult
 from rowferry_worker.copying.transfer import UPLOAD, look_at_completed
 from rowferry_worker.multipart.completion import Large, Part, Upload, complete_upload
+from rowferry_worker.multipart.part_size import MAX_PARTS, part_size, split_range
 from rowferry_worker.multipart.records import Recorded, UploadRecord
-from rowferry_worker.multipart.upload import MAX_PARTS, LargeCopy, may_continue, part_size, send_abort, split_range
+from rowferry_worker.multipart.upload import LargeCopy, may_continue, send_abort
 from rowferry_worker.objects.compare import DIGEST, compare_headers, is_digest
 from rowferry_worker.objects.conditional_writes import ObjectExists, WriteGuard
 from rowferry_worker.objects.own_copies import KnownCopy

@@ -415,7 +415,7 @@ SIZES: list[tuple[int, int, Callable[[int], bool]]] = [
 
 @pytest.mark.parametrize(("size", "wanted", "fits"), SIZES)
 def test_no_object_has_more_than_ten_thousand_parts(size: int, wanted: int, fits: Callable[[int], bool]) -> None:
-    from rowferry_worker.multipart.upload import part_size
+    from rowferry_worker.multipart.part_size import part_size
 
     part = part_size(size, wanted)
     assert fits(part)

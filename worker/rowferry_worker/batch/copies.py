@@ -1,4 +1,4 @@
-"""Step 3 of 5: run the copies of a batch on the event loop, and tell a side's fault from an object's."""
+"""Step 3 of 5: run the copies of a batch on the event loop; sides/faults.py judges what their ends tell of a side."""
 
 import math
 import time

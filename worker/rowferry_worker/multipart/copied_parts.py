@@ -8,8 +8,9 @@ from rowferry.errors import AccessDenied, ObjectNotFound, ObjectRejected, Precon
 from rowferry.s3.operations import upload_part_copy
 from rowferry.s3.results import read_copied_etag
 from rowferry_worker.multipart.completion import Large, Part
+from rowferry_worker.multipart.part_size import STREAM_PART_BYTES
 from rowferry_worker.multipart.side_by_side import PartRange
-from rowferry_worker.multipart.streamed_parts import READ_BYTES, StreamedParts
+from rowferry_worker.multipart.streamed_parts import StreamedParts
 from rowferry_worker.objects.compare import is_encrypted
 from rowferry_worker.objects.digests import hash_body
 from rowferry_worker.objects.memory import BodyBudget
@@ -121,7 +122,7 @@ class UpdatedParts(StreamedParts):
         known: KnownParts,
         in_place: InPlaceTrust,
         *,
-        read_bytes: int = READ_BYTES,
+        read_bytes: int = STREAM_PART_BYTES,
         bodies: BodyBudget | None = None,
     ) -> None:
         """`read_bytes`: the most that is asked for at once; `bodies`: what the bodies of the process may hold."""

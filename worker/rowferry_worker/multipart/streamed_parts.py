@@ -11,15 +11,13 @@ from rowferry.s3.operations import get_object, upload_part
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_written_etag
 from rowferry_worker.multipart.completion import Large, Part
+from rowferry_worker.multipart.part_size import STREAM_PART_BYTES
 from rowferry_worker.multipart.side_by_side import PartRange
 from rowferry_worker.objects.compare import check_range, md5_of, read_range
 from rowferry_worker.objects.digests import RunningDigest, WholeDigest, content_md5, hash_body
 from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.pipe import PIPE_BYTES
 from rowferry_worker.objects.requests import ObjectRequests, demand
-
-READ_BYTES = 8 * 1024 * 1024
-"""The most that is read at once: parts are larger only where an object of over 80 GB would make too many of them."""
 
 
 class PartSource(Protocol):
@@ -68,7 +66,7 @@ class StreamedParts:
         s3: ObjectRequests,
         large: Large,
         *,
-        read_bytes: int = READ_BYTES,
+        read_bytes: int = STREAM_PART_BYTES,
         bodies: BodyBudget | None = None,
         trust: PartTrust | None = None,
     ) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -13,8 +13,9 @@ from rowferry.s3.operations import abort_multipart_upload, create_multipart_uplo
 from rowferry.s3.results import read_upload_id
 from rowferry_worker.multipart.completion import Large, Part, Upload, complete_upload
 from rowferry_worker.multipart.large import LargeObjects
+from rowferry_worker.multipart.part_size import part_size, split_range
 from rowferry_worker.multipart.records import Recorded, UploadRecord
-from rowferry_worker.multipart.resume import ConfirmedParts, list_sent_parts
+from rowferry_worker.multipart.sent_parts import ConfirmedParts, list_sent_parts
 from rowferry_worker.multipart.side_by_side import PartRange, PartSender
 from rowferry_worker.multipart.streamed_parts import PartSource
 from rowferry_worker.objects.conditional_writes import ObjectExists, WriteGuard
@@ -22,8 +23,6 @@ from rowferry_worker.objects.requests import ObjectRequests, demand, size_of
 
 _log = logging.getLogger(__name__)
 
-MAX_PARTS = 10_000
-"""Source: Amazon S3 User Guide, "Multipart upload limits"."""
 ABORT_WITHIN = timedelta(seconds=3)
 """How long the abort of an upload may take whose copy is cancelled."""
 
@@ -182,17 +181,6 @@ def may_continue(error: BaseException) -> bool:
         is_lost = isinstance(error, ObjectDamaged | AccessDenied) or error.code in {"ObjectChanged", "NoSuchUpload"}
         return not is_lost and (error.retryable or isinstance(error, SideFault))
     return True
-
-
-def split_range(size_bytes: int, part_bytes: int) -> Iterator[PartRange]:
-    """Yield the parts of an object, all of `part_bytes` but the last."""
-    for number, first in enumerate(range(0, size_bytes, part_bytes), 1):
-        yield PartRange(number, first, min(first + part_bytes, size_bytes) - 1)
-
-
-def part_size(size_bytes: int, wanted_bytes: int) -> int:
-    """Return the size of a part: `wanted_bytes`, or more where that would make over 10,000 parts."""
-    return max(wanted_bytes, -(-size_bytes // MAX_PARTS))
 
 
 async def send_abort(s3: ObjectRequests, upload: Upload) -> None:

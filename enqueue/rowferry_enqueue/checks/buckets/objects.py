@@ -22,8 +22,7 @@ from rowferry.s3.operations import head_object, list_keys
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import TRIES, send_with_retries
 from rowferry_enqueue.checks.buckets.bucket_errors import refuse, summarise_error
-from rowferry_enqueue.checks.finding import Finding, fine, note, problem
-from rowferry_enqueue.checks.rows.keys import quote_key
+from rowferry_enqueue.checks.finding import Finding, fine, note, problem, quote_key
 
 AT_ONCE = 16
 FEW_LEFT = 10

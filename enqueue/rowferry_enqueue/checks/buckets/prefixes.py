@@ -12,8 +12,7 @@ from rowferry.s3.listings.keys import PAGE_KEYS, list_range
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.buckets.bucket_errors import refuse
 from rowferry_enqueue.checks.buckets.objects import list_first
-from rowferry_enqueue.checks.finding import Finding, fine, note, problem
-from rowferry_enqueue.checks.rows.keys import quote_key
+from rowferry_enqueue.checks.finding import Finding, fine, note, problem, quote_key
 
 
 class Mapping(Protocol):

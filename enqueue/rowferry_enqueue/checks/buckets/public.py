@@ -17,8 +17,7 @@ from rowferry.s3.client import ObjectClient
 from rowferry.s3.operations import get_object_acl
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.buckets.bucket_errors import summarise_error
-from rowferry_enqueue.checks.finding import Finding, fine, note, problem
-from rowferry_enqueue.checks.rows.keys import quote_key
+from rowferry_enqueue.checks.finding import Finding, fine, note, problem, quote_key
 
 PUBLIC = frozenset({"public-read", "public-read-write"})
 _CHOOSE = 'set `acl` of [production] to a canned ACL, such as "public-read"'

@@ -16,8 +16,7 @@ from rowferry.keys import ObjectKeys, has_form, map_entry
 from rowferry.plan import Entries, Plan
 from rowferry.progress import OnProgress
 from rowferry_enqueue.checks.buckets.objects import Sample
-from rowferry_enqueue.checks.finding import Finding, note, problem
-from rowferry_enqueue.checks.rows.keys import quote_key
+from rowferry_enqueue.checks.finding import Finding, note, problem, quote_key
 from rowferry_enqueue.checks.rows.scans import scan
 
 SAMPLED = 100

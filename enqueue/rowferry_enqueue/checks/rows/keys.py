@@ -15,13 +15,10 @@ from rowferry.formatting import count
 from rowferry.keys import MAX_KEY_BYTES, leaves_signed
 from rowferry.plan import Entries
 from rowferry.progress import OnProgress
-from rowferry_enqueue.checks.finding import Finding, fine, note, problem
+from rowferry_enqueue.checks.finding import Finding, fine, note, problem, quote_key
+from rowferry_enqueue.checks.rows.clashes import check_clashes, find_clashing_pairs
 from rowferry_enqueue.checks.rows.expressions import refuse
-from rowferry_enqueue.checks.rows.pairs import Pair, compose_other, find_clashing_pairs, other_parameters
 from rowferry_enqueue.checks.rows.scans import scan
-
-SHOWN_CHARACTERS = 60
-"""Of a key in a message."""
 
 _PREFIXES = "correct those keys, or `from` and `to` in the plan"
 _FAULTS = {
@@ -60,7 +57,7 @@ def check_keys(connection: Connection, usable: list[EntryQueries], on_progress: 
     clashes: list[Finding] = []
     for pair in pairs:
         on_progress(f"comparing the keys of {pair[0].entries.label} and {pair[1].entries.label}")
-        clashes.extend(scan(connection, partial(_check_clashes, connection, pair), *pair))
+        clashes.extend(scan(connection, partial(check_clashes, connection, pair), *pair))
     yield from clashes
     if usable and not clashes:
         yield fine("no two legacy keys become the same production key")
@@ -150,23 +147,6 @@ def _find_rows_without_objects(connection: Connection, queries: EntryQueries, *,
     return [note(what, "wrap columns that may be null in coalesce(), unless these rows have no object")]
 
 
-def _check_clashes(connection: Connection, pair: Pair) -> list[Finding]:
-    one, other = pair
-    query = one.compose(
-        "key_clashes", legacy_keys=one.compose("legacy_keys"), other_legacy_keys=compose_other(other, "legacy_keys")
-    )
-    row = connection.execute(query, one.parameters(**other_parameters(other))).fetchone()
-    if row is None:
-        return []
-    pairs, example, other_example = count(row["total"], "pair", "pairs"), row["legacy_key"], row["other_legacy_key"]
-    what = (
-        f"different legacy keys of {one.entries.label} and {other.entries.label} become the same production key, "
-        f"{pairs} of them, for example {quote_key(example)} and {quote_key(other_example)} "
-        f"both become {quote_key(row['production_key'])}"
-    )
-    return [problem(what, "give one of them another `to` in the plan")]
-
-
 def _count_keys(entries: Entries, number: int) -> str:
     """Return a number of legacy keys in words: one is that of an entry, unless entries can have several objects."""
     if entries.names_folders:
@@ -180,9 +160,3 @@ def read_column_length(column_type: str) -> int | None:
     """Return how many characters a column, or an element of its arrays, takes at most; None: no limit."""
     found = re.fullmatch(r"character(?: varying)?\((\d+)\)(?:\[\])?", column_type)
     return int(found[1]) if found else None
-
-
-def quote_key(key: str) -> str:
-    """Return a key in quotes, shortened in the middle."""
-    half = SHOWN_CHARACTERS // 2
-    return repr(key if len(key) <= SHOWN_CHARACTERS else f"{key[:half]}…{key[-half:]}")

@@ -10,9 +10,8 @@ from rowferry.errors import UsageError
 from rowferry.formatting import count
 from rowferry.plan import Entries, Plan
 from rowferry.progress import OnProgress
-from rowferry_enqueue.checks.finding import Finding, problem
-from rowferry_enqueue.checks.rows.keys import quote_key
-from rowferry_enqueue.checks.rows.pairs import Pair, compose_other, other_parameters
+from rowferry_enqueue.checks.finding import Finding, problem, quote_key
+from rowferry_enqueue.checks.rows.clashes import Pair, compose_other, other_parameters
 from rowferry_enqueue.checks.rows.scans import scan
 
 _REMEDY = "give the copies keys of their own by `production_object` or `to`, or name another production bucket"

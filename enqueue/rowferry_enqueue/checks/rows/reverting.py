@@ -19,7 +19,7 @@ from rowferry.formatting import count
 from rowferry.keys import Form
 from rowferry.plan import Entries
 from rowferry_enqueue.checks.finding import Finding, note, problem
-from rowferry_enqueue.checks.rows.pairs import other_parameters, rename_parameters
+from rowferry_enqueue.checks.rows.clashes import other_parameters, rename_parameters
 from rowferry_enqueue.checks.rows.scans import scan
 from rowferry_enqueue.checks.rows.table_shape import share_rows
 

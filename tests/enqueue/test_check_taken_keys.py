@@ -3,7 +3,7 @@
 import pytest
 
 from rowferry.s3.boto import ObjectInfo
-from rowferry_enqueue.checks.buckets.collisions import compare_info
+from rowferry_enqueue.checks.buckets.taken_keys import compare_info
 from support.entries.checks import check, problems
 from support.entries.migration import Migration
 
@@ -46,7 +46,7 @@ def test_objects_are_compared_by_size_and_etag() -> None:
 
 
 def test_only_the_first_thousand_collisions_are_compared(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rowferry_enqueue.checks.buckets.collisions.MAX_COMPARED", 2)
+    monkeypatch.setattr("rowferry_enqueue.checks.buckets.taken_keys.MAX_COMPARED", 2)
     for number in range(3):
         migration.insert({str(number): f"image/{number}", str(10 + number): f"avatar/{number}"})
     found = [finding.what for finding in check(migration)]

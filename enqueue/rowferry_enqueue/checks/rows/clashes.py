@@ -1,4 +1,4 @@
-"""Which [[entries]] of a plan could get into each other's way, and statements over both tables of such a pair."""
+"""Checks clashes: keys of two [[entries]] that get into each other's way; which pairs may, and statements over both."""
 
 import re
 from collections.abc import Sequence
@@ -7,8 +7,11 @@ from typing import Any, LiteralString, cast
 
 from psycopg import sql
 
+from rowferry.db.connection import Connection
 from rowferry.db.entries import EntryQueries
+from rowferry.formatting import count
 from rowferry.plan import Entries
+from rowferry_enqueue.checks.finding import Finding, problem, quote_key
 
 Pair = tuple[EntryQueries, EntryQueries]
 """Two [[entries]] whose keys could get into each other's way, by their prefixes."""
@@ -59,3 +62,20 @@ def rename_parameters(query: sql.Composable) -> sql.SQL:
 
 def other_parameters(queries: EntryQueries) -> dict[str, Any]:
     return {f"other_{name}": value for name, value in queries.parameters().items()}
+
+
+def check_clashes(connection: Connection, pair: Pair) -> list[Finding]:
+    one, other = pair
+    query = one.compose(
+        "key_clashes", legacy_keys=one.compose("legacy_keys"), other_legacy_keys=compose_other(other, "legacy_keys")
+    )
+    row = connection.execute(query, one.parameters(**other_parameters(other))).fetchone()
+    if row is None:
+        return []
+    pairs, example, other_example = count(row["total"], "pair", "pairs"), row["legacy_key"], row["other_legacy_key"]
+    what = (
+        f"different legacy keys of {one.entries.label} and {other.entries.label} become the same production key, "
+        f"{pairs} of them, for example {quote_key(example)} and {quote_key(other_example)} "
+        f"both become {quote_key(row['production_key'])}"
+    )
+    return [problem(what, "give one of them another `to` in the plan")]

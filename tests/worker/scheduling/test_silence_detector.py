@@ -10,8 +10,8 @@ import pytest
 from rowferry.errors import CutOff
 from rowferry.http import event_loop
 from rowferry.s3.client import ObjectClient
-from rowferry_worker.scheduling import outage
-from rowferry_worker.scheduling.outage import OutageDetector
+from rowferry_worker.scheduling import silence
+from rowferry_worker.scheduling.silence import SilenceDetector
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.s3.clients import HEAD, WAIT_SECONDS, ask, begin, opened, side_of
@@ -35,27 +35,27 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def _eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Probe soon and often; a server that responds has long, for a machine may be busy."""
-    monkeypatch.setattr(outage, "ANSWER_WITHIN", timedelta(seconds=60))
-    monkeypatch.setattr(outage, "SILENT_AFTER", SHORT)
+    monkeypatch.setattr(silence, "ANSWER_WITHIN", timedelta(seconds=60))
+    monkeypatch.setattr(silence, "SILENT_AFTER", SHORT)
     for name in ("LOOK_EVERY", "PROBE_EVERY"):
-        monkeypatch.setattr(outage, name, SHORT)
+        monkeypatch.setattr(silence, name, SHORT)
 
 
 @pytest.fixture
 def _hasty(_eager: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same, and who has not answered soon is silent."""
-    monkeypatch.setattr(outage, "ANSWER_WITHIN", SHORT)
+    monkeypatch.setattr(silence, "ANSWER_WITHIN", SHORT)
 
 
 @pytest.fixture
-def watched(_keys: None) -> Iterator[Callable[..., tuple[ObjectClient, OutageDetector, StandIn]]]:
+def watched(_keys: None) -> Iterator[Callable[..., tuple[ObjectClient, SilenceDetector, StandIn]]]:
     """Make a client and the detector that watches it, for a server that responds as told."""
     with ExitStack() as until:
 
-        def make(*behaviours: Behaviour) -> tuple[ObjectClient, OutageDetector, StandIn]:
+        def make(*behaviours: Behaviour) -> tuple[ObjectClient, SilenceDetector, StandIn]:
             server = until.enter_context(StandIn(*behaviours))
             client = until.enter_context(opened(side_of(server), deadline=LONG_DEADLINE))
-            detector = OutageDetector(client)
+            detector = SilenceDetector(client)
             until.callback(event_loop.submit(detector.watch()).cancel)
             return client, detector, server
 
@@ -82,7 +82,7 @@ def test_a_slow_request_is_waited_for_while_the_server_responds_to_others(told: 
 def test_a_server_that_responds_again_is_used_again(watched: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     client, _, _ = watched(keep_silent, keep_silent, answer(200))
     begin(client, HEAD).result(WAIT_SECONDS)
-    monkeypatch.setattr(outage, "ANSWER_WITHIN", timedelta(seconds=60))
+    monkeypatch.setattr(silence, "ANSWER_WITHIN", timedelta(seconds=60))
     wait_for(lambda: ask(client, HEAD).error is None)
 
 
@@ -90,7 +90,7 @@ def test_a_server_that_responds_again_is_used_again(watched: Any, monkeypatch: p
 def test_a_server_that_ends_every_connection_is_away_until_it_responds(
     watched: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outage, "FAILING_AFTER", SHORT)
+    monkeypatch.setattr(silence, "FAILING_AFTER", SHORT)
     client, detector, server = watched(hang_up)
     returned: list[bool] = []
     detector._on_return = lambda: returned.append(detector.is_away)
@@ -104,12 +104,12 @@ def test_a_server_that_ends_every_connection_is_away_until_it_responds(
 
 def test_a_server_is_not_probed_while_nothing_waits_for_it(watched: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = stop_request_clock(monkeypatch)
-    monkeypatch.setattr(outage, "time", clock)
-    monkeypatch.setattr(outage, "LOOK_EVERY", timedelta(seconds=0.01))
+    monkeypatch.setattr(silence, "time", clock)
+    monkeypatch.setattr(silence, "LOOK_EVERY", timedelta(seconds=0.01))
     client, detector, server = watched(answer(200))
     assert ask(client, HEAD).error is None
     clock.move(100)  # within which the detector looks
-    assert client.last_response < clock.now - outage.SILENT_AFTER.total_seconds()
+    assert client.last_response < clock.now - silence.SILENT_AFTER.total_seconds()
     assert client.waiting_since is None
     assert not detector.is_silent()
     assert len(server.requests) == 1
@@ -125,7 +125,7 @@ def test_a_worker_cut_off_from_s3_gives_its_batch_back_at_no_cost(
         assert take_turn()
         with log.holding(lambda _: True), monkeypatch.context() as hasty:
             for name in ("SILENT_AFTER", "ANSWER_WITHIN", "PROBE_EVERY"):
-                hasty.setattr(outage, name, SHORT)
+                hasty.setattr(silence, name, SHORT)
             assert take_turn()
     first, second = migration.batches()
     assert (first["status"], second["status"], second["attempts"]) == ("DONE", "INIT", 0)

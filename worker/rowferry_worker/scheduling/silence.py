@@ -23,7 +23,7 @@ PROBE_EVERY = timedelta(seconds=1)
 """How often a server that is away is probed by each process, on average; probes without a response may overlap."""
 
 
-class OutageDetector:
+class SilenceDetector:
     """Watches one side's client; what is slow is waited for, what is gone is not.
 
     Otherwise a batch would stay claimed, with its server gone, for as long as a large copy may take.

@@ -16,9 +16,8 @@ from rowferry.plan import OnConflict, Plan
 from rowferry.progress import OnProgress
 from rowferry.s3.access.credentials import load_credentials
 from rowferry.s3.boto import Bucket, ObjectInfo, open_bucket
-from rowferry_enqueue.checks.finding import Finding, fine, note, problem
-from rowferry_enqueue.checks.rows.keys import quote_key
-from rowferry_enqueue.checks.rows.pairs import Pair, compose_other, find_colliding_pairs, other_parameters
+from rowferry_enqueue.checks.finding import Finding, fine, note, problem, quote_key
+from rowferry_enqueue.checks.rows.clashes import Pair, compose_other, find_colliding_pairs, other_parameters
 from rowferry_enqueue.checks.rows.scans import scan
 
 MAX_COMPARED = 1000
@@ -33,7 +32,7 @@ Keys = tuple[str, str]
 """A legacy key and the production key that it becomes."""
 
 
-def check_collisions(
+def check_taken_keys(
     connection: Connection, plan: Plan, usable: Sequence[EntryQueries], on_conflict: OnConflict, on_progress: OnProgress
 ) -> Iterator[Finding]:
     """Yield what exists already at the production keys of legacy entries.
@@ -71,7 +70,7 @@ def _find_collisions(connection: Connection, pair: Pair) -> tuple[list[Keys], in
     """Return the first collisions of a pair, and how many there are."""
     one, other = pair
     query = one.compose(
-        "key_collisions",
+        "taken_keys",
         legacy_keys=one.compose("legacy_keys"),
         production_keys=compose_other(other, "production_keys"),
     )
