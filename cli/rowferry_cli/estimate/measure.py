@@ -17,10 +17,10 @@ from rowferry_cli.estimate.readings import Measurement, is_steady, read_measurem
 from rowferry_cli.estimate.sample import ObjectSample
 from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists, refuse
 from rowferry_worker.copying.copy import CopyResult, copy_object
+from rowferry_worker.copying.transfer import limit_part
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.monitoring.heartbeat import ClusterState
 from rowferry_worker.multipart.large import LargeObjects
-from rowferry_worker.multipart.part_size import limit_part
 from rowferry_worker.objects.own_copies import name_bucket
 from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.scheduling.scheduler import CopyScheduler

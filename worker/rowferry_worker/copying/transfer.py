@@ -15,7 +15,7 @@ from rowferry_worker.copying.one_put import InDoubt, OnePut, PutLimit, Taken
 from rowferry_worker.multipart.completion import Large
 from rowferry_worker.multipart.copied_parts import CopiedParts, InPlaceTrust, KnownParts, UpdatedParts
 from rowferry_worker.multipart.large import LargeObjects
-from rowferry_worker.multipart.part_size import COPY_PART_BYTES, SMALLEST_PART_BYTES, STREAM_PART_BYTES, limit_part
+from rowferry_worker.multipart.part_size import COPY_PART_BYTES, SMALLEST_PART_BYTES, STREAM_PART_BYTES
 from rowferry_worker.multipart.streamed_parts import PartSource, PartTrust, StreamedParts
 from rowferry_worker.multipart.upload import send_in_parts
 from rowferry_worker.objects.compare import md5_of
@@ -332,6 +332,11 @@ async def _read(s3: ObjectRequests, read: Request) -> Response | None:
 def _is_too_large(refusal: ObjectError, size_bytes: int) -> bool:
     """Return whether CopyObject was refused for the object's size: InvalidRequest has a hundred other reasons."""
     return size_bytes > (0 if refusal.code == "EntityTooLarge" else COPY_LIMIT_BYTES)
+
+
+def limit_part(threshold_bytes: int | None) -> int:
+    """Return the most bytes of a streamed object that are read at once; larger objects go part by part."""
+    return min(STREAM_PART_BYTES, threshold_bytes or STREAM_PART_BYTES)
 
 
 def limit_put(threshold_bytes: int | None, *, has_md5: bool) -> int:

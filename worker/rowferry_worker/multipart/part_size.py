@@ -13,11 +13,6 @@ SMALLEST_PART_BYTES = 5 * 1024 * 1024
 """Source: Amazon S3 User Guide, "Multipart upload limits"."""
 
 
-def limit_part(threshold_bytes: int | None) -> int:
-    """Return the most bytes of a streamed object that are read at once; larger objects go part by part."""
-    return min(STREAM_PART_BYTES, threshold_bytes or STREAM_PART_BYTES)
-
-
 def split_range(size_bytes: int, part_bytes: int) -> Iterator[PartRange]:
     """Yield the parts of an object, all of `part_bytes` but the last."""
     for number, first in enumerate(range(0, size_bytes, part_bytes), 1):
