@@ -114,5 +114,5 @@ def test_a_batch_of_objects_is_a_listing_or_a_range_wherever_its_payload_is_spel
             found = PAYLOAD.findall(path.read_text(encoding="utf-8"))
             spelled |= {path.name: set(found)} if found else {}
     assert set().union(*spelled.values()) == {"listing", "range"}
-    assert {"add_ranges.sql", "passes.sql", "listings.py", "listing.py"} <= set(spelled)
+    assert {"add_ranges.sql", "passes.sql", "listing_batches.py", "listing.py"} <= set(spelled)
     assert find_named(ROOT / "docs" / "architecture.md", {"listing", "range"}) == {"listing", "range"}

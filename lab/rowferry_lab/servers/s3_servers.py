@@ -123,7 +123,7 @@ class FakeS3Server(S3Server):
         self.configure("latency", seconds=latency.total_seconds())
 
     def configure(self, group: str, **settings: float | str) -> None:
-        """Change the settings of `latency`, `limits` or `link` (see fake_s3/settings.py), or begin an `outage`."""
+        """Change the settings of `latency`, `limits` or `link` (see fake_s3/settings.py), or begin an outage."""
         self._ask("PUT", f"/_{group}?{urlencode(settings)}")
 
     def read_cpu_seconds(self) -> float:
