@@ -30,7 +30,7 @@ def show_curves(look: Look, answer: Answer, *, legend: tuple[str, ...] = ()) -> 
     shown = common.VizLegendOptions().show_legend(True).calcs(list(legend))
     if legend:
         shown = shown.display_mode(LegendDisplayMode.TABLE).placement(LegendPlacement.RIGHT)
-        shown = shown.width(260).sort_by(legend[0].capitalize()).sort_desc(True)
+        shown = shown.width(235).sort_by(legend[0].capitalize()).sort_desc(True)
     else:
         shown = shown.display_mode(LegendDisplayMode.LIST).placement(LegendPlacement.BOTTOM)
     tooltip = common.VizTooltipOptions().mode(TooltipDisplayMode.MULTI).sort(SortOrder.DESCENDING)

@@ -95,13 +95,13 @@ def _add_errors(board: Dashboard) -> Dashboard:
         sql("errors"),
         Column("queue", width=80, whole=True),
         Column("outcome", words=words, cell="color-background", width=80),
-        Column("reason", whole=True, width=150),
+        Column("reason", whole=True, width=140),
         Column("entries", width=75),
-        Column("batches", width=70),
-        Column("last", "dateTimeFromNow", 115),
+        Column("batches", width=66),
+        Column("last", "dateTimeFromNow", 142),
         Column("for example", whole=True),
         Column("first", width=290, wraps=True),
-        Column("then type this", width=640, wraps=True, whole=True),
+        Column("then type this", width=624, wraps=True, whole=True),
     )
     return board.with_panel(table)
 
@@ -144,7 +144,7 @@ def _add_bounds(board: Dashboard) -> Dashboard:
         .with_panel(show_curves(oldest, prom(("{{of}}", transactions))))
         .with_panel(
             show_curves(
-                dead, prom(("{{table}}", f"topk(5, max by (table) (rowferry_table_dead_rows{{{CLUSTER}}}) > 0)"))
+                dead, prom(("{{table}}", f"topk(4, max by (table) (rowferry_table_dead_rows{{{CLUSTER}}}) > 0)"))
             )
         )
     )
