@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from rowferry.s3 import retry
-from rowferry_worker.scheduling import outage
+from rowferry_worker.scheduling import silence
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.s3.buckets import Buckets
@@ -140,7 +140,7 @@ def test_a_server_that_is_away_is_waited_for_and_the_ledger_stays_small(
 ) -> None:
     """Once a probe has found it away, no batch is claimed until a probe finds it back."""
     for name in ("FAILING_AFTER", "LOOK_EVERY", "PROBE_EVERY"):
-        monkeypatch.setattr(outage, name, timedelta(seconds=0.1))
+        monkeypatch.setattr(silence, name, timedelta(seconds=0.1))
     with ten.at_work() as take_turn:
 
         def take_due_turn() -> bool:
