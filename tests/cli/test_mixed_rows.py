@@ -7,6 +7,7 @@ import pytest
 from support.entries.files import LONG_AGO, add_file
 from support.entries.listed_objects import name_objects
 from support.entries.migration import Migration
+from support.entries.runs import LEGACY, PRODUCTION, Runs
 from support.queue.queue_runs import migrate, outcomes, verify
 
 
@@ -86,3 +87,48 @@ def test_cutover_says_what_the_switch_is_for(mixed: Migration) -> None:
     assert done.returncode == 0, done.stderr
     assert "The rows of public.avatars.path say where each object is, and need no switch." in done.stdout
     assert "The switch is for public.files.path, variants/*." in done.stdout
+
+
+@pytest.fixture
+def with_folders(migration: Migration) -> Migration:
+    """Three rows that name folders, and two files whose rows stay; all migrated."""
+    migration.execute("create table public.files (id bigint primary key, path text, updated_at timestamptz)")
+    for number in range(1, 3):
+        add_file(migration, number, changed=LONG_AGO)
+    runs = Runs(migration)
+    for run in "abc":
+        runs.add(run, ["MLmodel", "model/weights.bin"])
+    files = {"table": "public.files", "id": "id", "key": "path", "from": "", "to": "", "rows": "stay"}
+    migration.plan["entries"].append({**files, "changed": "updated_at"})
+    migrate(migration)
+    migration.write_plan()
+    runs.audit()
+    return migration
+
+
+def read_places(migration: Migration) -> list[str]:
+    return [row["artifact_uri"] for row in migration.execute("select artifact_uri from public.runs order by 1")]
+
+
+def test_revert_takes_rows_that_name_folders_and_leaves_those_that_stay(with_folders: Migration) -> None:
+    done = with_folders.run_here("revert", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "public.files.path: its rows stay as they are, so they are not reverted" in done.stdout
+    assert read_places(with_folders) == [f"{LEGACY}0/{run}/artifacts" for run in "abc"]
+
+
+def test_verify_compares_folders_beside_rows_that_stay(with_folders: Migration) -> None:
+    assert sum(batch["kept"] for batch in verify(with_folders)) == 3 + 2
+    with_folders.production.delete("mlflow/0/a/artifacts/MLmodel")
+    assert outcomes(verify(with_folders))["missing"] == 1
+
+
+def test_cutover_and_report_treat_folders_as_rows_that_move(with_folders: Migration) -> None:
+    done = with_folders.run_here("cutover", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "The rows of public.runs.artifact_uri say where each object is, and need no switch." in done.stdout
+    assert "The switch is for public.files.path." in done.stdout
+    assert read_places(with_folders) == [f"{PRODUCTION}0/{run}/artifacts" for run in "abc"]
+    tables = json.loads(with_folders.run_here("report", "--json").stdout)["tables"]
+    kinds = {table["entries_of"]: table["rows"] for table in tables}
+    assert kinds == {"public.runs.artifact_uri": "move", "public.files.path": "stay"}
