@@ -176,7 +176,7 @@ def translate(error: psycopg.Error) -> RowferryError:
         case errors.InvalidTextRepresentation() if "json" in message:  # below PostgreSQL 16, no query can ask first
             return UsageError(
                 f"PostgreSQL refused: {message}; correct rows whose text is no JSON, or leave them out by `where` in "
-                "the plan, for example \"data like '{%'\": `rowferry check` names the column."
+                "the plan: `rowferry check` names the column, and a condition."
             )
         case psycopg.Error(sqlstate=str(state)) if state.startswith("40") or state in {"55P03", "57014"}:
             return DatabaseBusy(f"PostgreSQL is busy: {message}.")

@@ -1,5 +1,6 @@
 """`rowferry plan --discover` writes no [[entries]] that `rowferry check` refuses."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,44 @@ def test_what_check_refuses_is_a_comment_with_the_evidence(found: Discovering) -
     assert "`rowferry check` refuses this. Mend it, and then uncomment it." in text
     assert "other tables inherit from public.files, and their ids may repeat; name each of them" in text
     check(found)
+
+
+ADVISED = {
+    "members": ("$.path", "'{{\"path\": \"d/' || n || '.pdf\"}}'"),
+    "elements": ("$[*].path", "'[{{\"path\": \"d/' || n || '.pdf\"}}]'"),
+    "behind blanks": ("$[0]", "chr(10) || ' [\"d/' || n || '.pdf\"]'"),
+}
+
+
+@pytest.mark.parametrize("kind", ADVISED)
+def test_the_condition_that_a_check_advises_leaves_out_no_good_row(
+    distribution_database: str, moto_buckets: Buckets, tmp_path: Path, kind: str
+) -> None:
+    found = Discovering(distribution_database, moto_buckets, tmp_path)
+    path, document = ADVISED[kind]
+    (version,) = found.read_texts("select current_setting('server_version_num')")
+    if int(version) >= 160000:
+        pytest.skip("from PostgreSQL 16 on such rows are no entries")
+    found.execute(f'create table files (id bigint primary key, "{COLUMN}" text)')
+    text = f"case when n % 5 = 0 then 'see the mail' else {document.format()} end"
+    found.execute(f"insert into files select n, {text} from generate_series(1, 20) as n")
+    found.put(*[f"d/{n}.pdf" for n in range(1, 21)])
+    sides = "".join(
+        f'[{name}]\nbucket = "{side.bucket}"\nendpoint_url = "{side.endpoint_url}"\n'
+        for name, side in (("legacy", found.legacy), ("production", found.production))
+    )
+    plan = f"""[migration]
+name = "files"
+{sides}
+[[entries]]
+table = "files"
+id = "id"
+key = "{COLUMN}"
+path = "{path}"
+from = "d/"
+to = "e/"
+"""
+    found.plan_path.write_text(plan)
+    (advice,) = {*re.findall(r'where = ".*"', found.run("check").stdout)}
+    found.plan_path.write_text(f"{plan}{advice}\n")
+    assert ": 16 legacy objects with usable production keys" in check(found)

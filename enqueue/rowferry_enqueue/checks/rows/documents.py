@@ -12,6 +12,7 @@ from rowferry.db.statements import statement
 from rowferry.formatting import count
 from rowferry.progress import OnProgress
 from rowferry_enqueue.checks.finding import Finding, note, problem
+from rowferry_enqueue.checks.rows.expressions import leave_out_texts
 from rowferry_enqueue.checks.rows.scans import describe_unscanned
 
 
@@ -42,7 +43,7 @@ def _check_table(connection: Connection, queries: EntryQueries) -> Iterator[Find
             row = fetch_one(connection, query, queries.parameters())
     except errors.DataError as error:
         what = f"some {entries.key} of {entries.table} holds no document: {summarise(error)}"
-        yield problem(what, f"leave out such rows by `where`, for example \"{entries.key} like '{{%'\"")
+        yield problem(what, leave_out_texts(entries))
         return
     except psycopg.Error as error:
         yield describe_unscanned([entries], error)

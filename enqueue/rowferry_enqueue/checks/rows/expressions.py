@@ -1,5 +1,6 @@
 """Checks the SQL and the values that a plan has for one table, by queries that read no row."""
 
+import json
 from collections.abc import Iterator
 
 import psycopg
@@ -10,12 +11,13 @@ from rowferry.db.entries import EntryQueries
 from rowferry.db.forms import compute_keys
 from rowferry.errors import DatabaseUnavailable
 from rowferry.plan import Entries
+from rowferry.plan.path import parse_path
 from rowferry_enqueue.checks.finding import Finding, problem
 from rowferry_enqueue.checks.rows.scans import describe_unscanned
 from rowferry_enqueue.checks.rows.table_shape import GRANTS
 
-NO_JSON = "correct rows whose text is no JSON, or leave them out by `where` in the plan, for example \"data like '{%'\""
-"""Below PostgreSQL 16, no query can ask first."""
+_BEGINS = {".": "{", "*": "{", "[": "["}
+"""How documents begin, by the first step of a path."""
 
 PGCRYPTO = (
     "digest() is of the extension pgcrypto: run `create extension pgcrypto`, and write its schema in front of the name "
@@ -60,7 +62,7 @@ def refuse(entries: Entries, error: psycopg.Error, part: str = "") -> Finding:
     if isinstance(error, errors.InsufficientPrivilege):
         return problem(f"{entries.label} cannot be read: {words}", GRANTS)
     if isinstance(error, errors.InvalidTextRepresentation) and "json" in words and not part:
-        return problem(f"{entries.label} cannot be read: {words}", NO_JSON)
+        return problem(f"{entries.label} cannot be read: {words}", leave_out_texts(entries))
     if not part:
         named = [f"`{name}`" for name in ("moved", "where", "objects", "optional") if getattr(entries, name)]
         remedy = f"correct {' or '.join(named)} in the plan" if named else ""
@@ -76,6 +78,17 @@ def refuse(entries: Entries, error: psycopg.Error, part: str = "") -> Finding:
     else:
         remedy = "write an expression over the table's columns that yields text or text[]"
     return problem(f"the {part} of {entries.label} cannot be used: {words}", remedy)
+
+
+def leave_out_texts(entries: Entries) -> str:
+    """Return what to do about texts that are no JSON, by a condition that every document with the path meets.
+
+    Below PostgreSQL 16, no query can ask first.
+    """
+    first = next(iter(parse_path(entries.path or "$")), "")[:1]
+    condition = f"{sql.Identifier(entries.key).as_string()} ~ '^[[:space:]]*[{_BEGINS.get(first, '[{')}]'"
+    example = f"where = {json.dumps(condition, ensure_ascii=False)}"
+    return f"correct rows whose text is no JSON, or leave them out in the plan, for example {example}"
 
 
 def _check_states(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:
