@@ -53,6 +53,17 @@ def test_rare_urls_are_found_among_texts_that_are_no_keys(found: Discovering) ->
     assert "10 of 10 sampled rows" in found.plan_path.read_text()
 
 
+def test_rows_are_counted_and_not_their_texts(found: Discovering) -> None:
+    """Also where a row is in the sample, and among the rare ones that name the bucket."""
+    found.execute("create table posts (id bigint primary key, data jsonb)")
+    url = found.url_of(found.legacy.bucket)
+    places = ", ".join(f"'{url}/a/' || n || '-{m}.png'" for m in range(3))
+    found.execute(f"insert into posts select n, jsonb_build_array({places}) from generate_series(1, 40) as n")
+    found.put(*[f"a/{n}-{m}.png" for n in range(1, 41) for m in range(3)])
+    found.find_entries("--sample", "40")
+    assert "40 of 40 sampled rows name existing objects" in found.plan_path.read_text()
+
+
 @pytest.mark.parametrize("folder", ["", "store/"])
 def test_a_scheme_that_names_a_storage_has_no_host(found: Discovering, folder: str) -> None:
     found.execute("create table attachments (id bigint primary key, store_fname text)")

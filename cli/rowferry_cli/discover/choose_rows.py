@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
+import click
+
 from rowferry.errors import UsageError
 from rowferry.formatting import count, show_text
 from rowferry_cli.discover.proposals import KeyTexts, Proposal, follow
@@ -67,3 +69,30 @@ def _explain_choice(open_ones: Sequence[tuple[Proposal, KeyTexts]], rows: Rows |
     if rows == "follow":
         return f"{holds}: {follows}."
     return f"{holds}: {follows}; or add --rows stay, and you switch the application when all objects are copied."
+
+
+def make_question(*, may_stay: bool) -> Ask:
+    """Return what asks a person for the new prefix of a column's keys."""
+
+    def ask(proposal: Proposal, keys: KeyTexts) -> str:
+        def read(answer: str) -> str:
+            fault = find_fault(answer, keys) if answer or not may_stay else None
+            if fault is not None:
+                raise click.UsageError(fault)
+            return answer
+
+        click.echo(show_text(f"{proposal.label} holds keys such as {keys.example!r}."))
+        click.echo(
+            "  With a new prefix, each row gets its new key as its object arrives, and tells where the object is."
+        )
+        stay = ""
+        if may_stay:
+            click.echo("  Without one, rows stay as they are, and you switch the application when all is copied.")
+            stay = ", or Enter to leave the rows"
+        begin = show_text(f"New prefix for {keys.folder!r}" if keys.folder else "New prefix")
+        answer: str = click.prompt(
+            f"{begin}, such as production/{stay}", default="", show_default=False, value_proc=read
+        )
+        return answer
+
+    return ask

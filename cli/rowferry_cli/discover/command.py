@@ -19,10 +19,9 @@ from rowferry.plan import Side
 from rowferry_cli.discover.side_options import SideOptions, choose_side
 
 if TYPE_CHECKING:
-    from rowferry_cli.discover.choose_rows import Ask, Rows
+    from rowferry_cli.discover.choose_rows import Rows
     from rowferry_cli.discover.discover import Discovered
     from rowferry_cli.discover.left_folders import LeftFolders
-    from rowferry_cli.discover.proposals import KeyTexts, Proposal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,43 +103,15 @@ def _find_left(wanted: Wanted, discovered: Discovered, legacy: Side, text: str, 
 
 def _choose_rows(discovered: Discovered, wanted: Wanted) -> list[str]:
     """Let the user choose what becomes of rows that hold keys; with --json, return where nothing was chosen."""
-    from rowferry_cli.discover.choose_rows import choose_rows
+    from rowferry_cli.discover.choose_rows import choose_rows, make_question
 
     undecided: list[str] = []
     if wanted.as_json and wanted.to is None and wanted.rows is None:
         undecided = [one.label for one in discovered.proposals if one.keys is not None]
     rows = "stay" if undecided else wanted.rows
-    ask = _make_question(may_stay=rows is None) if sys.stdin.isatty() else None
+    ask = make_question(may_stay=rows is None) if sys.stdin.isatty() else None
     discovered.proposals = choose_rows(discovered.proposals, wanted.to, rows, ask)
     return undecided
-
-
-def _make_question(*, may_stay: bool) -> Ask:
-    """Return what asks a person for the new prefix of a column's keys."""
-    from rowferry_cli.discover.choose_rows import find_fault
-
-    def ask(proposal: Proposal, keys: KeyTexts) -> str:
-        def read(answer: str) -> str:
-            fault = find_fault(answer, keys) if answer or not may_stay else None
-            if fault is not None:
-                raise click.UsageError(fault)
-            return answer
-
-        click.echo(show_text(f"{proposal.label} holds keys such as {keys.example!r}."))
-        click.echo(
-            "  With a new prefix, each row gets its new key as its object arrives, and tells where the object is."
-        )
-        stay = ""
-        if may_stay:
-            click.echo("  Without one, rows stay as they are, and you switch the application when all is copied.")
-            stay = ", or Enter to leave the rows"
-        begin = show_text(f"New prefix for {keys.folder!r}" if keys.folder else "New prefix")
-        answer: str = click.prompt(
-            f"{begin}, such as production/{stay}", default="", show_default=False, value_proc=read
-        )
-        return answer
-
-    return ask
 
 
 # The plan

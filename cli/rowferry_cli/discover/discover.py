@@ -17,12 +17,8 @@ from rowferry_cli.discover.evidence.telling_columns import find_state_columns
 from rowferry_cli.discover.fitness import Fitness
 from rowferry_cli.discover.known import KnownSchema, list_entries, recognise, refuse_unknown
 from rowferry_cli.discover.known_entries import KnownFinder
-from rowferry_cli.discover.proposals import (
-    Proposal,
-    describe_folders_left,
-    name_apart,
-    propose,
-)
+from rowferry_cli.discover.proposals import Proposal, name_apart
+from rowferry_cli.discover.texts import describe_folders_left, propose
 from rowferry_cli.discover.weigh import find_hindrance, tell_by_bucket
 
 ABOUT_SHA1 = (

@@ -15,7 +15,8 @@ from rowferry_cli.discover.evidence.measure import Measured, measure_objects
 from rowferry_cli.discover.evidence.named import Named
 from rowferry_cli.discover.evidence.search import Search
 from rowferry_cli.discover.known import KnownEntries
-from rowferry_cli.discover.proposals import Proposal, name_rows, propose
+from rowferry_cli.discover.proposals import Proposal, name_rows
+from rowferry_cli.discover.texts import propose
 
 NEW_VALUE = "production"
 """What a state column says of production rows until the user writes the right value."""
