@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from support.docs.doc_pages import ROOT, read_table
 from support.entries.discovered_plan import DiscoveredMigration
 from support.entries.discovering import Discovering
 from support.entries.unseen_applications import NAMES, UnseenApplication
@@ -37,3 +38,15 @@ def test_an_application_is_migrated_by_the_plan_that_is_discovered(
     result = DiscoveredMigration(UnseenApplication(name, found), found).run()
     assert (result.check, result.rows_wrong, result.rows_left, result.silent) == (0, [], {}, 0), result.said
     assert result.discover.startswith("right"), result.said
+    assert f"{result.moved} of {result.objects}" in read_page()[name]
+    assert (result.named > 0) == ("named" in read_page()[name])
+
+
+def test_the_page_has_every_application_of_the_corpus() -> None:
+    assert read_page().keys() >= {*NAMES}
+
+
+def read_page() -> dict[str, str]:
+    """Return what docs/discover.md says of each application, by the name of its file."""
+    rows = read_table(ROOT / "docs" / "discover.md", "What it has found")
+    return {title.split(" with ")[0].removesuffix(" *").lower().replace(" ", "_"): moved for title, _, moved in rows}
