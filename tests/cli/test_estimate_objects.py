@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from rowferry.batch import DEFAULT_BATCH_SIZE
-from rowferry_cli.estimate import entries
+from rowferry_cli.estimate import listings
 from support.entries.estimates import estimate
 from support.entries.estimating import FakeMigration, fake_migration
 from support.entries.listed_objects import PREFIX, name_objects, put_objects
@@ -42,8 +42,8 @@ def test_a_listing_that_was_given_up_says_that_there_are_more(
 ) -> None:
     put_objects(fake.migration, [f"{number:04}" for number in range(1100)])
     plan = fake.migration.read_plan()
-    monkeypatch.setattr(entries, "LISTED_WITHIN", entries.LISTED_WITHIN * 0)
-    (sample,) = entries.sample_objects(plan, 10, lambda _: None)
+    monkeypatch.setattr(listings, "LISTED_WITHIN", listings.LISTED_WITHIN * 0)
+    (sample,) = listings.sample_objects(plan, 10, lambda _: None)
     assert (sample.count, sample.is_whole, len(sample.keys)) == (1000, False, 10)
     assert all(legacy.startswith(PREFIX) for legacy, _ in sample.keys)
 
