@@ -12,7 +12,7 @@ TOLERATED, TOLERATED_SECOND = 0.01, 0.15
 
 A slow worker is one of many, whose requests meet its own at random.
 """
-HABIT_MORE, HABIT_ERRORS = 1.2, 3.0
+HABIT_MORE, HABIT_ERRORS = 1.0, 2.0
 """With a habit, so many times its share is tolerated, and refusals beyond it by so many standard errors."""
 WINDOW_SECONDS, WINDOW = 3.0, 40
 """So long is looked back, and so many requests."""

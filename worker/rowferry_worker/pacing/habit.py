@@ -79,7 +79,7 @@ class Habit:
         self._first_share, self._since = 0.0, math.inf
         if not SAME * first < share < MOST:
             return False
-        self.share = (refused + 2 * math.sqrt(refused + 1)) / count
+        self.share = (refused + math.sqrt(refused + 1)) / count
         return True
 
     def tell(self, least: float) -> float:
@@ -89,6 +89,6 @@ class Habit:
     def lower(self, accepted: int, refused: int) -> None:
         """Take in what came back lately: the share may be smaller, or the habit gone."""
         if accepted + refused >= SAMPLES:
-            self.share = min(self.share, (refused + 3 * math.sqrt(refused + 1) + 1) / (accepted + refused))
+            self.share = min(self.share, (refused + 2 * math.sqrt(refused + 1) + 1) / (accepted + refused))
             if self.share < LEAST:
                 self.share = 0.0
