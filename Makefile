@@ -38,7 +38,7 @@ export PYTHON
 # Containers set this; then each process of the tests would compile every file of tests and product anew.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help release demo test test-fast test-all test-matrix test-versions test-compose image test-image test-hosts new-user test-dashboards test-pages test-servers races model mutants torture scale bench regression trace pictures docs man references check audit format lock lock-images clean
+.PHONY: help release demo test test-fast test-all test-matrix test-versions test-compose image test-image test-hosts new-user test-dashboards test-pages test-servers races model mutants torture kills scale bench regression trace pictures docs man references check audit format lock lock-images clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -129,6 +129,10 @@ torture: $(VENV)/.with-dev ## Kill, cut and starve workers and servers during re
 corpus: $(VENV)/.with-dev ## Migrate the applications of the corpus by the plans that are discovered, and print a table; CORPUS_ARGS='gitea --plans plans'. A quarter of an hour.
 	@$(INSTALL_VERSITYGW)
 	@PYTHONPATH=tests $(VENV)/bin/python -m corpus $(CORPUS_ARGS)
+
+kills: $(VENV)/.with-dev ## Kill a thousand times over four hosts: workers, links, connections, the S3 server; ROWFERRY_KILLS=100. As root; an hour.
+	@$(INSTALL_VERSITYGW)
+	@PYTHONPATH=tests $(VENV)/bin/python -m torture --only fleet $(TORTURE_ARGS)
 
 scale: $(VENV)/.with-bench ## Enqueue 100 million entries, migrate 20 million, kill a worker every 10 s, plot what should stay flat; SCALE_ARGS='--entries 2000000 --migrate 400000 --minutes 6'. Two hours, 40 GB.
 	@$(VENV)/bin/python -m bench.large_run $(SCALE_ARGS)

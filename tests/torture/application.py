@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from threading import Event, Thread
-from typing import LiteralString, Self
+from typing import Any, LiteralString, Self
 
 import psycopg
+from botocore.exceptions import BotoCoreError, ClientError
 
 from support.entries.entry_table import FROM
 from torture.oracle import Oracle
@@ -16,17 +17,19 @@ from torture.world import World, key_of
 
 LONGEST_PAUSE = timedelta(seconds=0.02)
 ENDS_WITHIN = timedelta(seconds=60)
+RETRY_AFTER = timedelta(seconds=0.1)
 FIRST_OWN_ID = 1_000_000
 
 
 class Application:
     """One thread that does one thing after the other, and says in the oracle what it is about to do.
 
-    It knows nothing of the migration: it writes legacy keys and reads none.
+    It knows nothing of the migration: it writes legacy keys and reads none. Where S3 is away, it tries again.
     """
 
-    def __init__(self, world: World, oracle: Oracle, seed: int) -> None:
+    def __init__(self, world: World, oracle: Oracle, seed: int, longest_pause: timedelta = LONGEST_PAUSE) -> None:
         self._world, self._oracle, self._chance = world, oracle, random.Random(seed)
+        self._longest_pause = longest_pause
         self._ended = Event()
         self._thread = Thread(target=self._run, daemon=True)
         self._connection = psycopg.connect(world.migration.dsn, autocommit=True, application_name="application")
@@ -55,7 +58,7 @@ class Application:
     def _run(self) -> None:
         actions: list[Callable[[], None]] = [self._insert, self._rename, self._delete, self._overwrite, self._overwrite]
         try:
-            while not self._ended.wait(self._chance.uniform(0, LONGEST_PAUSE.total_seconds())):
+            while not self._ended.wait(self._chance.uniform(0, self._longest_pause.total_seconds())):
                 self._chance.choice(actions)()
         except Exception as fault:  # noqa: BLE001 - it is raised again where the thread is joined
             self.fault = fault
@@ -93,7 +96,7 @@ class Application:
         self.done["rows deleted"] += 1
         if self._chance.random() < 0.5:
             self.written.add(key)
-            self._world.migration.legacy.delete(key)
+            self._persist(lambda: self._world.migration.legacy.delete(key))
             self.done["objects deleted"] += 1
 
     def _overwrite(self) -> None:
@@ -121,4 +124,17 @@ class Application:
 
     def _put(self, key: str, body: bytes) -> None:
         self.written.add(key)
-        self._world.migration.legacy.put(key, body)
+        self._persist(lambda: self._world.migration.legacy.put(key, body))
+
+    def _persist(self, write: Callable[[], Any]) -> None:
+        """Write until S3 has taken it."""
+        give_up_at = time.monotonic() + ENDS_WITHIN.total_seconds()
+        while True:
+            try:
+                write()
+            except (BotoCoreError, ClientError):
+                if time.monotonic() > give_up_at:
+                    raise
+                time.sleep(RETRY_AFTER.total_seconds())
+            else:
+                return

@@ -28,7 +28,7 @@ from torture.legacy_record import LegacyRecord
 from torture.oracle import Oracle
 from torture.workers import Command, WorkerPool
 
-COMMAND_DEADLINE = timedelta(seconds=120)
+COMMAND_DEADLINE = timedelta(seconds=600)
 LARGE_BYTES = 11 * 1024 * 1024
 """Three parts of at least 5 MiB, the least that S3 takes."""
 CONTENT_TYPES = ("image/png", "image/jpeg", "application/octet-stream")

@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -69,9 +70,15 @@ class S3Server(OwnServer):
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
 
+    def crash(self) -> None:
+        """Kill the server, and start it again on the same port over what it kept; raises ServerFailed if it fails."""
+        if self._process is not None:
+            self._process.stop(signal.SIGKILL)
+        self._start_once(urlsplit(self.endpoint_url).port or self.choose_port(), last_try=True)
+
     def _start_once(self, port: int, *, last_try: bool) -> bool:
         """Return whether the server answers on this port; raises ServerFailed if it was the last try."""
-        self._folder = Path(tempfile.mkdtemp(prefix=f"rowferry-{self.name}-"))
+        self._folder = self._folder or Path(tempfile.mkdtemp(prefix=f"rowferry-{self.name}-"))
         self._process = ServerProcess(
             self.command(port, self._folder), folder=self._folder, environment=self.environment(), temporary=True
         )
@@ -165,7 +172,7 @@ class VersityServer(S3Server):
         """Return the command of versitygw; raises UsageError when the folder takes no extended attributes."""
         check_extended_attributes(folder)
         objects = folder / "objects"
-        objects.mkdir()
+        objects.mkdir(exist_ok=True)
         listening = ["--port", f"127.0.0.1:{port}", "--quiet", "--keep-alive"]
         return [str(self._program), *listening, "posix", str(objects)]
 

@@ -28,6 +28,7 @@ NAMES = (
     "switch",
     "chain",
     "hosts",
+    "fleet",
 )
 """In the order in which they run."""
 
