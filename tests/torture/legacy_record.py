@@ -9,6 +9,8 @@ from support.s3.objects import ObjectSide
 from torture.object_reader import Found, ObjectReader
 
 READERS = 8
+LEFT_BY_SERVER = ".sgwtmp."
+"""In the name of a temporary file that versitygw leaves behind where it is killed while it stores an object."""
 TRAVELLING = ("content-type", "content-encoding", "content-disposition", "cache-control", "x-amz-meta-")
 
 
@@ -25,7 +27,7 @@ class LegacyRecord:
 
     def differences(self, written: Collection[str] = ()) -> Iterator[str]:
         """Yield what is not as it was; `written` are keys that the application itself has written."""
-        there = set(self._side.listing())
+        there = {key for key in self._side.listing() if LEFT_BY_SERVER not in key}
         for key in (there ^ set(self._taken)) - set(written):
             yield f"legacy object {key!r} {'appeared' if key in there else 'is gone'}"
         kept = [key for key in self._taken if key not in written]
