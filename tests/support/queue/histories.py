@@ -35,6 +35,7 @@ update rowferry.batch_queue set status = 'ERROR' where id = (
 EMPTIED = (
     "batch_attempt entry_failure batch_queue batch_tally reason_tally finished_minute worker event pass queue migration"
 )
+LOCK = "select from rowferry.batch_queue where id = %s for update"
 CLOCKS = {
     "batch_tally": ("started_at", "finished_at"),
     "entry_failure": ("failed_at",),
@@ -233,7 +234,9 @@ class World:
         call(self.operator, "prune_batches", timedelta(minutes=3), 3)
 
     def wait(self, seconds: int, alive: set[str]) -> None:
-        """Let time pass: whoever is `alive` goes on to send heartbeats."""
+        """Let time pass: whoever is `alive` goes on to send heartbeats. Workers hold what they have held before."""
+        for worker in self.held:
+            self.sessions[worker].rollback()
         for table, columns in CLOCKS.items():
             earlier = [
                 sql.SQL("{0} = {0} - make_interval(secs => %(seconds)s)").format(sql.Identifier(column))
@@ -241,6 +244,8 @@ class World:
             ]
             change = sql.SQL("update rowferry.{} set {}").format(sql.Identifier(table), sql.SQL(", ").join(earlier))
             self.operator.execute(change, {"seconds": seconds // 60 * 60 if table == "finished_minute" else seconds})
+        for worker, (batch, _) in self.held.items():
+            self.sessions[worker].execute(LOCK, (batch.id,))
         for worker in sorted(alive):
             if known := self.operator.execute(
                 "select queues from rowferry.worker where id = %s and stopped_at is null", (worker,)
