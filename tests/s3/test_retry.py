@@ -181,19 +181,3 @@ def test_many_requests_keep_their_order_and_their_bound() -> None:
     keys = [result.headers["x-key"] if isinstance(result, Response) else result.code for result in results]
     assert keys == [request.key if request.key != "key-7" else "NoSuchKey" for request in requests]
     assert most == 3
-
-
-def test_a_turn_that_is_far_away_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rate may have risen meanwhile; a turn that is near is waited for, and is taken."""
-    slept: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        slept.append(seconds)
-
-    monkeypatch.setattr(retry.asyncio, "sleep", sleep)
-    waits = iter([3.0, 0.7, 0.3])
-    asyncio.run(
-        retry.wait_for_turn(lambda _side, _operation: timedelta(seconds=next(waits)), "production", "PutObject")
-    )
-    assert slept == [0.5, 0.5, 0.3]
-    assert next(waits, None) is None

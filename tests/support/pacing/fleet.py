@@ -52,7 +52,7 @@ class SimulatedWorkers:
         through: dict[str, list[float]] = {}
         for pace in paces:
             for key, rate in pace.rates.items():
-                if rate.is_held_back:
+                if rate.per_second is not None:
                     through.setdefault(key, []).append(rate.through)
         worker.controller.hear_fleet(len(paces), {key: (sum(rates), len(rates)) for key, rates in through.items()})
         self.simulation.at(self.simulation.now + HEARTBEAT_SECONDS, self._beat, worker)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
-from rowferry.s3.retry import LONGEST_TURN
 from support.pacing.servers import LARGE, SMALL, Arrival, Server
 
 BIN_SECONDS = 0.25
@@ -114,9 +113,7 @@ class Worker:
 
     def _take_turn(self, copy: Try) -> None:
         wait = self.controller.reserve(self.load.operations[copy.step])
-        if wait > LONGEST_TURN.total_seconds():
-            self.simulation.at(self.simulation.now + LONGEST_TURN.total_seconds(), self._take_turn, copy)
-        elif wait > 0:
+        if wait > 0:
             self.simulation.at(self.simulation.now + wait, self._send, copy)
         else:
             self._send(copy)

@@ -25,7 +25,6 @@ from support.pacing.servers import (
     jittered,
     lognormal,
 )
-from support.pacing.shapes import SHAPES, measure
 from support.pacing.simulator import Load, Simulation, Worker
 
 CPU = Load(cpu_seconds=0.0004)
@@ -133,15 +132,6 @@ def test_other_buckets_are_used_as_well(server: Server) -> None:
     fleet = run_fleet(server, seconds=60)
     assert total(fleet, 30, 60) > 0.95 * 1000
     assert refused_share(fleet, 30, 60) < 0.02
-
-
-@pytest.mark.parametrize("workers", [1, nightly(4), nightly(16)])
-@pytest.mark.parametrize("per_second", [nightly(300), 1000])
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_bound_is_used_whatever_the_server_counts(shape: str, per_second: int, workers: int) -> None:
-    met = measure(shape, per_second, workers)
-    assert met.used > 0.75
-    assert met.refused < 0.15
 
 
 def test_a_bound_for_each_address_gives_each_worker_all_of_its_own() -> None:

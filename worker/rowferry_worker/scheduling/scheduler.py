@@ -95,7 +95,7 @@ class CopyScheduler:
     @property
     def request_rates(self) -> dict[str, float]:
         """Requests per second that are let through, by key, where a server refuses more. Any thread may ask."""
-        return {key: rate.through for key, rate in self.rates.copy().items() if rate.is_held_back}
+        return {key: rate.through for key, rate in self.rates.copy().items() if rate.per_second is not None}
 
     def reserve(self, key: str, bound: RateLimiter | None) -> timedelta:
         """Take the turn of a request under what was learned of its server and the plan's bound.
