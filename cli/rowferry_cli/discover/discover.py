@@ -212,7 +212,7 @@ class Discovery:
         if not self._request.fields:
             finder.learn_rules(keys, named, found, self._done.proposals, {table for table, _ in self._covered})
         self._done.proposals += [one for of_table in found.values() for one in of_table]
-        self._done.left_out += [f"{table.plan_name}: {ABOUT_SHA1}" for table in finder.lacking]
+        self._done.left_out += dict.fromkeys(f"{table.plan_name}: {ABOUT_SHA1}" for table in finder.lacking)
 
 
 def count_existing(proposals: Iterable[Proposal]) -> int:

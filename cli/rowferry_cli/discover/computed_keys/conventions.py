@@ -27,7 +27,7 @@ MOST_TEMPLATES = 16
 """Of one table that are tried on rows."""
 FIRST_ROWS = 40
 """That a template is tried on, before it is on all sampled rows."""
-MANYNUMBERS = 20
+MANY_NUMBERS = 20
 """Rows whose objects are named by their numbers alone, in a folder that is not named like the table."""
 LEAST_SHARE = 5
 """One row in so many must have the object, or it is a coincidence."""
@@ -51,7 +51,7 @@ def find_conventions(
 ) -> Iterator[tuple[UserTable, list[Fit]]]:
     """Yield tables with templates of their rows' keys, which are learned from some keys that no column holds.
 
-    Adds to `lacking` the tables whose keys hold a digest that this database cannot compute.
+    Adds to `lacking` the tables whose keys hold a digest that this database cannot compute, once for each rule.
     """
     by_token = group_by_strong(keys)
     found: list[tuple[UserTable, Fit]] = []
@@ -63,7 +63,7 @@ def find_conventions(
             template = learned
             if learned.has(SHA1):
                 if (function := catalogue.digest) is None:
-                    lacking += [] if table in lacking else [table]
+                    lacking.append(table)
                     continue
                 template = learned.replace(SHA1, f"{function}(")
             # Ids of any table may be numbers in a folder by chance.
@@ -83,7 +83,7 @@ def find_conventions(
 
 def _is_likely(measured: Measured, *, is_named: bool) -> bool:
     if not is_named:
-        return measured.existing >= MANYNUMBERS and 10 * measured.existing >= 9 * measured.sampled
+        return measured.existing >= MANY_NUMBERS and 10 * measured.existing >= 9 * measured.sampled
     return measured.existing > 0 and measured.existing * LEAST_SHARE >= measured.sampled
 
 

@@ -29,7 +29,7 @@ class ComputedFinder:
         self._catalogue, self._bucket, self._read_states = catalogue, bucket, read_states
         self._sample = sample
         self.lacking: list[UserTable] = []
-        """Tables whose keys hold a digest that this database cannot compute."""
+        """Tables whose keys hold a digest that this database cannot compute; one may be here several times."""
 
     def list_keys(self, named: Sequence[Named]) -> list[str]:
         """Return keys of the bucket that no column names; `named`: what columns name, folders of objects as well."""

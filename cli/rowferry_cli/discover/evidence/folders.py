@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from rowferry.s3.listings.keys import PAGE_KEYS
 from rowferry_cli.discover.evidence.bucket import LegacyBucket
-from rowferry_cli.discover.evidence.named import ColumnTexts, Named, group_by_folder
+from rowferry_cli.discover.evidence.named import ColumnTexts, Named
 from rowferry_cli.discover.evidence.readings import may_be_key, suggest_readings
 
 FIRST_FOLDERS = 8
@@ -26,30 +26,15 @@ def find_folders(bucket: LegacyBucket, texts: ColumnTexts, known: Iterable[Named
         if not _may_exist(bucket, list(folders.values())):
             continue
         counts = bucket.count_in_folders(folders.values())
-        there = [(row, text) for row, text in likely if counts.get(folders.get(text, ""), 0)]
         of_form = [(row, text) for row, text in likely if text in folders]
-        keys = frozenset(folders[text] for _, text in there)
-        several = sum(counts[key] > 1 for key in keys)
-        if LEAST_SHARE * len(there) < len(of_form) or LEAST_SHARE * several < len(keys):
+        there = [text for _, text in of_form if counts[folders[text]]]
+        existing = {folders[text] for text in there}
+        several = sum(counts[folder] > 1 for folder in existing)
+        if LEAST_SHARE * len(there) < len(of_form) or LEAST_SHARE * several < len(existing):
             continue
         if any(f"{key}/" in counts and counts[f"{key}/"] for one in known for key in one.keys):
             return None
-        missing = [(row, text) for row, text in of_form if not counts.get(folders[text], 0)]
-        return Named(
-            texts.table,
-            texts.column,
-            texts.path,
-            reading,
-            rows=frozenset(row for row, _ in of_form),
-            existing_rows=frozenset(row for row, _ in there),
-            prefixes=group_by_folder(there),
-            missing_prefixes=group_by_folder(missing),
-            keys=keys,
-            example=there[0][1],
-            example_key=folders[there[0][1]],
-            missing=missing[0][1] if missing else None,
-            names_folders=True,
-        )
+        return Named.of(texts, reading, of_form, folders, existing, names_folders=True)
     return None
 
 

@@ -1,8 +1,9 @@
 """What texts of a column name: objects, or folders of them, in one place and under one reading. Pure."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from rowferry_cli.discover.evidence.catalogue import Column, UserTable
 from rowferry_cli.discover.evidence.places import Placed, is_below, merge_paths
@@ -12,6 +13,26 @@ Rows = frozenset[int]
 """Numbers of sampled rows."""
 LEAST_SHARE = 10
 """One in so many texts of a column must name an object, or it is a coincidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnTexts:
+    """The sampled texts of one place in a column."""
+
+    table: UserTable
+    column: Column
+    path: str | None
+    placed: tuple[Placed, ...]
+
+    @property
+    def label(self) -> str:
+        """The column, and the place in it."""
+        return _name_place(self.table, self.column, self.path)
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts alone."""
+        return [text for _, text in self.placed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +64,39 @@ class Named:
     names_folders: bool = False
     """Whether the texts name folders; then `keys` are what the keys of their objects begin with, up to a slash."""
 
+    @classmethod
+    def of(
+        cls,
+        texts: ColumnTexts,
+        reading: Reading,
+        of_form: Sequence[Placed],
+        keys: Mapping[str, str],
+        existing: Container[str],
+        **more: Any,
+    ) -> Self:
+        """Return what texts name: those `of_form` that a reading reads, at least one; `keys` by their texts.
+
+        `existing`: the keys of objects, or of folders with objects, that are there.
+        """
+        there = [(row, text) for row, text in of_form if keys[text] in existing]
+        missing = [(row, text) for row, text in of_form if keys[text] not in existing]
+        _, example = there[0] if there else of_form[0]
+        return cls(
+            texts.table,
+            texts.column,
+            texts.path,
+            reading,
+            rows=frozenset(row for row, _ in of_form),
+            existing_rows=frozenset(row for row, _ in there),
+            prefixes=group_by_folder(there),
+            missing_prefixes=group_by_folder(missing),
+            keys=frozenset(keys[text] for _, text in there),
+            example=example,
+            example_key=keys[example],
+            missing=missing[0][1] if missing else None,
+            **more,
+        )
+
     @property
     def sampled(self) -> int:
         """How many sampled rows have a text of this form."""
@@ -61,27 +115,11 @@ class Named:
     @property
     def label(self) -> str:
         """The column, and the place in it."""
-        return f"{self.table.plan_name}.{self.column.name}{f' {self.path}' if self.path else ''}"
+        return _name_place(self.table, self.column, self.path)
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnTexts:
-    """The sampled texts of one place in a column."""
-
-    table: UserTable
-    column: Column
-    path: str | None
-    placed: tuple[Placed, ...]
-
-    @property
-    def label(self) -> str:
-        """The column, and the place in it."""
-        return f"{self.table.plan_name}.{self.column.name}{f' {self.path}' if self.path else ''}"
-
-    @property
-    def texts(self) -> list[str]:
-        """The texts alone."""
-        return [text for _, text in self.placed]
+def _name_place(table: UserTable, column: Column, path: str | None) -> str:
+    return f"{table.plan_name}.{column.name}{f' {path}' if path else ''}"
 
 
 def group_by_folder(placed: Iterable[Placed]) -> Mapping[str, Rows]:

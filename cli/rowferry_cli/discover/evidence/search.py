@@ -10,7 +10,7 @@ from rowferry_cli.discover.evidence.bucket import LegacyBucket
 from rowferry_cli.discover.evidence.catalogue import EVERY_ROW, Catalogue, Column, UserTable
 from rowferry_cli.discover.evidence.embedded import list_embedded
 from rowferry_cli.discover.evidence.folders import find_folders
-from rowferry_cli.discover.evidence.named import ColumnTexts, Named, group_by_folder, merge_places
+from rowferry_cli.discover.evidence.named import ColumnTexts, Named, merge_places
 from rowferry_cli.discover.evidence.places import Placed, split_places
 from rowferry_cli.discover.evidence.readings import (
     Reading,
@@ -109,25 +109,7 @@ class Search:
         signed = frozenset(row for row, text in of_form if is_signed(text))
         of_form = [(row, text) for row, text in of_form if row not in signed] or of_form
         keys = {text: key for _, text in of_form if (key := reading.read(text)) is not None}
-        existing = self._bucket.find(keys.values())
-        there = [(row, text) for row, text in of_form if keys[text] in existing]
-        missing = [(row, text) for row, text in of_form if keys[text] not in existing]
-        _, example = there[0] if there else of_form[0]
-        return Named(
-            texts.table,
-            texts.column,
-            texts.path,
-            reading,
-            rows=frozenset(row for row, _ in of_form),
-            existing_rows=frozenset(row for row, _ in there),
-            prefixes=group_by_folder(there),
-            missing_prefixes=group_by_folder(missing),
-            keys=frozenset(keys[text] for _, text in there),
-            example=example,
-            example_key=keys[example],
-            missing=missing[0][1] if missing else None,
-            signed_rows=signed,
-        )
+        return Named.of(texts, reading, of_form, keys, self._bucket.find(keys.values()), signed_rows=signed)
 
 
 def _pick_keys(reading: Reading, texts: Sequence[str], most: int) -> list[str]:
