@@ -21,9 +21,9 @@
 --   `waiting` as well where batches are only put back (rowferry.outages), and where its batches are due and workers claim
 --   only from other queues. `pause_reason`: of the queue, or of its migration. `entries_left`: its waiting entries that
 --   no worker has settled, `pending_left` the same of all that are pending; `batches_left`: its batches in INIT that none
---   has claimed. `failed_share`: those of its finished entries that are unsettled, 0 to 1; null while none is finished. `started_at` and `finished_at`: when
---   its first attempt began and its last batch ended. `next_error`: why the batch that is due first has to be tried
---   again; `last_tried_at`: when that was tried last, or made.
+--   has claimed. `failed_share`: those of its finished entries that are unsettled, 0 to 1; null while none is finished.
+--   `started_at` and `finished_at`: when its first attempt began and its last batch ended. `next_error`: why the batch
+--   that is due first has to be tried again; `last_tried_at`: when that was tried last, or made.
 create or replace view rowferry.queue_status as
 with recursive links as (
     select

@@ -4,9 +4,9 @@
 --   an unfinished batch count as waiting. `started_at` and `finished_at`: when the first attempt began and the last
 --   batch ended, even if they were pruned or requeued since. `in_hand`: those of the waiting entries that workers have
 --   settled inside their batches, their rows and verdicts being still to be written; `reached`: the same, with what dead
---   workers had settled (rowferry.in_hand). `done_share`: see rowferry.share_done; `entries_left`: the waiting entries that no worker
---   has settled; `unsettled`: those that are missing, conflict or failed. Reads the tally, some hundred rows, not
---   the queue.
+--   workers had settled (rowferry.in_hand). `done_share`: see rowferry.share_done; `entries_left`: the waiting entries
+--   that no worker has settled; `unsettled`: those that are missing, conflict or failed. Reads the tally, some hundred
+--   rows, not the queue.
 create or replace view rowferry.table_progress as
 with counted as (
     select
@@ -43,7 +43,7 @@ select
     c.batches_done,
     c.batches_error,
     c.entries,
-    c.entries - c.migrated - c.kept - c.changed - c.deleted - c.missing - c.conflict - c.failed as waiting,
+    d.waiting,
     c.migrated,
     c.kept,
     c.changed,
@@ -58,14 +58,18 @@ select
     coalesce(h.reached, 0) as reached,
     rowferry.share_done(
         c.entries,
-        c.entries - c.migrated - c.kept - c.changed - c.deleted - c.missing - c.conflict - c.failed,
+        d.waiting,
         coalesce(h.reached, 0),
-        c.missing + c.conflict + c.failed
+        d.unsettled
     ) as done_share,
-    c.entries - c.migrated - c.kept - c.changed - c.deleted - c.missing - c.conflict - c.failed - coalesce(h.entries, 0)
-        as entries_left,
-    c.missing + c.conflict + c.failed as unsettled
+    d.waiting - coalesce(h.entries, 0) as entries_left,
+    d.unsettled
 from counted as c
+cross join lateral (
+    select
+        c.entries - c.migrated - c.kept - c.changed - c.deleted - c.missing - c.conflict - c.failed as waiting,
+        c.missing + c.conflict + c.failed as unsettled
+) as d
 inner join rowferry.migration as m on c.migration_id = m.id
 left join rowferry.in_hand as h
     on c.migration_id = h.migration_id and c.queue_name = h.queue_name and c.label is not distinct from h.label;
