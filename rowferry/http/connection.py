@@ -59,7 +59,7 @@ class Connection(asyncio.Protocol):
     @property
     def is_usable(self) -> bool:
         """Return whether another request may be sent on it."""
-        return self._is_clean and self._transport is not None and not self._transport.is_closing()
+        return self._is_clean and self.is_open
 
     async def exchange(
         self, head: bytes, body: bytes | BodySource, parser: ResponseParser, in_flight: InFlight | None = None
@@ -287,10 +287,8 @@ class Connection(asyncio.Protocol):
                 self._response.set_exception(error)
         elif error is not None and self._failure is None:
             self._failure = error
-        if self._arrived is not None:
-            self.wake()
-        if self._drained is not None:
-            self._wake_writer()
+        self.wake()
+        self._wake_writer()
         if self._source is not None:
             self._source.wake()
 

@@ -102,15 +102,13 @@ class CopyScheduler:
 
         `key` names server, bucket and operation. Return how long to wait.
         """
-        if self.cluster.fleet_rates is not self._heard:
-            self._hear_cluster()
+        self._hear_cluster()
         wait = self._pace.reserve(key, bound)
         return timedelta(seconds=wait) if wait else NO_WAIT
 
     def is_free(self, key: str) -> bool:
         """Return whether requests need not wait for their turns, as far as was learned."""
-        if self.cluster.fleet_rates is not self._heard:
-            self._hear_cluster()
+        self._hear_cluster()
         rate = self.rates.get(key)
         return rate is None or rate.per_second is None
 
@@ -139,9 +137,10 @@ class CopyScheduler:
 
     def _hear_cluster(self) -> None:
         """Take in what the last heartbeat brought."""
-        self._heard = self.cluster.fleet_rates
-        rates = {key: (rate.per_second, rate.workers) for key, rate in self._heard.items()}
-        self._pace.hear_fleet(self.cluster.size, rates)
+        if self.cluster.fleet_rates is not self._heard:
+            self._heard = self.cluster.fleet_rates
+            rates = {key: (rate.per_second, rate.workers) for key, rate in self._heard.items()}
+            self._pace.hear_fleet(self.cluster.size, rates)
 
     def note_response(self) -> None:
         """Note that a request has ended."""
