@@ -118,6 +118,7 @@ def list_measures(
     for hours in INTERVALS_MS:
         for jit in ("off", "on"):
             yield f"refresh, {hours} h, jit {jit}", partial(measure_refresh, list_asked(board), hours, jit)
+        yield f"first refresh, {hours} h", partial(measure_refresh, list_asked(board), hours, "off", is_first=True)
     exporter = (tree / "sql" / "queries" / "exporter.sql").read_text(encoding="utf-8")
     for name, query in re.findall(r"^-- name: (exporter_\w+)\n(.*?);$", exporter, re.MULTILINE | re.DOTALL):
         yield name.replace("_", " "), partial(measure_query, query.replace("%(limit)s", "1000"))
@@ -153,22 +154,42 @@ def fill_macros(query: str, hours: int = 6) -> str:
     return query.replace("SHOWN_FROM", str(now - 3600 * hours)).replace("SHOWN_TO", str(now))
 
 
-def measure_refresh(queries: list[str], hours: int, jit: str) -> Figures:
-    """Ask what a dashboard asks at a refresh, each in a session of its own, and return what all backends used."""
-    figures = [measure_query(fill_macros(query, hours), jit) for query in queries]
+def measure_refresh(queries: list[str], hours: int, jit: str, *, is_first: bool = False) -> Figures:
+    """Ask what a dashboard asks at a refresh, and return what the backend used.
+
+    Grafana keeps its sessions for hours (`maxIdleConns`, `connMaxLifetime` of its data source), so that a refresh finds
+    the catalog read: the second one is measured, unless `is_first`, which is what whoever opens a dashboard waits for.
+    """
+    with open_session(jit) as connection:
+        if not is_first:
+            for query in queries:
+                connection.execute(fill_macros(query, hours).encode()).fetchall()
+        figures = [measure_statement(connection, fill_macros(query, hours)) for query in queries]
     return {name: sum(one[name] for one in figures) for name in ("cpu_ms", "wall_ms")}
 
 
-def measure_query(query: str, jit: str | None = None) -> Figures:
-    """Run a query once, in a session with the server's own settings, and return what its backend used."""
-    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+def measure_query(query: str) -> Figures:
+    """Run a query once, in a session of its own, and return what its backend used."""
+    with open_session() as connection:
+        return measure_statement(connection, query)
+
+
+@contextmanager
+def open_session(jit: str | None = None) -> Iterator[psycopg.Connection]:
+    """Yield a session that starts no parallel workers, whose CPU would not be seen; `jit`: on, off, or the server's."""
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True, prepare_threshold=None) as connection:
         connection.execute("set max_parallel_workers_per_gather = 0")
         if jit:
             connection.execute("select set_config('jit', %s, false)", (jit,))
-        began, used = time.monotonic(), read_backend_cpu(connection.info.backend_pid)
-        connection.execute(query.encode()).fetchall()
-        used = read_backend_cpu(connection.info.backend_pid) - used
-        return {"cpu_ms": 1000 * used, "wall_ms": 1000 * (time.monotonic() - began)}
+        yield connection
+
+
+def measure_statement(connection: psycopg.Connection, query: str) -> Figures:
+    """Run a query once in a session and return what its backend used."""
+    began, used = time.monotonic(), read_backend_cpu(connection.info.backend_pid)
+    connection.execute(query.encode()).fetchall()
+    used = read_backend_cpu(connection.info.backend_pid) - used
+    return {"cpu_ms": 1000 * used, "wall_ms": 1000 * (time.monotonic() - began)}
 
 
 def measure_claims(finished: int) -> Figures:
