@@ -36,7 +36,7 @@ QUEUE_STATES = {
 SICK = {
     "dark-red": "finishes nothing|fail|of the fleet",
     "dark-orange": "throttled|its metrics|lost",
-    "transparent": "well|medians|ended",
+    "transparent": "well|medians|one host|ended",
 }
 """Why a host is sick: the words in it, by its colour."""
 

@@ -31,13 +31,22 @@ _SEEN = f"group by (host) (last_over_time(rowferry_build_info{{{CLUSTER}}}[$__ra
 _ROWS = f"({_SEEN} or group by (host) ({_LIVE} > 0))"
 
 
-def _tell(rank: int, words: str, values: str, fleet: str = "") -> str:
-    """Return the rank of each host that has a value, labelled `why`: the words around the value, then the fleet's."""
+def _singular(rows: str, words: str, one: str) -> str:
+    """Return rows in which the words for a number of 1 are these."""
+    return f'label_replace({rows}, "why", "{one}", "why", "{words.replace("$1", "1")}")'
+
+
+def _tell(rank: int, words: str, values: str, fleet: str = "", *, one: str = "") -> str:
+    """Return the rank of each host that has a value, labelled `why`: the words around the value, then the fleet's.
+
+    `one`: the words where the value is 1.
+    """
     told = f'label_replace(count_values by (host) ("n", round({values})), "why", "{words}", "n", "(.*)")'
     if fleet:
         fleets = f'count_values("fleet", round(quantile(0.5, {fleet})))'
         told = f'label_join({told} * on () group_left (fleet) {fleets}, "why", "", "why", "fleet")'
         told = f'label_replace({told}, "why", "$1 %", "why", "(.*)")'
+    told = _singular(told, words, one) if one else told
     return f"{rank} * max by (host, why) ({told})"
 
 
@@ -57,7 +66,7 @@ def _tell_all() -> str:
         _tell(3, "throttled $1 %", f"100 * ({_THROTTLED} > 0.05)"),
         f"2 * label_replace(({_LIVE} > 0) / ({_LIVE} > 0) unless on (host) {_UP} and on (host) {_SEEN}, "
         '"why", "its metrics are gone", "", "")',
-        _tell(1, "$1 processes lost within the hour", f"{_LOST} > 0"),
+        _tell(1, "$1 processes lost within the hour", f"{_LOST} > 0", one="1 process lost within the hour"),
         _tell(4, "$1 % of the fleet's rate", f"{of_fleet} < 50"),
     )
     return " or on (host) ".join(f"({reason})" for reason in reasons)
@@ -96,15 +105,17 @@ def show_hosts(here: str, height: int, *, link: str = "") -> table.Panel:
 def _rank(listed: str) -> str:
     """Return the rows of the table, the worst first, each with its reason."""
     well = f'label_replace(0 * ({_WELL} and on () ({_COUNT} <= {FEW})), "why", "well", "", "")'
-    more = _line(-1, THE_FLEET, "$1 are well; the medians:", f"{_WELL} and on () ({_COUNT} > {FEW})")
-    medians = _line(-1, THE_FLEET, "the medians of $1 hosts", f"{_LIVE} > 0")
-    ended = _line(-2, THE_ENDED, "$1 hosts have ended", _ENDED)
+    many = f"{_WELL} and on () ({_COUNT} > {FEW})"
+    more = _line(-1, THE_FLEET, "$1 are well; the medians:", many, "1 is well; the medians:")
+    medians = _line(-1, THE_FLEET, "the medians of $1 hosts", f"{_LIVE} > 0", "one host")
+    ended = _line(-2, THE_ENDED, "$1 hosts have ended", _ENDED, "1 host has ended")
     return f"sort_desc(({_WHY} or on (host) {well}) {listed} or ({more} or on (host) {medians}) or {ended})"
 
 
-def _line(rank: int, name: str, words: str, hosts: str) -> str:
-    """Return the line that sums hosts up, if there are any."""
+def _line(rank: int, name: str, words: str, hosts: str, one: str) -> str:
+    """Return the line that sums hosts up, if there are any; `one`: the words for a single one."""
     told = f'label_replace(count_values("n", count({hosts})), "why", "{words}", "n", "(.*)")'
+    told = _singular(told, words, one)
     return f'label_replace({rank} * max by (why) ({told}), "host", "{name}", "", "")'
 
 

@@ -24,9 +24,8 @@ def add_overview(board: Dashboard) -> Dashboard:
 def _migrations() -> table.Panel:
     look = Look(
         "All migrations",
-        "The worst first; ▶ is the one shown below. A click on a name shows that migration. Held by: the queue that "
-        "holds the end. Left behind: objects of the legacy bucket that the plan does not name. Passes: enqueues so "
-        "far, those of a cutover too.",
+        "The worst first; ▶ is the one shown below. A click on a name shows that migration. Left behind: objects of "
+        "the legacy bucket that the plan does not name. Passes: enqueues so far, those of a cutover too.",
         24,
         6,
         none="no migration yet",
@@ -34,20 +33,19 @@ def _migrations() -> table.Panel:
     return show_table(
         look,
         sql("migrations_table"),
-        Column("▶", width=50, mappings=(no_value(" "),)),
+        Column("▶", width=34, mappings=(no_value(" "),)),
         Column("migration", whole=True, width=220, url=f"{THIS}&var-migration=${{__value.raw}}"),
         Column("state", words=STATES, cell="color-background", width=130),
-        Column("since", "dateTimeFromNow", 140),
+        Column("since", "dateTimeFromNow", 120),
         Column("done", "percent", 115, cell="gauge", most=100, decimals=1, steps=((None, "blue"),)),
         Column("entries left", width=90),
         Column("entries/s", decimals=0, width=75),
         Column("ends at", "time:ddd HH:mm", width=85),
-        Column("held by", width=68, whole=True),
         Column("need an operator", steps=BAD, cell="color-background", width=127),
         Column("left behind", steps=WARN, cell="color-background", width=88),
         Column("passes", width=62),
         Column("type this", width=125, whole=True),
-        Column("what holds it", whole=True),
+        Column("what holds it", wraps=True),
     )
 
 

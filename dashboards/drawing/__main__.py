@@ -87,7 +87,8 @@ def collect(state: str, seen: Watched, boards: Path, folder: Path) -> dict[str, 
     for name in BOARDS:
         board = json.loads((boards / f"{name}.json").read_text(encoding="utf-8"))
         view = View(start, datetime.now(UTC), {}, seen.scrape_seconds)
-        shown = answer_board(board, seen.sources, view, width=WIDTH, chosen=seen.chosen)
+        with seen.sources.of_one_moment() as sources:
+            shown = answer_board(board, sources, view, width=WIDTH, chosen=seen.chosen)
         answered[name] = shown
         _write(folder / f"{name}_{state}.json", shown)
         _write(folder / f"{name}_{state}_light.json", {**shown, "light": True})

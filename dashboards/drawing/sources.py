@@ -4,8 +4,9 @@ import json
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -29,6 +30,16 @@ class Sources:
     dsn: str
     """Of a role as Grafana has: it may read the views only."""
     prometheus_port: int
+    moment: psycopg.Connection | None = None
+    """A transaction in which all is read, as of one moment; None: each query is of its own."""
+
+    @contextmanager
+    def of_one_moment(self) -> Iterator["Sources"]:
+        """Yield the same sources, with a database that stands still: a board is read in less time than it is drawn."""
+        with self._connect() as connection:
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+            with connection.transaction():
+                yield replace(self, moment=connection)
 
     def ask(self, query: Mapping[str, Any], view: View, interval_ms: int, tables: int = 1) -> list[Frame]:
         """Return the answer to a query of a panel, which has `tables` queries of samples; raises SourceError."""
@@ -46,11 +57,14 @@ class Sources:
     def rows(self, query: str) -> tuple[list[tuple[str, int]], list[tuple[Any, ...]]]:
         """Return the columns, each name and type's OID, and the rows; raises SourceError."""
         try:
-            with psycopg.connect(self.dsn, autocommit=True, options=f"-c statement_timeout={SECONDS}s") as connection:
+            with nullcontext(self.moment) if self.moment else self._connect() as connection, connection.transaction():
                 cursor = connection.execute(query.encode())
                 return [(column.name, column.type_code) for column in cursor.description or ()], cursor.fetchall()
         except psycopg.Error as error:
             raise SourceError(str(error).partition("\n")[0]) from error
+
+    def _connect(self) -> psycopg.Connection:
+        return psycopg.connect(self.dsn, autocommit=True, options=f"-c statement_timeout={SECONDS}s")
 
     def samples(self, expression: str, at: datetime) -> list[dict[str, Any]]:
         """Return the present value of each series, as a curve of one point."""

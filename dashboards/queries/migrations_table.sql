@@ -7,7 +7,6 @@ select
     waiting as "entries left",
     rate_1m as "entries/s",
     ends_at as "ends at",
-    coalesce(held_by, '') as "held by",
     need_somebody as "need an operator",
     left_behind as "left behind",
     passes,

@@ -91,11 +91,11 @@ def test_each_sick_host_comes_first_and_says_why(board: str, tmp_path: Path) -> 
         slow="10 % of the fleet's rate",
         throttled="throttled 20 %",
         unseen="its metrics are gone",
-        lost="1 processes lost within the hour",
+        lost="1 process lost within the hour",
     )
     expected |= {
         '{host="the fleet", why="3 are well; the medians:"}': -1,
-        '{host="the ended", why="1 hosts have ended"}': -2,
+        '{host="the ended", why="1 host has ended"}': -2,
     }
     check(tmp_path, read_columns(board)["A"], 60, expected, SERIES)
 
