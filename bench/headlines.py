@@ -1,4 +1,4 @@
-"""The questions that the first screen of docs/speed.md answers, each with the target that has the answer."""
+"""What the first screen of docs/speed.md and the README say of speed, each with the target that has the answer."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ class Headline:
 
 
 HEADLINES = (
-    Headline("Small objects a second, one worker", "copy", "entries/s, one worker without a flag, 70 ms latency"),
+    Headline("Small objects a second, one worker", "copy", "entries/s, one worker without a flag"),
     Headline("… against s5cmd, which checks nothing", "copy", "entries/s against s5cmd's copies/s"),
     Headline("… against rclone", "copy", "entries/s against rclone's copies/s"),
     Headline("… against rclone with all checks off", "copy", "the same, rclone with all checks off"),
@@ -66,5 +66,37 @@ HEADLINES = (
         "Objects inspected, against `xargs`, `curl`, `zcat` and `wc`",
         "inspect",
         "objects/s against xargs -P100, curl, zcat, wc",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PaceRow:
+    """A row of the README's comparison with other tools: their paces on the server that a target is of."""
+
+    what: str
+    bench: str
+    target: str
+    figure: str
+    contestants: tuple[str, ...]
+    cells: str
+
+
+PACE_ROWS = (
+    PaceRow(
+        "small objects/s, copied within a server",
+        "copy",
+        "entries/s against rclone's copies/s",
+        "entries_per_second",
+        ("rowferry", "rclone", "rclone unchecked", "s5cmd"),
+        "{}, and their rows | {}; unchecked {} | {}; unchecked | – | –",
+    ),
+    PaceRow(
+        "100 MB objects, MB/s, between two servers",
+        "stream",
+        "100 MB streamed, MB/s against rclone",
+        "megabytes_per_second",
+        ("rowferry, 100 MB", "rclone, 100 MB", "rclone unchecked, 100 MB"),
+        "{} | {}; unchecked {} | – | – | –",
     ),
 )

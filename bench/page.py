@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from bench import BENCHES, QUESTIONS
-from bench.headlines import HEADLINES, Headline
-from bench.record import RESULTS
+from bench.headlines import HEADLINES, PACE_ROWS, Headline, PaceRow
+from bench.record import INCLUDED, RESULTS
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE, FIGURES_PAGE = DOCS / "speed.md", DOCS / "speed-figures.md"
+README = DOCS.parent / "README.md"
 
 Result = dict[str, Any]
 
@@ -29,7 +30,7 @@ def list_targets(results: Iterable[Result]) -> Iterator[tuple[Result, dict[str, 
 
 
 def describe_target(target: dict[str, Any]) -> tuple[str, str, str, str]:
-    """Return what was asked for, the bound, the figure and the verdict, in words."""
+    """Return what was asked for and where it was worst, the bound, the figure and the verdict, in words."""
     bounds = [
         f"{sign} {write_number(target[bound])}{target['unit']}"
         for sign, bound in (("≥", "at_least"), ("≤", "at_most"))
@@ -37,7 +38,9 @@ def describe_target(target: dict[str, Any]) -> tuple[str, str, str, str]:
     ]
     seen = f"{write_number(target['seen'])}{target['unit']}"
     verdict = "reported" if not bounds else "yes" if target["reached"] else "no"
-    return target["what"], " and ".join(bounds), seen, verdict
+    server = target.get("server")
+    what = f"{target['what']}, at worst: {server}" if server else target["what"]
+    return what, " and ".join(bounds), seen, verdict
 
 
 def write_number(number: float) -> str:
@@ -47,23 +50,26 @@ def write_number(number: float) -> str:
     return f"{number:.3g}"
 
 
-def find_answer(headline: Headline, results: Iterable[Result]) -> str | None:
-    """Return the figure of a headline with its unit; None where no result has it."""
+def find_answer(headline: Headline, results: Iterable[Result]) -> tuple[str, str] | None:
+    """Return the figure of a headline with its unit, and the server that it is of, if that is one of several.
+
+    None where no result has it.
+    """
     for result, target in list_targets(results):
         if (result["name"], target["what"]) == (headline.bench, headline.target):
-            return headline.answer.format(describe_target(target)[2])
+            return headline.answer.format(describe_target(target)[2]), target.get("server", "")
     return None
 
 
 def compose_headlines(results: Iterable[Result]) -> str:
     """Return the table of the questions that a reader has first, and how many targets were not reached."""
     results = list(results)
-    lines = ["| question | answer | bench |", "| --- | --- | --- |"]
+    lines = ["| question | answer | worst of the servers | bench |", "| --- | --- | --- | --- |"]
     for headline in HEADLINES:
-        answer = find_answer(headline, results)
-        if answer is not None:
+        found = find_answer(headline, results)
+        if found is not None:
             bench = f"[`{headline.bench}`]({FIGURES_PAGE.name}#{headline.bench})"
-            lines.append(f"| {headline.question} | {answer} | {bench} |")
+            lines.append(f"| {headline.question} | {' | '.join(found)} | {bench} |")
     verdicts = [describe_target(target)[3] for _, target in list_targets(results)]
     missed, asked = verdicts.count("no"), len(verdicts) - verdicts.count("reported")
     return "\n".join(
@@ -147,7 +153,35 @@ def fill_in(page: Path, text: str, results: list[Result]) -> str:
     return text
 
 
+def compose_row(row: PaceRow, results: Iterable[Result]) -> str:
+    """Return a row of the README: the paces on the server of a target, with the start or without, the best in bold."""
+    result, target = next(
+        (result, target)
+        for result, target in list_targets(results)
+        if (result["name"], target["what"]) == (row.bench, row.target)
+    )
+    server, _, start = target.get("server", "").partition(", start ")
+    figure = row.figure + (INCLUDED if start == "included" else "")
+    names = [f"{contestant}, {server}" if server else contestant for contestant in row.contestants]
+    paces = [result["summary"][name][figure]["median"] if name in result["summary"] else 0.0 for name in names]
+    words = [f"**{write_number(pace)}**" if pace == max(paces) else write_number(pace) for pace in paces]
+    return f"| {row.what} | {row.cells.format(*words)} |"
+
+
+def fill_rows(text: str, results: list[Result]) -> str:
+    """Return the text of the README with its rows of paces made anew; ValueError where it has lost one."""
+    lines = text.splitlines(keepends=True)
+    for row in PACE_ROWS:
+        found = [number for number, line in enumerate(lines) if line.startswith(f"| {row.what} |")]
+        if len(found) != 1:
+            raise ValueError(f"{README.name} has no row {row.what}")
+        lines[found[0]] = compose_row(row, results) + "\n"
+    return "".join(lines)
+
+
 def rewrite_pages() -> None:
     """Bring the pages to the results."""
+    results = read_results()
     for page in BLOCKS:
-        page.write_text(fill_in(page, page.read_text(encoding="utf-8"), read_results()), encoding="utf-8")
+        page.write_text(fill_in(page, page.read_text(encoding="utf-8"), results), encoding="utf-8")
+    README.write_text(fill_rows(README.read_text(encoding="utf-8"), results), encoding="utf-8")

@@ -29,6 +29,9 @@ PAIR = re.compile(r"\[\s+([-\d.e]+),\s+([-\d.e]+)\s+\]")
 Figures = Mapping[str, float]
 """What one repetition gave: a name that ends in its unit, such as `cpu_ms_per_entry`, and the number."""
 
+INCLUDED = "_start_included"
+"""Ends the name of a figure of a whole run, from the start of a process to its end; without, its start is left out."""
+
 Size = TypeVar("Size")
 
 
@@ -41,6 +44,8 @@ class Target:
     unit: str
     at_least: float | None
     at_most: float | None
+    server: str = ""
+    """Where it was seen, if that is one of several servers."""
 
     @property
     def reached(self) -> bool:
@@ -99,10 +104,17 @@ class Record:
         return statistics.median(self.values(contestant, figure))
 
     def expect(
-        self, what: str, seen: float, *, at_least: float | None = None, at_most: float | None = None, unit: str = ""
+        self,
+        what: str,
+        seen: float,
+        *,
+        at_least: float | None = None,
+        at_most: float | None = None,
+        unit: str = "",
+        server: str = "",
     ) -> None:
         """Note a target and what was seen; `unit` stands behind both in the table."""
-        self.targets.append(Target(what, seen, unit, at_least, at_most))
+        self.targets.append(Target(what, seen, unit, at_least, at_most, server))
 
     def compare(
         self,

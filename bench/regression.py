@@ -22,7 +22,6 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from bench.certificate import write_certificate
 from bench.environment import execute, fake_s3, run_measured, running_postgres
 from bench.stub_server import StubServer, build_stub
 
@@ -130,18 +129,12 @@ def _git(*arguments: str) -> str:
 @contextmanager
 def start_server(name: str) -> Iterator[tuple[str, Path | None]]:
     """Yield the URL of a fresh server, and the certificate to trust: a server remembers what was written."""
-    spread = (f"-latency={LATENCY_MS}", f"-sigma={SIGMA}")
-    with tempfile.TemporaryDirectory() as folder:
-        if name == "fake":
-            with fake_s3(LATENCY_MS) as server:
-                yield server.endpoint_url, None
-        elif name == "stub":
-            with StubServer(*spread) as server:
-                yield server.endpoint_url, None
-        else:
-            certificate, key = write_certificate(Path(folder))
-            with StubServer(*spread, f"-certificate={certificate}", f"-key={key}") as server:
-                yield server.endpoint_url.replace("http:", "https:"), certificate
+    if name == "fake":
+        with fake_s3(LATENCY_MS) as server:
+            yield server.endpoint_url, None
+    else:
+        with StubServer(f"-latency={LATENCY_MS}", f"-sigma={SIGMA}", tls=name == "stub, TLS") as stub:
+            yield stub.endpoint_url, stub.certificate
 
 
 def measure(contestants: list[Contestant], rows: int, rounds: int) -> dict[str, dict[str, list[Figures]]]:

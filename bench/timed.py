@@ -80,7 +80,7 @@ class TimedRun:
             "entries_per_second_from_the_start": rate(self.samples, first_at, last),
             "cpu_ms_per_entry": 1000 * (end.cpu_seconds - begin.cpu_seconds) / done,
             "megabytes_per_second": (end.megabytes - begin.megabytes) / (end.at - begin.at),
-            "fake_s3_cpu_ms_per_entry": 1000 * (end.server_cpu_seconds - begin.server_cpu_seconds) / done,
+            "server_cpu_ms_per_entry": 1000 * (end.server_cpu_seconds - begin.server_cpu_seconds) / done,
             "cores_of_worker": (end.cpu_seconds - begin.cpu_seconds) / (end.at - begin.at),
             "seconds_to_the_first_object": first_at,
         }

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
+from typing import Any, Protocol
 
 from bench.server_cpu import TICKS, read_server_cpu, read_stat
-from rowferry_lab.servers.s3_servers import FakeS3Server
 from rowferry_lab.servers.server_process import ServerFailed
 
 EVERY_SECONDS = 0.25
@@ -46,18 +46,29 @@ class Sample:
     """Objects in flight that the workers allow themselves; None where that was not asked."""
 
 
+class Counting(Protocol):
+    """A server that counts what it does."""
+
+    endpoint_url: str
+
+    def read_stats(self) -> dict[str, Any]:
+        """Return the counts since its start, and when they were taken, by the monotonic clock. Raises ServerFailed."""
+        ...
+
+
 @dataclass(slots=True)
 class Watch:
     """What to look at; `start` and `stop` it."""
 
-    production: FakeS3Server
-    legacy: FakeS3Server | None = None
+    production: Counting
+    legacy: Counting | None = None
     """Where it is another server."""
     postgres_pid: int | None = None
     weighs: bool = False
     """Whether memory is looked at."""
     metrics_url: str | None = None
     """Where the worker shows its metrics."""
+    every_seconds: float = EVERY_SECONDS
     samples: list[Sample] = field(default_factory=list)
     _pids: list[int] = field(default_factory=list)
     _began: float = 0.0
@@ -71,13 +82,13 @@ class Watch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Look once more and no more."""
+        """Look no more."""
         self._over.set()
         if self._thread is not None:
             self._thread.join()
 
     def _look_on(self) -> None:
-        while not self._over.wait(EVERY_SECONDS):
+        while not self._over.wait(self.every_seconds):
             try:
                 self.samples.append(self._look())
             except ServerFailed:
@@ -85,7 +96,7 @@ class Watch:
 
     def _look(self) -> Sample:
         stats = self.production.read_stats()
-        cpu = stats["cpu_seconds"] + (self.legacy.read_cpu_seconds() if self.legacy else 0.0)
+        cpu = stats["cpu_seconds"] + (self.legacy.read_stats()["cpu_seconds"] if self.legacy else 0.0)
         pids = [pid for worker in self._pids for pid in list_processes(worker)]
         sizes = [read_sizes(pid) for pid in pids] if self.weighs else []
         return Sample(

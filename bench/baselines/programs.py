@@ -44,6 +44,9 @@ def rclone_command(program: Path, url: str, in_flight: int, *options: str, bucke
     return [*command, *options]
 
 
+TRUST = {"rclone": "SSL_CERT_FILE", "s5cmd": "AWS_CA_BUNDLE"}
+"""The variable that names the certificate of a server to a program; each fails with that of the other."""
+
 RCLONE_UNCHECKED = ("--no-check-dest", "--s3-no-head", "--s3-no-head-object")
 """What turns off every look of rclone at what is there before and after: its fastest way."""
 

@@ -1,175 +1,218 @@
-"""One worker process without a flag, copying at 70 ms of latency, against other ways to copy, in the same run."""
+"""One worker process without a flag against other ways to copy, in the same run, on each of the servers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from importlib import metadata
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from bench.baselines import programs
-from bench.environment import fake_s3, read_postgres_version, run_measured, running_postgres
-from bench.migration import check_rows, make_rows
-from bench.record import Figures, Record
+from bench.environment import read_postgres_version, running_postgres
+from bench.migration import enqueue_rows, make_rows
+from bench.record import INCLUDED, Figures, Record
+from bench.servers import FAKE, REAL, SIGMA, STUB, TLS, BenchServer, Objects, Start, find_servers, trust
 from bench.timed import BATCH_SIZE, Launch, fill_queue, run_for
-from bench.timing import run_script
 from bench.watch import Watch, between
+from bench.whole_runs import CPU, RATE, measure_program, measure_script, measure_worker
+from bench.worst import expect_worst, list_medians, list_ratios
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 
 LATENCY_MS = 70
-IN_FLIGHT = 512
-"""Of rclone, s5cmd and awscrt."""
+BODY_BYTES = 20_000
 THREADS = 256
 """Of boto3: 64 to 256 of them are equally fast, since Python's lock is their bound."""
 PROCESSES = 10
 ROWS_AT_ONCE = 100
 """Of each of the ten processes: one batch, as its own advice was."""
-MOST_PER_SECOND = 26_000
+RIVALS = {
+    "boto3 in threads": ("entries/s against boto3 in 256 threads", 6),
+    "s5cmd": ("entries/s against s5cmd's copies/s", 2),
+    "rclone": ("entries/s against rclone's copies/s", 3),
+    "rclone unchecked": ("the same, rclone with all checks off", None),
+    "ten processes": ("entries/s against ten processes", None),
+}
+OURS = "rowferry"
+COLOURS, FAINT = ("#56a64b", "#37872d", "#1a5e13", "#0b3d07"), ("#c8c8c8", "#a8a8a8", "#8e8e8e", "#6e6e6e")
+"""Of our bars and of those of the others, by server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """One of the servers, and how much is copied there."""
+
+    server: str
+    start: Start
+    seconds: float
+    copies: int
+    """Of each program, and of the worker whose start is included."""
+    threaded: int
+    """Copies of boto3."""
+    processes: int
+    one_by_one: int
+    """Entries of the ten processes."""
+    in_flight: int
+    """Of rclone, s5cmd and awscrt."""
+    most_per_second: int
+    """More than any contestant reaches."""
+
+    def open(self, objects: int) -> BenchServer:
+        """Return a fresh server with so many objects, to be started."""
+        return self.start(Objects(objects, BODY_BYTES, LATENCY_MS))
+
+    def migrate(self, postgres: EmbeddedPostgres) -> Figures:
+        """Let one worker process migrate, for so long and then once more so many entries from start to end.
+
+        The pace without the start is that of the second half of the time.
+        """
+        rows = int(self.seconds * self.most_per_second)
+        with self.open(rows) as server:
+            watch = Watch(server, postgres_pid=postgres.pid, weighs=True)
+            fill_queue(watch, rows)
+            seen = run_for(self.seconds, watch, [trusting(server)])
+        begin, end = between(seen.samples, self.seconds / 2, self.seconds)
+        database = end.postgres_cpu_seconds - begin.postgres_cpu_seconds
+        with self.open(self.copies) as server:
+            make_rows(self.copies)
+            enqueue_rows(server.endpoint_url, server.endpoint_url, BATCH_SIZE)
+            whole = measure_worker(trusting(server), self.copies)
+        return {
+            **seen.figures(self.seconds / 2, self.seconds),
+            **whole,
+            "memory_mb": max(sample.memory_mb for sample in seen.samples),
+            "postgresql_cpu_ms": 1000 * database / max(end.objects - begin.objects, 1),
+        }
+
+    def copy_in_threads(self) -> Figures:
+        """Let boto3 copy in threads; no row is touched."""
+        with self.open(self.threaded) as server:
+            command = ["bench.baselines.boto3_threads", f"--url={server.endpoint_url}", f"--objects={self.threaded}"]
+            environment = programs.ACCOUNT | trust(server, "AWS_CA_BUNDLE")
+            return measure_script([*command, f"--threads={THREADS}"], environment, server, self.threaded)
+
+    def copy_by_awscrt(self) -> Figures:
+        """Let nothing but awscrt copy; no row is touched."""
+        with self.open(self.copies) as server:
+            command = ["bench.baselines.awscrt_alone", f"--url={server.endpoint_url}", f"--objects={self.copies}"]
+            return measure_script([*command, f"--in-flight={self.in_flight}"], programs.ACCOUNT, server, self.copies)
+
+    def migrate_one_by_one(self) -> Figures:
+        """Let ten processes migrate, each one object at a time, in one batch each."""
+        make_rows(self.one_by_one)
+        batch_size = -(-self.one_by_one // self.processes)
+        with self.open(self.one_by_one) as server:
+            command = ["bench.baselines.ten_processes", f"--url={server.endpoint_url}"]
+            command += [f"--processes={self.processes}", f"--batch-size={batch_size}"]
+            return measure_script(command, programs.ACCOUNT, server, self.one_by_one)
+
+    def copy_by_program(self, command: Callable[..., list[str]], program: Path, *options: str) -> Figures:
+        """Let a program copy the prefix; no row is touched."""
+        with self.open(self.copies) as server:
+            words = command(program, server.endpoint_url, self.in_flight, *options)
+            environment = programs.ACCOUNT | trust(server, programs.TRUST[program.name])
+            return measure_program(words, environment, server, self.copies)
+
+
+def trusting(server: BenchServer) -> Launch:
+    """Return one worker process without another flag."""
+    return Launch().with_environment(**trust(server, "AWS_CA_BUNDLE"))
 
 
 def run(record: Record) -> None:
     """Measure all contestants in turn."""
-    seconds = record.pick(30.0, short=4.0, reduced=14.0)
-    copies = record.pick(16_000, short=300, reduced=10_000)
-    threaded, processes = record.pick(6_000, short=300, reduced=3_000), record.pick(PROCESSES, short=2)
-    one_by_one = record.pick(PROCESSES * ROWS_AT_ONCE, short=20)
-    record.settings |= {"latency_ms": LATENCY_MS, "in_flight_of_programs": IN_FLIGHT, "batch_size": BATCH_SIZE}
-    record.settings |= {"seconds": seconds, "copies_of_programs": copies, "copies_of_boto3": threaded}
-    record.settings |= {"boto3_threads": THREADS, "processes": processes, "entries_of_processes": one_by_one}
+    record.settings |= {"latency_ms": LATENCY_MS, "sigma": SIGMA, "body_bytes": BODY_BYTES, "batch_size": BATCH_SIZE}
+    record.settings |= {"boto3_threads": THREADS}
     with running_postgres() as postgres:
         record.versions["postgresql"] = read_postgres_version()
-        contestants: dict[str, Callable[[], Figures]] = {
-            "rowferry": lambda: migrate(postgres, seconds),
-            **find_awscrt(record, 2 * copies),
-            "boto3 in threads": lambda: copy_in_threads(threaded),
-            "ten processes": lambda: migrate_one_by_one(one_by_one, processes),
-            **find_programs(record, copies),
-        }
+        contestants: dict[str, Callable[[], Figures]] = {}
+        for name, start in find_servers(record, FAKE, STUB, REAL, TLS).items():
+            contestants |= list_contestants(record, postgres, plan_course(record, name, start))
         record.interleave(contestants, repetitions=record.pick(3, short=1, reduced=2))
     tell(record)
 
 
+def plan_course(record: Record, name: str, start: Start) -> Course:
+    """Return how much is copied on a server; less on the real one, which has no latency and works for each copy."""
+    part = 2 if name == REAL else 1
+    course = Course(
+        name,
+        start,
+        seconds=record.pick(30.0, short=4.0, reduced=12.0),
+        copies=record.pick(16_000, short=300, reduced=10_000) // part,
+        threaded=record.pick(6_000, short=300, reduced=3_000) // part,
+        processes=record.pick(PROCESSES, short=2),
+        one_by_one=record.pick(PROCESSES * ROWS_AT_ONCE, short=20),
+        in_flight=64 if name == REAL else 512,
+        most_per_second=8_000 if name == REAL else 26_000,
+    )
+    record.settings[name] = (
+        f"{course.seconds:.0f} s, {course.copies:,} copies, {course.threaded:,} of boto3, {course.one_by_one:,} of the "
+        f"ten processes, {course.in_flight} in flight of programs"
+    )
+    return course
+
+
+def list_contestants(record: Record, postgres: EmbeddedPostgres, course: Course) -> dict[str, Callable[[], Figures]]:
+    """Return all ways to copy on a server; those that are not here are noted as absent."""
+    rclone, s5cmd = programs.find_rclone(), programs.find_s5cmd()
+    found: dict[str, Callable[[], Figures] | None] = {
+        OURS: partial(course.migrate, postgres),
+        "boto3 in threads": course.copy_in_threads,
+        "rclone": rclone and partial(course.copy_by_program, programs.rclone_command, rclone),
+        "rclone unchecked": rclone
+        and partial(course.copy_by_program, programs.rclone_command, rclone, *programs.RCLONE_UNCHECKED),
+        "s5cmd": s5cmd and partial(course.copy_by_program, programs.s5cmd_command, s5cmd),
+    }
+    if course.server != TLS:
+        found["awscrt alone"] = course.copy_by_awscrt if find_spec("awscrt") else None
+        found["ten processes"] = course.migrate_one_by_one
+    record.absent |= {who: programs.MISSING for who, measure in found.items() if measure is None}
+    record.versions |= {program.name: programs.read_version(program) for program in (rclone, s5cmd) if program}
+    record.versions |= {"awscrt": metadata.version("awscrt")} if find_spec("awscrt") else {}
+    return {f"{who}, {course.server}": measure for who, measure in found.items() if measure is not None}
+
+
 def tell(record: Record) -> None:
     """Hold the medians against the targets."""
-    rate, cpu = "entries_per_second", "cpu_ms_per_entry"
-    record.expect("entries/s, one worker without a flag, 70 ms latency", record.median("rowferry", rate))
-    record.compare("entries/s against boto3 in 256 threads", rate, "rowferry", "boto3 in threads", at_least=6)
-    record.compare("entries/s against s5cmd's copies/s", rate, "rowferry", "s5cmd", at_least=2)
-    record.compare("entries/s against rclone's copies/s", rate, "rowferry", "rclone", at_least=3)
-    record.compare("the same, rclone with all checks off", rate, "rowferry", "rclone unchecked")
-    record.compare("entries/s against ten processes", rate, "rowferry", "ten processes")
-    record.expect("CPU of the worker per entry", record.median("rowferry", cpu), at_most=0.2, unit=" ms")
-    record.compare("the same against boto3 in threads", cpu, "rowferry", "boto3 in threads")
-    record.compare("the same against awscrt alone, which updates no row", cpu, "rowferry", "awscrt alone")
-    record.expect("memory of the worker", record.median("rowferry", "memory_mb"), unit=" MB")
-    for name, figure in (("PostgreSQL", "postgresql_cpu_ms"), ("the fake S3 server", "fake_s3_cpu_ms_per_entry")):
-        record.expect(f"CPU of {name} per entry", record.median("rowferry", figure), unit=" ms")
-    record.expect("the worker's share of a core", record.median("rowferry", "cores_of_worker"))
-
-
-def find_awscrt(record: Record, copies: int) -> dict[str, Callable[[], Figures]]:
-    """Return awscrt; noted as absent where it is not here."""
-    if find_spec("awscrt") is None:
-        record.absent["awscrt alone"] = programs.MISSING
-        return {}
-    record.versions["awscrt"] = metadata.version("awscrt")
-    return {"awscrt alone": lambda: copy_by_awscrt(copies)}
-
-
-def find_programs(record: Record, copies: int) -> dict[str, Callable[[], Figures]]:
-    """Return rclone, twice, and s5cmd; those that are not here are noted as absent."""
-    rclone, s5cmd = programs.find_rclone(), programs.find_s5cmd()
-    found: dict[str, Callable[[], Figures]] = {}
-    if rclone:
-        record.versions["rclone"] = programs.read_version(rclone)
-        found["rclone"] = lambda: copy_by_program(copies, lambda url: programs.rclone_command(rclone, url, IN_FLIGHT))
-        found["rclone unchecked"] = lambda: copy_by_program(
-            copies, lambda url: programs.rclone_command(rclone, url, IN_FLIGHT, *programs.RCLONE_UNCHECKED)
+    servers = [name for name in (FAKE, STUB, REAL, TLS) if name not in record.absent]
+    medians, ratios = partial(list_medians, record, servers, OURS), partial(list_ratios, record, servers, OURS)
+    expect = partial(expect_worst, record)
+    expect("entries/s, one worker without a flag", medians(RATE), tells_each=True)
+    for rival, (what, at_least) in RIVALS.items():
+        expect(what, ratios(rival, RATE), at_least=at_least, unit="x", tells_each=at_least is not None)
+    expect("CPU of the worker per entry", medians(CPU), at_most=0.2, unit=" ms")
+    expect("the same against boto3 in threads", ratios("boto3 in threads", CPU), unit="x", less_is_better=True)
+    awscrt = ratios("awscrt alone", CPU)
+    expect("the same against awscrt alone, which updates no row", awscrt, unit="x", less_is_better=True)
+    expect("memory of the worker", medians("memory_mb"), unit=" MB", less_is_better=True)
+    expect("CPU of PostgreSQL per entry", medians("postgresql_cpu_ms"), unit=" ms", less_is_better=True)
+    for server in servers:
+        cpu, share = (
+            record.median(f"{OURS}, {server}", figure) for figure in ("server_cpu_ms_per_entry", "cores_of_worker")
         )
-    else:
-        record.absent |= dict.fromkeys(("rclone", "rclone unchecked"), programs.MISSING)
-    if s5cmd:
-        record.versions["s5cmd"] = programs.read_version(s5cmd)
-        found["s5cmd"] = lambda: copy_by_program(copies, lambda url: programs.s5cmd_command(s5cmd, url, IN_FLIGHT))
-    else:
-        record.absent["s5cmd"] = programs.MISSING
-    return found
-
-
-def migrate(postgres: EmbeddedPostgres, seconds: float) -> Figures:
-    """Let one worker process migrate for so long; the pace is that of the second half."""
-    with fake_s3(LATENCY_MS) as server:
-        watch = Watch(server, postgres_pid=postgres.pid, weighs=True)
-        fill_queue(watch, int(seconds * MOST_PER_SECOND))
-        seen = run_for(seconds, watch, [Launch()])
-    begin, end = between(seen.samples, seconds / 2, seconds)
-    database = end.postgres_cpu_seconds - begin.postgres_cpu_seconds
-    return {
-        **seen.figures(seconds / 2, seconds),
-        "memory_mb": max(sample.memory_mb for sample in seen.samples),
-        "postgresql_cpu_ms": 1000 * database / max(end.objects - begin.objects, 1),
-    }
-
-
-def copy_in_threads(copies: int) -> Figures:
-    """Let boto3 copy as many objects in threads; no row is touched."""
-    with fake_s3(LATENCY_MS) as server:
-        command = [
-            "bench.baselines.boto3_threads",
-            f"--url={server.endpoint_url}",
-            f"--objects={copies}",
-            f"--threads={THREADS}",
-        ]
-        used = run_script(command, programs.ACCOUNT)
-        assert server.read_stats()["objects"] == copies
-    return count(copies, *used)
-
-
-def copy_by_awscrt(copies: int) -> Figures:
-    """Let nothing but awscrt copy as many objects; no row is touched."""
-    with fake_s3(LATENCY_MS) as server:
-        command = ["bench.baselines.awscrt_alone", f"--url={server.endpoint_url}", f"--objects={copies}"]
-        used = run_script([*command, f"--in-flight={IN_FLIGHT}"], programs.ACCOUNT)
-        assert server.read_stats()["objects"] == copies
-    return count(copies, *used)
-
-
-def migrate_one_by_one(entries: int, processes: int) -> Figures:
-    """Let ten processes migrate as many entries, each one object at a time, in one batch each."""
-    make_rows(entries)
-    batch_size = -(-entries // processes)
-    with fake_s3(LATENCY_MS) as server:
-        command = ["bench.baselines.ten_processes", f"--url={server.endpoint_url}", f"--processes={processes}"]
-        used = run_script([*command, f"--batch-size={batch_size}"], programs.ACCOUNT)
-    check_rows()
-    return count(entries, *used)
-
-
-def copy_by_program(copies: int, command: Callable[[str], Sequence[str]]) -> Figures:
-    """Let a program copy the prefix, its listing and its start included; no row is touched."""
-    with fake_s3(LATENCY_MS, f"--objects={copies}") as server:
-        used = run_measured(command(server.endpoint_url), programs.ACCOUNT)
-        assert server.read_stats()["objects"] == copies
-    return count(copies, used.wall_seconds, used.cpu_seconds, used.memory_mb)
-
-
-def count(entries: int, seconds: float, cpu_seconds: float, memory_mb: float) -> Figures:
-    """Return rate, CPU and memory."""
-    return {
-        "entries_per_second": entries / seconds,
-        "cpu_ms_per_entry": 1000 * cpu_seconds / entries,
-        "memory_mb": memory_mb,
-    }
+        record.expect(f"CPU of the S3 server per entry: {server}", cpu, unit=" ms")
+        record.expect(f"the worker's share of a core: {server}", share)
 
 
 def draw(axis: Any, result: dict[str, Any]) -> None:
-    """Plot the throughput of every contestant, with the CPU of an entry beside it."""
+    """Plot the throughput of every contestant on every server, its start included."""
     summary = result["summary"]
-    names = list(summary)[::-1]
-    throughput = [summary[name]["entries_per_second"] for name in names]
-    spread = [[one["median"] - one["min"] for one in throughput], [one["max"] - one["median"] for one in throughput]]
-    colours = ["#56a64b" if name == "rowferry" else "#8e8e8e" for name in names]
-    axis.barh(names, [one["median"] for one in throughput], xerr=spread, color=colours, capsize=3)
-    for place, name in enumerate(names):
-        cpu = summary[name]["cpu_ms_per_entry"]["median"]
-        axis.text(throughput[place]["max"] * 1.02, place + 0.1, f" {cpu:.2g} ms CPU each", fontsize=7, va="bottom")
-    axis.set_xlabel("objects a second (rowferry and ten processes: with their rows)")
-    axis.set_xlim(0, 1.3 * max(one["max"] for one in throughput))
+    whos = list(dict.fromkeys(name.partition(", ")[0] for name in summary))[::-1]
+    servers = list(dict.fromkeys(name.partition(", ")[2] for name in summary))
+    height = 0.84 / len(servers)
+    for place, server in enumerate(servers):
+        for row, who in enumerate(whos):
+            figures = summary.get(f"{who}, {server}".removesuffix(", "))
+            if figures is None:
+                continue
+            pace = figures.get(RATE + INCLUDED, figures[RATE])
+            above = [[pace["median"] - pace["min"]], [pace["max"] - pace["median"]]]
+            at = row + 0.42 - (place + 0.5) * height
+            colour = COLOURS[place] if who == OURS else FAINT[place]
+            bar = axis.barh(at, pace["median"], height, xerr=above, color=colour, error_kw={"linewidth": 0.6})
+            axis.bar_label(bar, [f" {pace['median']:,.0f}  {server}"], fontsize=5.5)
+    axis.set_yticks(range(len(whos)), whos)
+    axis.set_xlabel("objects a second, start included (rowferry and ten processes: with their rows)")
+    axis.margins(x=0.2)
+    axis.figure.set_size_inches(6.4, 1.2 + 0.17 * len(whos) * len(servers))

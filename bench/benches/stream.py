@@ -1,17 +1,20 @@
 """Objects streamed between two endpoints: pace, CPU and memory of `rowferry worker` without a flag, and of others."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from bench.baselines import programs
-from bench.environment import fake_s3, read_postgres_version, run_measured, running_postgres
-from bench.record import Figures, Record
+from bench.environment import fake_s3, read_postgres_version, running_postgres
+from bench.migration import enqueue_rows, make_rows
+from bench.record import INCLUDED, Figures, Record
+from bench.servers import FAKE, REAL, SIGMA, STUB, BenchServer, Objects, Start, find_servers
 from bench.timed import BATCH_SIZE, Launch, fill_queue, run_for
-from bench.timing import run_script
 from bench.watch import Watch
-from rowferry_lab.servers.s3_servers import FakeS3Server
+from bench.whole_runs import CPU, RATE, measure_program, measure_script, measure_worker
+from bench.worst import STARTS, expect_worst, list_medians, list_ratios
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,7 @@ class Size:
     in_flight: int
     """Of rclone, with which it is fastest here."""
     objects: int
-    """That rclone copies: some seconds of work."""
+    """That are streamed in a whole run: some seconds of work."""
     rows_per_second: int
     """More than any contestant reaches."""
 
@@ -38,95 +41,152 @@ THREADS = 128
 WEIGHED = {"20 kB": "20000", "30 MB": "30000000", "100 MB": "100000000", "mixed": "20000,30000000,100000000"}
 """The sizes of objects whose memory is looked at."""
 WEIGHED_LATENCY_MS = 10
+MOST_SECONDS_IN_MEMORY = 9.0
+"""The real server keeps what is written, half a gigabyte a second."""
+OURS, THREADED = "rowferry", "boto3 in threads"
+COLOURS = {OURS: "#56a64b", "rclone": "#8e8e8e", "rclone unchecked": "#c8c8c8"}
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """Two servers of one kind, and how much is streamed between them."""
+
+    server: str
+    start: Start
+    size: Size
+    seconds: float
+    objects: int
+    threaded: int
+    """Objects of boto3."""
+
+    def open(self, objects: int) -> tuple[BenchServer, BenchServer]:
+        """Return a fresh legacy server with so many objects, and a production server, to be started."""
+        size = self.size
+        both = (Objects(count, size.body_bytes, size.latency_ms) for count in (objects, 1))
+        legacy, production = map(self.start, both)
+        return legacy, production
+
+    def migrate(self) -> Figures:
+        """Let `rowferry worker` stream, for so long and then once more so many entries from start to end.
+
+        The pace without the start is that of the second half of the time.
+        """
+        rows = int(self.seconds * self.size.rows_per_second)
+        legacy, production = self.open(rows)
+        with legacy, production:
+            watch = Watch(production, legacy, weighs=True)
+            fill_queue(watch, rows)
+            seen = run_for(self.seconds, watch, [Launch(())])
+        legacy, production = self.open(self.objects)
+        with legacy, production:
+            make_rows(self.objects)
+            enqueue_rows(legacy.endpoint_url, production.endpoint_url, BATCH_SIZE)
+            whole = measure_worker(Launch(()), self.objects)
+        figures = seen.figures(self.seconds / 2, self.seconds)
+        pace = max(figures["megabytes_per_second"], 1e-3)
+        return {
+            **self._weigh_megabytes(whole),
+            **figures,
+            "cpu_ms_per_mb": 1000 * figures["cores_of_worker"] / pace,
+            "memory_mb": max(sample.memory_mb for sample in seen.samples),
+        }
+
+    def stream_by_rclone(self, rclone: Path, *options: str) -> Figures:
+        """Let rclone copy a prefix from one server to the other; no row is touched."""
+        legacy, production = self.open(self.objects)
+        with legacy, production:
+            environment = programs.rclone_remotes(legacy.endpoint_url, production.endpoint_url)
+            in_flight = min(self.size.in_flight, 64) if self.server == REAL else self.size.in_flight
+            command = programs.rclone_between_command(rclone, in_flight, *options)
+            return self._weigh_megabytes(measure_program(command, environment, production, self.objects))
+
+    def stream_in_threads(self) -> Figures:
+        """Let boto3 get and put in threads; no row is touched."""
+        legacy, production = self.open(self.threaded)
+        with legacy, production:
+            command = ["bench.baselines.boto3_threads", f"--url={legacy.endpoint_url}", f"--threads={THREADS}"]
+            command += [f"--to={production.endpoint_url}", f"--objects={self.threaded}"]
+            return self._weigh_megabytes(measure_script(command, programs.ACCOUNT, production, self.threaded))
+
+    def _weigh_megabytes(self, figures: Figures) -> Figures:
+        """Return the same figures by megabyte as well."""
+        megabytes = self.size.body_bytes / 1e6
+        found = dict(figures)
+        for ending in STARTS.values():
+            if RATE + ending in figures:
+                found["megabytes_per_second" + ending] = figures[RATE + ending] * megabytes
+                found["cpu_ms_per_mb" + ending] = figures[CPU + ending] / megabytes
+        return found
 
 
 def run(record: Record) -> None:
-    """Measure the throughput of each size, then the memory."""
-    seconds, weighed = record.pick(30.0, short=4.0, reduced=12.0), record.pick(20.0, short=4.0, reduced=10.0)
-    record.settings |= {"seconds": seconds, "seconds_for_memory": weighed, "batch_size": BATCH_SIZE}
-    for name, size in SIZES.items():
-        record.settings[name] = f"{size.latency_ms} ms of latency, rclone with {size.in_flight} transfers"
+    """Measure the throughput of each size on each server, then the memory."""
+    seconds, weighed = record.pick(30.0, short=4.0, reduced=9.0), record.pick(20.0, short=4.0, reduced=8.0)
+    record.settings |= {"seconds": seconds, "seconds_for_memory": weighed, "batch_size": BATCH_SIZE, "sigma": SIGMA}
+    record.settings[f"seconds, {REAL}"] = min(seconds, MOST_SECONDS_IN_MEMORY)
     with running_postgres():
         record.versions["postgresql"] = read_postgres_version()
+        servers = find_servers(record, FAKE, STUB, REAL)
         for name, size in record.pick(SIZES, short={name: SIZES[name] for name in ("20 kB", "1 MB")}).items():
-            objects = record.pick(size.objects, short=100, reduced=size.objects // 2)
-            contestants: dict[str, Callable[[], Figures]] = {
-                f"rowferry, {name}": partial(migrate, size, seconds),
-                **find_rclone(record, name, size, objects),
-            }
-            if name == "20 kB":
-                copies = record.pick(3_000, short=100, reduced=1_500)
-                contestants["boto3 in threads, 20 kB"] = partial(stream_in_threads, size, copies)
+            record.settings[name] = f"{size.latency_ms} ms of latency, rclone with {size.in_flight} transfers"
+            contestants: dict[str, Callable[[], Figures]] = {}
+            for server, start in servers.items():
+                contestants |= list_contestants(record, name, plan_course(record, server, start, size, seconds))
             record.interleave(contestants, repetitions=record.pick(3, short=1, reduced=2))
         sizes = {f"memory, {name}": partial(weigh, sizes, weighed) for name, sizes in WEIGHED.items()}
         record.interleave(sizes, repetitions=1)
-    tell(record)
+    tell(record, list(servers))
 
 
-def tell(record: Record) -> None:
+def plan_course(record: Record, server: str, start: Start, size: Size, seconds: float) -> Course:
+    """Return how much is streamed between servers of one kind; less between real ones, which work for it."""
+    is_real = server == REAL
+    objects = record.pick(size.objects, short=100, reduced=size.objects // 3) // (2 if is_real else 1)
+    threaded = record.pick(3_000, short=100, reduced=1_000)
+    return Course(server, start, size, min(seconds, MOST_SECONDS_IN_MEMORY) if is_real else seconds, objects, threaded)
+
+
+def list_contestants(record: Record, name: str, course: Course) -> dict[str, Callable[[], Figures]]:
+    """Return all ways to stream on servers of one kind; rclone is noted as absent where it is not here."""
+    found: dict[str, Callable[[], Figures]] = {OURS: course.migrate}
+    rclone = programs.find_rclone()
+    if rclone is None:
+        record.absent |= dict.fromkeys(("rclone", "rclone unchecked"), programs.MISSING)
+    else:
+        record.versions["rclone"] = programs.read_version(rclone)
+        unchecked = (*programs.RCLONE_UNCHECKED, *programs.RCLONE_UNHASHED)
+        found["rclone"] = partial(course.stream_by_rclone, rclone)
+        found["rclone unchecked"] = partial(course.stream_by_rclone, rclone, *unchecked)
+    if name == "20 kB":
+        found[THREADED] = course.stream_in_threads
+    return {f"{who}, {name}, {course.server}": measure for who, measure in found.items()}
+
+
+def tell(record: Record, servers: Sequence[str]) -> None:
     """Hold the medians against the targets."""
-    rate, cpu = "entries_per_second", "cpu_ms_per_entry"
-    ours, rclone, unchecked, boto = (f"{who}, 20 kB" for who in ("rowferry", "rclone", "rclone unchecked", THREADED))
-    record.compare("20 kB streamed, against rclone", rate, ours, rclone, at_least=2)
-    record.compare("20 kB streamed, against rclone unchecked", rate, ours, unchecked, at_least=1.2)
-    record.compare("20 kB streamed, against boto3 in threads", rate, ours, boto, at_least=10)
-    record.compare("20 kB streamed, CPU against rclone unchecked", cpu, ours, unchecked, at_most=0.5)
-    record.expect("20 kB streamed, entries/s", record.median(ours, rate))
-    for name in record.pick(("1 MB", "100 MB"), short=("1 MB",)):
-        ours, rclone, unchecked = (f"{who}, {name}" for who in ("rowferry", "rclone", "rclone unchecked"))
-        record.compare(f"{name} streamed, MB/s against rclone", "megabytes_per_second", ours, rclone, at_least=1.2)
-        record.compare(f"{name} streamed, CPU a MB against rclone", "cpu_ms_per_mb", ours, rclone, at_most=1)
-        record.compare(f"{name} streamed, MB/s against rclone unchecked", "megabytes_per_second", ours, unchecked)
-        record.expect(f"{name} streamed, MB/s", record.median(ours, "megabytes_per_second"))
-        record.expect(f"{name} streamed, CPU a MB", record.median(ours, "cpu_ms_per_mb"), unit=" ms")
+    expect, rate, pace, cpu = partial(expect_worst, record), RATE, "megabytes_per_second", "cpu_ms_per_mb"
+    for name in record.pick(tuple(SIZES), short=("20 kB", "1 MB")):
+        medians = partial(list_medians, record, servers, f"{OURS}, {name}")
+        against, against_unchecked, against_threads = (
+            partial(list_ratios, record, servers, f"{OURS}, {name}", f"{rival}, {name}")
+            for rival in ("rclone", "rclone unchecked", THREADED)
+        )
+        if name == "20 kB":
+            expect("20 kB streamed, against rclone", against(rate), at_least=2, unit="x", tells_each=True)
+            expect("20 kB streamed, against rclone unchecked", against_unchecked(rate), at_least=1.2, unit="x")
+            expect("20 kB streamed, against boto3 in threads", against_threads(rate), at_least=10, unit="x")
+            expect("20 kB streamed, CPU against rclone unchecked", against_unchecked(CPU), at_most=0.5, unit="x")
+            expect("20 kB streamed, entries/s", medians(rate))
+        else:
+            expect(f"{name} streamed, MB/s against rclone", against(pace), at_least=1.2, unit="x", tells_each=True)
+            expect(f"{name} streamed, CPU a MB against rclone", against(cpu), at_most=1, unit="x")
+            expect(f"{name} streamed, MB/s against rclone unchecked", against_unchecked(pace), unit="x")
+            expect(f"{name} streamed, MB/s", medians(pace))
+            expect(f"{name} streamed, CPU a MB", medians(cpu), unit=" ms", less_is_better=True)
     for name in WEIGHED:
         seen = partial(record.median, f"memory, {name}")
         record.expect(f"memory of the largest worker process, {name}", seen("largest_mb"), at_most=300, unit=" MB")
         record.expect(f"memory of all its processes, {name}", seen("memory_mb"), unit=" MB")
-
-
-THREADED = "boto3 in threads"
-
-
-def find_rclone(record: Record, name: str, size: Size, objects: int) -> dict[str, Callable[[], Figures]]:
-    """Return rclone with its checks and without; noted as absent where it is not here."""
-    rclone = programs.find_rclone()
-    if rclone is None:
-        record.absent |= dict.fromkeys((f"rclone, {name}", f"rclone unchecked, {name}"), programs.MISSING)
-        return {}
-    record.versions["rclone"] = programs.read_version(rclone)
-    command = programs.rclone_between_command(rclone, size.in_flight)
-    return {
-        f"rclone, {name}": partial(stream_by_rclone, command, size, objects),
-        f"rclone unchecked, {name}": partial(
-            stream_by_rclone, [*command, *programs.RCLONE_UNCHECKED, *programs.RCLONE_UNHASHED], size, objects
-        ),
-    }
-
-
-def two_servers(size: Size, objects: int = 0) -> tuple[FakeS3Server, FakeS3Server]:
-    """Return the legacy and the production server, to be started."""
-    listed = f"--objects={objects}"
-    return (
-        fake_s3(size.latency_ms, listed, body_bytes=size.body_bytes),
-        fake_s3(size.latency_ms, body_bytes=size.body_bytes),
-    )
-
-
-def migrate(size: Size, seconds: float) -> Figures:
-    """Let `rowferry worker` stream; the pace is that of the second half."""
-    legacy, production = two_servers(size)
-    with legacy, production:
-        watch = Watch(production, legacy, weighs=True)
-        fill_queue(watch, int(seconds * size.rows_per_second))
-        seen = run_for(seconds, watch, [Launch(())])
-    figures = seen.figures(seconds / 2, seconds)
-    pace = max(figures["megabytes_per_second"], 1e-3)
-    return {
-        **figures,
-        "cpu_ms_per_mb": 1000 * figures["cores_of_worker"] / pace,
-        "memory_mb": max(sample.memory_mb for sample in seen.samples),
-    }
 
 
 def weigh(sizes: str, seconds: float) -> Figures:
@@ -143,48 +203,26 @@ def weigh(sizes: str, seconds: float) -> Figures:
     }
 
 
-def stream_by_rclone(command: list[str], size: Size, objects: int) -> Figures:
-    """Let rclone copy a prefix from one server to the other, its listing and its start included; no row is touched."""
-    legacy, production = two_servers(size, objects)
-    with legacy, production:
-        environment = programs.rclone_remotes(legacy.endpoint_url, production.endpoint_url)
-        used = run_measured(command, environment)
-        assert production.read_stats()["objects"] == objects
-    return count(size, objects, used.wall_seconds, used.cpu_seconds, used.memory_mb)
-
-
-def stream_in_threads(size: Size, objects: int) -> Figures:
-    """Let boto3 get and put as many objects in threads; no row is touched."""
-    legacy, production = two_servers(size)
-    with legacy, production:
-        command = ["bench.baselines.boto3_threads", f"--url={legacy.endpoint_url}", f"--to={production.endpoint_url}"]
-        used = run_script([*command, f"--objects={objects}", f"--threads={THREADS}"], programs.ACCOUNT)
-        assert production.read_stats()["objects"] == objects
-    return count(size, objects, *used)
-
-
-def count(size: Size, objects: int, seconds: float, cpu_seconds: float, memory_mb: float) -> Figures:
-    """Return rate, CPU and memory."""
-    megabytes = objects * size.body_bytes / 1e6
-    return {
-        "entries_per_second": objects / seconds,
-        "megabytes_per_second": megabytes / seconds,
-        "cpu_ms_per_entry": 1000 * cpu_seconds / objects,
-        "cpu_ms_per_mb": 1000 * cpu_seconds / megabytes,
-        "memory_mb": memory_mb,
-    }
-
-
 def draw(axis: Any, result: dict[str, Any]) -> None:
-    """Plot the throughput of each size, as a multiple of rclone's."""
+    """Plot the throughput of each size on each server, its start included, as a multiple of rclone's."""
     summary = result["summary"]
-    for place, who in enumerate(("rowferry", "rclone", "rclone unchecked")):
-        names = [name for name in SIZES if f"{who}, {name}" in summary]
-        paces = [summary[f"{who}, {name}"]["megabytes_per_second"]["median"] for name in names]
-        base = [summary[f"rclone, {name}"]["megabytes_per_second"]["median"] for name in names]
-        at = [number + 0.27 * place for number in range(len(names))]
-        bars = axis.bar(at, [pace / of for pace, of in zip(paces, base, strict=True)], width=0.25, label=who)
-        axis.bar_label(bars, [f"{pace:,.0f}" for pace in paces], fontsize=7)
-        axis.set_xticks([number + 0.27 for number in range(len(names))], names)
-    axis.set_ylabel("throughput against rclone's\n(numbers: MB/s)")
+    groups = [name.removeprefix(f"{OURS}, ") for name in summary if name.startswith(f"{OURS}, ")]
+    for place, (who, colour) in enumerate(COLOURS.items()):
+        paces, base = (
+            [read_pace(summary[f"{one}, {group}"]) for group in groups if f"{one}, {group}" in summary]
+            for one in (who, "rclone")
+        )
+        at = [number + 0.27 * place for number in range(len(paces))]
+        ratios = [pace / of for pace, of in zip(paces, base, strict=True)]
+        bars = axis.bar(at, ratios, width=0.25, label=who, color=colour)
+        axis.bar_label(bars, [f"{pace:,.0f}" for pace in paces], fontsize=5.5)
+    axis.set_xticks([number + 0.27 for number in range(len(groups))], [group.replace(", ", "\n") for group in groups])
+    axis.tick_params(axis="x", labelsize=6.5)
+    axis.set_ylabel("throughput against rclone's,\nstart included (numbers: MB/s)")
     axis.legend(frameon=False, fontsize=8)
+
+
+def read_pace(figures: dict[str, Any]) -> float:
+    """Return the median throughput, the start included where that was measured."""
+    pace = figures.get("megabytes_per_second" + INCLUDED, figures["megabytes_per_second"])
+    return float(pace["median"])

@@ -84,7 +84,7 @@ def tag_by_rowferry(postgres: EmbeddedPostgres, seconds: float) -> Figures:
         "objects_per_second": figures["entries_per_second"],
         "cpu_ms_per_object": figures["cpu_ms_per_entry"],
         "cores_of_worker": figures["cores_of_worker"],
-        "fake_s3_cpu_ms_per_object": figures["fake_s3_cpu_ms_per_entry"],
+        "fake_s3_cpu_ms_per_object": figures["server_cpu_ms_per_entry"],
         "postgresql_cpu_ms": 1000 * database / objects,
         "requests_per_object": requests["requests"] / requests["objects"],
     }

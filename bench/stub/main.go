@@ -15,6 +15,7 @@ func main() {
 	latency := flag.Float64("latency", 0, "milliseconds before each answer")
 	sigma := flag.Float64("sigma", 0, "spread of the latency: lognormal around its median")
 	size := flag.Int("size", 20_000, "bytes of each object")
+	keys := flag.Int("keys", 0, "objects that a listing of the bucket legacy shows; every other key ending in .png is there, too")
 	rate := flag.Float64("rate", 0, "writes a second, above which 503 SlowDown is answered; 0: no bound")
 	burst := flag.Float64("burst", 1, "seconds of that rate that are let through at once")
 	harsh := flag.Bool("harsh", false, "writes that are refused count against the rate as well")
@@ -22,7 +23,7 @@ func main() {
 	key := flag.String("key", "", "the file with its key")
 	flag.Parse()
 
-	handler := newStub(*latency, *sigma, bytes.Repeat([]byte("x"), *size), newBucket(*rate, *burst, *harsh))
+	handler := newStub(*latency, *sigma, bytes.Repeat([]byte("x"), *size), *keys, newBucket(*rate, *burst, *harsh))
 	listener, err := net.Listen("tcp", *listen)
 	if err != nil {
 		log.Fatal(err)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/md5"
 	"fmt"
 	"io"
 	"math"
@@ -11,47 +10,100 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
 const (
-	header   = `<?xml version="1.0" encoding="UTF-8"?>`
-	modified = "2024-01-02T03:04:05.000Z"
+	header     = `<?xml version="1.0" encoding="UTF-8"?>`
+	modified   = "2024-01-02T03:04:05.000Z"
+	pieceBytes = 32_000
 )
 
-// stub has every object of the bucket `legacy`, and remembers which keys of other buckets were written.
+// stub has every object of the bucket `legacy` whose key ends in .png, and remembers which other keys were written.
 type stub struct {
-	latency, sigma             float64
-	body                       []byte
-	etag                       string
-	bucket                     *bucket
-	written                    sync.Map
-	requests, writes, refusals atomic.Int64
+	latency, sigma float64
+	body           []byte
+	etag           string
+	keys           int
+	bucket         *bucket
+	pieces         sync.Pool
+	written        sync.Map // paths, each with the ETag that was told
+	partETags      sync.Map // by size: all bytes are equal
+	uploads        atomic.Int64
+	counts
 }
 
-func newStub(latency, sigma float64, body []byte, bucket *bucket) *stub {
-	return &stub{latency: latency, sigma: sigma, body: body, etag: fmt.Sprintf(`"%x"`, md5.Sum(body)), bucket: bucket}
+type counts struct {
+	requests, objects, received, writes, refusals atomic.Int64
+}
+
+func newStub(latency, sigma float64, body []byte, keys int, bucket *bucket) *stub {
+	s := &stub{latency: latency, sigma: sigma, body: body, etag: quote(body), keys: keys, bucket: bucket}
+	s.pieces.New = func() any { piece := make([]byte, pieceBytes); return &piece }
+	return s
 }
 
 func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/_stats" {
-		fmt.Fprintf(w, `{"requests":%d,"writes":%d,"refusals":%d}`, s.requests.Load(), s.writes.Load(), s.refusals.Load())
+		s.tell(w)
 		return
 	}
-	io.Copy(io.Discard, r.Body)
 	s.requests.Add(1)
+	sent := s.receive(r)
 	s.wait()
 	w.Header().Set("Server", "stub")
 	w.Header().Set("x-amz-request-id", "AB12")
 	_, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch {
-	case r.Method == http.MethodPut:
-		s.write(w, r)
 	case key == "":
 		s.list(w, r)
+	case r.Method == http.MethodPut || r.Method == http.MethodPost:
+		s.write(w, r, sent)
+	case r.Method == http.MethodDelete:
+		s.remove(w, r)
 	default:
 		s.read(w, r)
 	}
+}
+
+// tell answers what the benches ask: counts, and the CPU that was used.
+func (s *stub) tell(w http.ResponseWriter) {
+	var used syscall.Rusage
+	syscall.Getrusage(syscall.RUSAGE_SELF, &used)
+	cpu := float64(used.Utime.Nano()+used.Stime.Nano()) / 1e9
+	fmt.Fprintf(w, `{"requests":%d,"objects":%d,"bytes_received":%d,"cpu_seconds":%f,`, s.requests.Load(), s.objects.Load(), s.received.Load(), cpu)
+	fmt.Fprintf(w, `"writes_accepted":{"all":%d},"writes_refused":{"all":%d}}`, s.writes.Load(), s.refusals.Load())
+}
+
+// sent is what came in the body of a request: its size, and its text where it is a document.
+type sent struct {
+	size int64
+	text string
+}
+
+// receive reads the body piece by piece.
+func (s *stub) receive(r *http.Request) sent {
+	if r.Method == http.MethodPost {
+		text, _ := io.ReadAll(r.Body)
+		return sent{int64(len(text)), string(text)}
+	}
+	piece := s.pieces.Get().(*[]byte)
+	defer s.pieces.Put(piece)
+	var size int64
+	for {
+		read, err := r.Body.Read(*piece)
+		size += int64(read)
+		s.received.Add(int64(read))
+		if err != nil {
+			break
+		}
+	}
+	// In pieces with checksums, as over TLS, the body says apart how long the object is.
+	if told, err := strconv.ParseInt(r.Header.Get("x-amz-decoded-content-length"), 10, 64); err == nil {
+		size = told
+	}
+	return sent{size: size}
 }
 
 // wait sleeps for the latency of one answer.
@@ -61,50 +113,76 @@ func (s *stub) wait() {
 	}
 }
 
-// write answers PutObject and CopyObject; both heed If-None-Match.
-func (s *stub) write(w http.ResponseWriter, r *http.Request) {
-	if !s.bucket.take() {
-		s.refusals.Add(1)
-		answer(w, http.StatusServiceUnavailable, refusal("SlowDown", "Please reduce your request rate."))
-		return
+// find returns the ETag of an object, and whether there is one.
+func (s *stub) find(path string) (string, bool) {
+	if etag, isThere := s.written.Load(path); isThere {
+		return etag.(string), true
 	}
-	if _, isThere := s.written.LoadOrStore(r.URL.Path, true); isThere && r.Header.Get("If-None-Match") == "*" {
-		answer(w, http.StatusPreconditionFailed, refusal("PreconditionFailed", "A pre-condition did not hold."))
-		return
-	}
-	s.writes.Add(1)
-	if r.Header.Get("x-amz-copy-source") == "" {
-		w.Header().Set("ETag", s.etag)
-		return
-	}
-	quoted := strings.ReplaceAll(s.etag, `"`, "&quot;")
-	answer(w, http.StatusOK, "<CopyObjectResult><LastModified>"+modified+"</LastModified><ETag>"+quoted+"</ETag></CopyObjectResult>")
+	return s.etag, strings.HasPrefix(path, "/legacy/") && strings.HasSuffix(path, ".png")
 }
 
-// read answers HEAD and GET of an object.
+// read answers HEAD and GET of an object, or of a range of its bytes.
 func (s *stub) read(w http.ResponseWriter, r *http.Request) {
-	if _, isThere := s.written.Load(r.URL.Path); !isThere && !strings.HasPrefix(r.URL.Path, "/legacy/") {
+	etag, isThere := s.find(r.URL.Path)
+	if !isThere {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	headers := w.Header()
-	headers.Set("ETag", s.etag)
+	headers, body, status := w.Header(), s.body, http.StatusOK
+	var first, last int
+	if count, _ := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-%d", &first, &last); count == 2 && first < len(body) {
+		last = min(last, len(body)-1)
+		headers.Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", first, last, len(body)))
+		body, status = body[first:last+1], http.StatusPartialContent
+	}
+	headers.Set("ETag", etag)
 	headers.Set("Content-Type", "image/png")
-	headers.Set("Content-Length", strconv.Itoa(len(s.body)))
+	headers.Set("Content-Length", strconv.Itoa(len(body)))
 	headers.Set("Accept-Ranges", "bytes")
 	headers.Set("Last-Modified", "Tue, 02 Jan 2024 03:04:05 GMT")
-	if r.Method == http.MethodGet {
-		w.Write(s.body)
+	w.WriteHeader(status)
+	if r.Method == http.MethodHead {
+		return
+	}
+	for len(body) > 0 {
+		size, err := w.Write(body[:min(pieceBytes, len(body))])
+		if err != nil {
+			return
+		}
+		body = body[size:]
 	}
 }
 
-// list answers for a bucket: it is there, and has one object where it is asked for a listing.
+// list answers for a bucket: its place, or the keys of a prefix; only `legacy` shows any.
 func (s *stub) list(w http.ResponseWriter, r *http.Request) {
-	answer(w, http.StatusOK, "<ListBucketResult><KeyCount>0</KeyCount><IsTruncated>false</IsTruncated></ListBucketResult>")
-}
-
-func refusal(code, message string) string {
-	return "<Error><Code>" + code + "</Code><Message>" + message + "</Message></Error>"
+	asked := r.URL.Query()
+	if asked.Has("location") {
+		answer(w, http.StatusOK, "<LocationConstraint>us-east-1</LocationConstraint>")
+		return
+	}
+	first, most, keys := 1, 1000, 0
+	if strings.Trim(r.URL.Path, "/") == "legacy" && strings.HasPrefix("image/", asked.Get("prefix")) {
+		keys = s.keys
+	}
+	for _, name := range []string{"continuation-token", "start-after", "marker"} {
+		if _, err := fmt.Sscanf(asked.Get(name), "image/%d.png", &first); err == nil {
+			first++
+			break
+		}
+	}
+	if count, err := strconv.Atoi(asked.Get("max-keys")); err == nil {
+		most = count
+	}
+	last := min(keys, first+most-1)
+	var found strings.Builder
+	fmt.Fprintf(&found, "<ListBucketResult><IsTruncated>%v</IsTruncated><KeyCount>%d</KeyCount>", last < keys, max(0, last-first+1))
+	if last < keys {
+		fmt.Fprintf(&found, "<NextContinuationToken>image/%09d.png</NextContinuationToken>", last)
+	}
+	for number := first; number <= last; number++ {
+		fmt.Fprintf(&found, "<Contents><Key>image/%09d.png</Key><LastModified>%s</LastModified><ETag>%s</ETag><Size>%d</Size></Contents>", number, modified, escape(s.etag), len(s.body))
+	}
+	answer(w, http.StatusOK, found.String()+"</ListBucketResult>")
 }
 
 func answer(w http.ResponseWriter, status int, body string) {

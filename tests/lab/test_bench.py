@@ -9,6 +9,7 @@ import pytest
 from bench import BENCHES, load_bench
 from bench.page import BLOCKS, compose_targets, fill_in, list_targets, read_results
 from bench.record import RESULTS, Record
+from bench.worst import expect_worst, list_ratios
 
 pytestmark = pytest.mark.soak
 
@@ -85,6 +86,24 @@ def test_a_rival_that_is_absent_is_named_and_compared_with_nothing() -> None:
     result = record.compose()
     assert result["targets"] == []
     assert result["absent"] == {"rival": "not installed"}
+
+
+@pytest.mark.parametrize(
+    ("less_is_better", "worst", "server"), [(False, 2.0, "b, start included"), (True, 8.0, "a, start excluded")]
+)
+def test_the_worst_of_the_servers_counts_with_the_start_or_without(
+    less_is_better: bool, worst: float, server: str
+) -> None:
+    record = Record("x", "x")
+    figures = {"a": {"cost": 8.0, "cost_start_included": 4.0}, "b": {"cost": 6.0, "cost_start_included": 2.0}}
+    record.interleave({f"we, {name}": lambda seen=seen: seen for name, seen in figures.items()}, repetitions=1)
+    record.interleave(
+        {f"they, {name}": lambda: {"cost": 1.0, "cost_start_included": 1.0} for name in figures}, repetitions=1
+    )
+    seen = list_ratios(record, ("a", "b", "absent"), "we", "they", "cost")
+    expect_worst(record, "cost", seen, less_is_better=less_is_better)
+    assert [(target.seen, target.server) for target in record.targets] == [(worst, server)]
+    assert f"| cost, at worst: {server} |" in compose_targets([record.compose()])
 
 
 @pytest.mark.parametrize("page", BLOCKS, ids=lambda page: page.name)

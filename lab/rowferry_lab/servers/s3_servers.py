@@ -29,6 +29,8 @@ class S3Server(OwnServer):
     """A server on a free port of 127.0.0.1; use it as a context manager, or call `start` and `close`."""
 
     name: ClassVar[str]
+    parent: ClassVar[Path | None] = None
+    """Where it makes its folder; None: where temporary files are."""
 
     def __init__(self) -> None:
         """Choose the secret; nothing is started yet."""
@@ -78,7 +80,7 @@ class S3Server(OwnServer):
 
     def _start_once(self, port: int, *, last_try: bool) -> bool:
         """Return whether the server answers on this port; raises ServerFailed if it was the last try."""
-        self._folder = self._folder or Path(tempfile.mkdtemp(prefix=f"rowferry-{self.name}-"))
+        self._folder = self._folder or Path(tempfile.mkdtemp(prefix=f"rowferry-{self.name}-", dir=self.parent))
         self._process = ServerProcess(
             self.command(port, self._folder), folder=self._folder, environment=self.environment(), temporary=True
         )
