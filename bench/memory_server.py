@@ -4,6 +4,7 @@ import os
 import random
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -56,12 +57,13 @@ class MemoryServer(VersityServer):
         return self._folder / "objects"
 
     def read_stats(self) -> dict[str, Any]:
-        """Return the same counts as the fake's: objects that stand in `production`, and the bytes of these."""
-        objects = count_names(self._place / "production" / "avatar")
+        """Return the same counts as the fake's: what stands in `production`, the parts of open uploads included."""
+        production = self._place / "production"
+        objects = count_names(production / "avatar")
         return {
             "seconds": time.monotonic(),
             "objects": objects,
-            "bytes_received": objects * self._body_bytes,
+            "bytes_received": objects * self._body_bytes + sum_sizes(production / ".sgwtmp" / "multipart"),
             "cpu_seconds": read_cpu(self.pid),
             "writes_accepted": {"all": objects},
             "writes_refused": {},
@@ -74,6 +76,16 @@ def count_names(folder: Path) -> int:
         return folder.stat().st_size // ENTRY_BYTES - 2
     except FileNotFoundError:
         return 0
+
+
+def sum_sizes(folder: Path) -> int:
+    """Return the bytes of all files below a folder, some of which may go meanwhile."""
+    total = 0
+    for path, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += Path(path, name).stat().st_size
+    return total
 
 
 def find_obstacle() -> str | None:

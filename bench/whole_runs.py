@@ -1,6 +1,6 @@
 """Runs over so many objects from the start of a process to its end: of other programs, and of `rowferry worker`.
 
-The figures of each run come twice: with the start, and from the first object on.
+The figures of each run come twice: with the start, and without.
 """
 
 import json
@@ -19,11 +19,12 @@ RATE, CPU = "entries_per_second", "cpu_ms_per_entry"
 
 
 def measure_program(
-    command: Sequence[str], environment: Mapping[str, str], server: BenchServer, objects: int
+    command: Sequence[str], environment: Mapping[str, str], server: BenchServer, objects: int, in_flight: int
 ) -> Figures:
     """Let a program copy so many objects to a server, its start and its listing included; no row is touched.
 
-    Its pace without the start is that from its first object on; its CPU is always that of the whole run.
+    Its pace without the start is that from the time on when as many objects are done as it has in flight: these were
+    begun together. Its CPU is always that of the whole run.
     """
     watch = Watch(server, every_seconds=EVERY_SECONDS)
     try:
@@ -31,7 +32,7 @@ def measure_program(
     finally:
         watch.stop()
     check_objects(server, objects)
-    first = next((sample for sample in watch.samples if sample.objects), None)
+    first = next((sample for sample in watch.samples if sample.objects >= in_flight), None)
     if first is None or first.objects > objects / 2:  # it was too short to tell
         return compose(objects, used, used.wall_seconds, used.cpu_seconds)
     seconds = (used.wall_seconds - first.at) * objects / (objects - first.objects)

@@ -111,7 +111,7 @@ class Course:
         with self.open(self.copies) as server:
             words = command(program, server.endpoint_url, self.in_flight, *options)
             environment = programs.ACCOUNT | trust(server, programs.TRUST[program.name])
-            return measure_program(words, environment, server, self.copies)
+            return measure_program(words, environment, server, self.copies, self.in_flight)
 
 
 def trusting(server: BenchServer) -> Launch:
@@ -213,6 +213,7 @@ def draw(axis: Any, result: dict[str, Any]) -> None:
             bar = axis.barh(at, pace["median"], height, xerr=above, color=colour, error_kw={"linewidth": 0.6})
             axis.bar_label(bar, [f" {pace['median']:,.0f}  {server}"], fontsize=5.5)
     axis.set_yticks(range(len(whos)), whos)
-    axis.set_xlabel("objects a second, start included (rowferry and ten processes: with their rows)")
+    start = "start included, " if any(RATE + INCLUDED in figures for figures in summary.values()) else ""
+    axis.set_xlabel(f"objects a second ({start}rowferry and ten processes: with their rows)")
     axis.margins(x=0.2)
     axis.figure.set_size_inches(6.4, 1.2 + 0.17 * len(whos) * len(servers))

@@ -98,7 +98,8 @@ class Course:
             environment = programs.rclone_remotes(legacy.endpoint_url, production.endpoint_url)
             in_flight = min(self.size.in_flight, 64) if self.server == REAL else self.size.in_flight
             command = programs.rclone_between_command(rclone, in_flight, *options)
-            return self._weigh_megabytes(measure_program(command, environment, production, self.objects))
+            figures = measure_program(command, environment, production, self.objects, in_flight)
+            return self._weigh_megabytes(figures)
 
     def stream_in_threads(self) -> Figures:
         """Let boto3 get and put in threads; no row is touched."""

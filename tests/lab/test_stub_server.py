@@ -108,4 +108,8 @@ def test_the_server_in_memory_has_its_objects_and_counts_what_is_written() -> No
         for number in (1, 2, 3):
             source = {"Bucket": "legacy", "Key": f"image/00000000{number}.png"}
             s3.copy_object(Bucket="production", Key=f"avatar/{number}.png", CopySource=source)
-        assert server.read_stats()["objects"] == 3
+        place = {"Bucket": "production", "Key": "avatar/4.png"}
+        upload = s3.create_multipart_upload(**place)["UploadId"]
+        s3.upload_part(**place, UploadId=upload, PartNumber=1, Body=b"x" * 100)
+        stats = server.read_stats()
+        assert (stats["objects"], stats["bytes_received"]) == (3, 3 * 1234 + 100)
