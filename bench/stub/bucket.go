@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math/rand"
 	"sync"
 	"time"
 )
@@ -11,16 +12,21 @@ type bucket struct {
 	rate     float64
 	full     float64
 	isHarsh  bool
+	unlucky  float64 // the share that is refused at random as well
 	tokens   float64
 	filledAt time.Time
 }
 
-func newBucket(rate, seconds float64, isHarsh bool) *bucket {
-	return &bucket{rate: rate, full: rate * seconds, isHarsh: isHarsh, tokens: rate * seconds, filledAt: time.Now()}
+func newBucket(rate, seconds float64, isHarsh bool, unlucky float64) *bucket {
+	full := rate * seconds
+	return &bucket{rate: rate, full: full, isHarsh: isHarsh, unlucky: unlucky, tokens: full, filledAt: time.Now()}
 }
 
 // take returns whether a write may pass; a harsh bucket counts it in any case, down to a second of its rate.
 func (b *bucket) take() bool {
+	if rand.Float64() < b.unlucky {
+		return false
+	}
 	if b.rate == 0 {
 		return true
 	}

@@ -19,11 +19,12 @@ func main() {
 	rate := flag.Float64("rate", 0, "writes a second, above which 503 SlowDown is answered; 0: no bound")
 	burst := flag.Float64("burst", 1, "seconds of that rate that are let through at once")
 	harsh := flag.Bool("harsh", false, "writes that are refused count against the rate as well")
+	unlucky := flag.Float64("unlucky", 0, "the share of writes that are refused at random as well")
 	certificate := flag.String("certificate", "", "speak TLS, with the certificate in this file")
 	key := flag.String("key", "", "the file with its key")
 	flag.Parse()
 
-	handler := newStub(*latency, *sigma, bytes.Repeat([]byte("x"), *size), *keys, newBucket(*rate, *burst, *harsh))
+	handler := newStub(*latency, *sigma, bytes.Repeat([]byte("x"), *size), *keys, newBucket(*rate, *burst, *harsh, *unlucky))
 	listener, err := net.Listen("tcp", *listen)
 	if err != nil {
 		log.Fatal(err)

@@ -22,9 +22,10 @@ class Bound(Protocol):
 class TokenBucket:
     """Tokens flow in at a rate, up to `burst`; each request takes one. It begins full."""
 
-    def __init__(self, per_second: float, burst: float) -> None:
-        """Take both; `burst` is 1 at least."""
+    def __init__(self, per_second: float, burst: float, *, is_harsh: bool = False) -> None:
+        """`burst` is 1 at least. A harsh one takes a token for a refused request, too, and owes those of a second."""
         self._per_second = per_second
+        self._least = -per_second if is_harsh else 0.0
         self._burst = max(burst, 1.0)
         self._tokens = self._burst
         self._filled_at: float | None = None
@@ -34,10 +35,10 @@ class TokenBucket:
         if self._filled_at is not None:
             self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._per_second)
         self._filled_at = now
-        if self._tokens < 1:
-            return False
-        self._tokens -= 1
-        return True
+        is_free = self._tokens >= 1
+        if is_free or self._least:
+            self._tokens = max(self._least, self._tokens - 1)
+        return is_free
 
 
 class Window:
@@ -103,10 +104,14 @@ class Admission:
         name = (reads, self._name_scope(request, address))
         found = self._bounds.get(name)
         if found is None:
-            rate = self._rates[reads]
-            found = Window(rate) if self.limits.windows else TokenBucket(rate, rate * self.limits.burst_seconds)
-            self._bounds[name] = found
+            found = self._bounds[name] = self._make_bound(self._rates[reads])
         return found
+
+    def _make_bound(self, rate: float) -> Bound:
+        limits = self.limits
+        if limits.windows:
+            return Window(rate)
+        return TokenBucket(rate, rate * limits.burst_seconds, is_harsh=limits.counts_refused)
 
     def _name_scope(self, request: Request, address: str) -> str:
         scope: Any = self.limits.scope

@@ -93,6 +93,8 @@ class Limits:
     reads_per_second: float = 0.0
     burst_seconds: float = 0.1
     """A token bucket holds what it lets through in so many seconds, one token at least."""
+    counts_refused: bool = False
+    """Whether a refused request takes a token as well; the bucket owes what it lets through in a second at the most."""
     windows: bool = False
     """Instead of a token bucket: so many requests in each second of the clock."""
     scope: str = "bucket"
