@@ -18,6 +18,8 @@ REQUEST_BASE = timedelta(seconds=0.1)
 REQUEST_LONGEST = timedelta(seconds=5)
 LONGEST_RETRY_AFTER = timedelta(seconds=30)
 """A server that asks for a longer pause is asked again after this one."""
+LONGEST_TURN = timedelta(seconds=0.2)
+"""A turn that is further away is not taken: it is asked for again after so long, since the rate may be another."""
 PASSING = (Throttled, ServerFault, Unreachable)
 """Errors that a short pause may cure. A request past its deadline (TimedOut) has waited long enough."""
 BASE = timedelta(seconds=2)
@@ -28,7 +30,10 @@ _random = SystemRandom()
 Send = Callable[[Request], Awaitable[Response]]
 """Sends one request once: `ObjectClient.send`."""
 Reserve = Callable[[SideName, str], timedelta]
-"""Takes the turn of a request by its side and operation under a rate limit, and returns how long to wait for it."""
+"""Takes the turn of a request by its side and operation under a rate limit, and returns how long to wait for it.
+
+More than LONGEST_TURN: the turn was not taken and is to be asked for again after that.
+"""
 
 
 class Record(Protocol):
@@ -58,7 +63,7 @@ async def send_with_retries(
         turn_of = request.side, request.operation
     for tried in range(1, tries + 1):
         if reserve is not None and turn_of is not None and (wait := reserve(*turn_of)):
-            await asyncio.sleep(wait.total_seconds())
+            await wait_for_turn(wait, reserve, *turn_of)
         to_send = request if isinstance(request, Request) else await request()
         started = time.monotonic()
         try:
@@ -75,6 +80,15 @@ async def send_with_retries(
                 record(to_send, response, time.monotonic() - started, again=False)
             return response
     raise AssertionError(tries)  # the last try returns or raises
+
+
+async def wait_for_turn(wait: timedelta, reserve: Reserve, side: SideName, operation: str) -> None:
+    """Wait as long as `reserve` has said; a turn that is too far away is asked for again."""
+    while wait:
+        await asyncio.sleep(min(wait, LONGEST_TURN).total_seconds())
+        if wait <= LONGEST_TURN:
+            return
+        wait = reserve(side, operation)
 
 
 def _is_of_source(request: Request, error: ObjectError) -> bool:

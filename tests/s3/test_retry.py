@@ -181,3 +181,17 @@ def test_many_requests_keep_their_order_and_their_bound() -> None:
     keys = [result.headers["x-key"] if isinstance(result, Response) else result.code for result in results]
     assert keys == [request.key if request.key != "key-7" else "NoSuchKey" for request in requests]
     assert most == 3
+
+
+def test_a_turn_that_is_far_away_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rate may have risen meanwhile; a turn that is near is waited for, and is taken."""
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr(retry.asyncio, "sleep", sleep)
+    waits = (timedelta(seconds=seconds) for seconds in (3.0, 0.7, 0.1))
+    asyncio.run(retry.wait_for_turn(next(waits), lambda _side, _operation: next(waits), "production", "PutObject"))
+    assert slept == [retry.LONGEST_TURN.total_seconds()] * 2 + [0.1]
+    assert next(waits, None) is None

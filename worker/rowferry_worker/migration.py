@@ -31,7 +31,7 @@ from rowferry.s3.clocks import NO_SKEW, Skew
 from rowferry.s3.glance import Glance, OnEnd
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
-from rowferry.s3.retry import Record, Reserve
+from rowferry.s3.retry import LONGEST_TURN, Record, Reserve
 from rowferry_worker.copying.copy import CopyOptions
 from rowferry_worker.copying.precedence import NO_TIMELINE, Clocks, Timeline
 from rowferry_worker.copying.transfer import CopyMethod, ServerCopy, StreamCopy
@@ -75,7 +75,9 @@ class MigrationContext:
         self._cluster = cluster
         bounds = {side.name: side.max_requests_per_second for side in plan.sides}
         self._request_limiters = {
-            name: RateLimiter(partial(cluster.share_of, bound)) for name, bound in bounds.items() if bound is not None
+            name: RateLimiter(partial(cluster.share_of, bound), longest_seconds=LONGEST_TURN.total_seconds())
+            for name, bound in bounds.items()
+            if bound is not None
         }
         self._rate_keys: dict[tuple[SideName, str], str] = {}
         bound = plan.database.max_rows_per_second

@@ -22,6 +22,10 @@ class Rounds:
     def value(self) -> int:
         return int(max(1.0, min(MOST, self.limit)))
 
+    @property
+    def looks(self) -> int | None:
+        return None
+
     def reserve(self, key: str) -> float:
         return 0.0
 

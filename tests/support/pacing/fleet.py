@@ -1,5 +1,6 @@
 """Simulated workers under the product's pace, with the heartbeat that tells them of one another."""
 
+import math
 from collections.abc import Callable, Sequence
 
 from rowferry_worker.pacing.pacer import Pacer
@@ -17,12 +18,28 @@ class SimulatedPacer(Pacer):
     def value(self) -> int:
         return self.limit.value
 
+    @property
+    def looks(self) -> int | None:
+        return self.limit.free if self.limit.cap < math.inf else None
+
     def note_failed(self, key: str) -> None:
         self.note_failure()
 
 
+class PacerOfOneLimit(SimulatedPacer):
+    """The same, but that looks count as copies do."""
+
+    @property
+    def looks(self) -> int | None:
+        return None
+
+
 def product(simulation: Simulation) -> SimulatedPacer:
     return SimulatedPacer(1, 4096, lambda: simulation.now)
+
+
+def of_one_limit(simulation: Simulation) -> SimulatedPacer:
+    return PacerOfOneLimit(1, 4096, lambda: simulation.now)
 
 
 class SimulatedWorkers:
@@ -52,7 +69,7 @@ class SimulatedWorkers:
         through: dict[str, list[float]] = {}
         for pace in paces:
             for key, rate in pace.rates.items():
-                if rate.per_second is not None:
+                if rate.is_held_back:
                     through.setdefault(key, []).append(rate.through)
         worker.controller.hear_fleet(len(paces), {key: (sum(rates), len(rates)) for key, rates in through.items()})
         self.simulation.at(self.simulation.now + HEARTBEAT_SECONDS, self._beat, worker)

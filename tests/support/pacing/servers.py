@@ -2,6 +2,7 @@
 
 import heapq
 import math
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
@@ -118,17 +119,61 @@ class Bucket:
 
 
 @dataclass
+class Harsh(Bucket):
+    """A bucket of which refused requests take as well, down to a debt of one second, as the stub of the benches."""
+
+    def takes(self, now: float) -> bool:
+        """Return whether a request is let through."""
+        now = max(now, self._filled_at)
+        most = max(1.0, self.per_second * self.burst_seconds)
+        self._tokens = min(most, self._tokens + (now - self._filled_at) * self.per_second) if self._filled_at else most
+        self._filled_at = now
+        is_free = self._tokens >= 1
+        self._tokens = max(-self.per_second, self._tokens - 1)
+        return is_free
+
+
+@dataclass
+class Sliding:
+    """Lets so many through within the last `seconds`; with `counts_all`, it counts what it refuses as well."""
+
+    per_second: float
+    seconds: float = 1.0
+    counts_all: bool = False
+    _taken: deque[float] = field(default_factory=deque[float])
+    _latest: float = 0.0
+
+    def takes(self, now: float) -> bool:
+        """Return whether a request is let through."""
+        self._latest = now = max(now, self._latest)
+        while self._taken and self._taken[0] <= now - self.seconds:
+            self._taken.popleft()
+        is_free = len(self._taken) < self.per_second * self.seconds
+        if is_free or self.counts_all:
+            self._taken.append(now)
+        return is_free
+
+
+class Bound(Protocol):
+    """Says of each request whether it is let through."""
+
+    def takes(self, now: float) -> bool:
+        """Return whether a request at this moment is let through."""
+        ...
+
+
+@dataclass
 class Throttling:
     """Refuses what is above its bound: one for all, one a prefix, or one an address (a worker)."""
 
     inside: Server
-    bucket: Callable[[], Bucket]
+    bucket: Callable[[], Bound]
     scope: str = "all"
     """`all`, `prefix` or `address`."""
     operations: tuple[str, ...] = ("CopyObject",)
     refusal_seconds: float = 0.01
     retry_after: float = 0.0
-    _buckets: dict[int, Bucket] = field(default_factory=dict[int, Bucket])
+    _buckets: dict[int, Bound] = field(default_factory=dict[int, Bound])
 
     def answer(self, arrival: Arrival, dice: Random) -> Answer:
         if arrival.operation in self.operations:
@@ -142,14 +187,14 @@ class Throttling:
 
 @dataclass
 class Unlucky:
-    """Refuses a share of all requests at random, however few there are."""
+    """Refuses a share of all copies at random, however few there are."""
 
     inside: Server
     share: float
     refusal_seconds: float = 0.01
 
     def answer(self, arrival: Arrival, dice: Random) -> Answer:
-        if dice.random() < self.share:
+        if arrival.operation == "CopyObject" and dice.random() < self.share:
             return Answer(self.refusal_seconds, "throttled")
         return self.inside.answer(arrival, dice)
 

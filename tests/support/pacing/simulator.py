@@ -6,10 +6,13 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
-from support.pacing.servers import LARGE, SMALL, Arrival, Server
+from rowferry.s3.retry import LONGEST_TURN
+from support.pacing.batches import CLAIM_SECONDS, Batch, Batches
+from support.pacing.servers import LARGE, SMALL, Arrival, Latency, Server
 
 BIN_SECONDS = 0.25
 TRIES = 6
+LOOK = "HeadObject"
 
 
 class Controller(Protocol):
@@ -18,6 +21,11 @@ class Controller(Protocol):
     @property
     def value(self) -> int:
         """Objects that may be in flight now."""
+        ...
+
+    @property
+    def looks(self) -> int | None:
+        """Looks that may be in flight besides; None: they count as copies do."""
         ...
 
     def reserve(self, key: str) -> float:
@@ -69,6 +77,10 @@ class Load:
     share_large: float = 0.0
     prefixes: int = 1
     cpu_seconds: float = 0.0
+    travel: Latency | None = None
+    """How long requests take to their server, which decides when they come; None: no time."""
+    batch_size: int = 0
+    """Objects of a batch, which are looked at before it ends; 0: one batch without an end."""
 
 
 class Try(NamedTuple):
@@ -78,6 +90,7 @@ class Try(NamedTuple):
     size_bytes: int
     prefix: int
     tried: int
+    batch: Batch | None = None
 
 
 @dataclass
@@ -90,11 +103,17 @@ class Worker:
     load: Load = field(default_factory=Load)
     is_leaving: bool = False
     in_flight: int = 0
+    looks: int = 0
+    """Those of them that are looked at once more."""
     done: dict[int, int] = field(default_factory=dict[int, int])
     """Objects copied, by the number of the bin of time."""
     refused: dict[int, int] = field(default_factory=dict[int, int])
     limits: dict[int, int] = field(default_factory=dict[int, int])
     _cpu_free_at: float = 0.0
+    _batches: Batches = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._batches = Batches(self.load.batch_size)
 
     def start(self) -> None:
         """Start objects up to the limit, and look again in a while."""
@@ -104,48 +123,83 @@ class Worker:
             self.simulation.at(self.simulation.now + 0.05, self.start)
 
     def _start_objects(self) -> None:
-        while not self.is_leaving and self.in_flight < self.controller.value:
+        if self._batches.wants_batch(self.controller.value):
+            self._batches.is_claiming = True
+            self.simulation.at(self.simulation.now + CLAIM_SECONDS, self._claim)
+        while not self.is_leaving and (batch := self._find_next()):
             self.in_flight += 1
+            if batch.is_looked_at:
+                self.looks += 1
+                self._send(Try(0, SMALL, 0, 1, batch), LOOK)
+                continue
             dice = self.simulation.dice
             size = LARGE if self.load.share_large and dice.random() < self.load.share_large else SMALL
             prefix = dice.randrange(self.load.prefixes) if self.load.prefixes > 1 else 0
-            self._take_turn(Try(0, size, prefix, 1))
+            self._take_turn(Try(0, size, prefix, 1, batch))
+
+    def _find_next(self) -> Batch | None:
+        """Return the batch whose next object may be copied or looked at now."""
+        for batch in self._batches.find_unstarted():
+            limit, count, looks = self.controller.value, self.in_flight, self.controller.looks
+            if looks is not None:
+                limit, count = (looks, self.looks) if batch.is_looked_at else (limit, count - self.looks)
+            if count < limit:
+                batch.to_start -= 1
+                return batch
+        return None
+
+    def _claim(self) -> None:
+        self._batches.claim()
+        self._start_objects()
 
     def _take_turn(self, copy: Try) -> None:
         wait = self.controller.reserve(self.load.operations[copy.step])
-        if wait > 0:
+        if wait > LONGEST_TURN.total_seconds():
+            self.simulation.at(self.simulation.now + LONGEST_TURN.total_seconds(), self._take_turn, copy)
+        elif wait > 0:
             self.simulation.at(self.simulation.now + wait, self._send, copy)
         else:
             self._send(copy)
 
-    def _send(self, copy: Try) -> None:
+    def _send(self, copy: Try, operation: str = "") -> None:
         simulation = self.simulation
         started = sent = simulation.now
         if self.load.cpu_seconds:
             sent = self._cpu_free_at = max(started, self._cpu_free_at) + self.load.cpu_seconds / 2
-        arrival = Arrival(sent, self.number, self.load.operations[copy.step], copy.prefix, copy.size_bytes)
-        answer = simulation.server.answer(arrival, simulation.dice)
-        simulation.at(sent + answer.seconds, self._receive, answer, started, copy)
+        operation = operation or self.load.operations[copy.step]
+        arrival = Arrival(sent, self.number, operation, copy.prefix, copy.size_bytes)
+        if self.load.travel is None:
+            self._arrive(arrival, started, copy)
+        else:
+            arrival = arrival._replace(at=sent + self.load.travel(simulation.dice))
+            simulation.at(arrival.at, self._arrive, arrival, started, copy)
 
-    def _receive(self, answer: Any, started: float, copy: Try) -> None:
+    def _arrive(self, arrival: Arrival, started: float, copy: Try) -> None:
+        answer = self.simulation.server.answer(arrival, self.simulation.dice)
+        self.simulation.at(arrival.at + answer.seconds, self._receive, answer, arrival.operation, started, copy)
+
+    def _receive(self, answer: Any, operation: str, started: float, copy: Try) -> None:
         simulation = self.simulation
         if self.load.cpu_seconds:
             self._cpu_free_at = max(simulation.now, self._cpu_free_at) + self.load.cpu_seconds / 2
             if self._cpu_free_at > simulation.now:
-                simulation.at(self._cpu_free_at, self._take_in, answer, started, copy)
+                simulation.at(self._cpu_free_at, self._take_in, answer, operation, started, copy)
                 return
-        self._take_in(answer, started, copy)
+        self._take_in(answer, operation, started, copy)
 
-    def _take_in(self, answer: Any, started: float, copy: Try) -> None:
-        simulation, controller, operation = self.simulation, self.controller, self.load.operations[copy.step]
+    def _take_in(self, answer: Any, operation: str, started: float, copy: Try) -> None:
+        simulation, controller = self.simulation, self.controller
         if answer.result == "ok":
             controller.note_success(operation, simulation.now - started, copy.size_bytes, self.in_flight)
+            if operation == LOOK:
+                self._end(copy, operation)
+                return
             if copy.step + 1 < len(self.load.operations):
                 self._take_turn(copy._replace(step=copy.step + 1, tried=1))
                 return
             bin_ = int(simulation.now / BIN_SECONDS)
             self.done[bin_] = self.done.get(bin_, 0) + 1
-            self._end()
+            self._end(copy, operation)
             return
         if answer.result == "throttled":
             bin_ = int(simulation.now / BIN_SECONDS)
@@ -154,13 +208,20 @@ class Worker:
         else:
             controller.note_failed(operation)
         if copy.tried == TRIES:
-            self._end()
+            self._end(copy, operation)
             return
         pause = max(answer.retry_after, simulation.dice.random() * min(5.0, 0.1 * 2**copy.tried))
-        simulation.at(simulation.now + pause, self._take_turn, copy._replace(tried=copy.tried + 1))
+        copy = copy._replace(tried=copy.tried + 1)
+        if operation == LOOK:
+            simulation.at(simulation.now + pause, self._send, copy, LOOK)
+        else:
+            simulation.at(simulation.now + pause, self._take_turn, copy)
 
-    def _end(self) -> None:
+    def _end(self, copy: Try, operation: str) -> None:
         self.in_flight -= 1
+        self.looks -= operation == LOOK
+        assert copy.batch is not None
+        self._batches.end_object(copy.batch)
         self._start_objects()
 
     def rate(self, since: float, until: float) -> float:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rowferry_worker.pacing.pacer import Pacer
 from support.pacing.candidates import CANDIDATES, Fixed
-from support.pacing.fleet import run_fleet
+from support.pacing.fleet import of_one_limit, run_fleet
 from support.pacing.percentile import percentile
 from support.pacing.servers import (
     Away,
@@ -25,6 +25,7 @@ from support.pacing.servers import (
     jittered,
     lognormal,
 )
+from support.pacing.shapes import NEAR, SHAPES, measure
 from support.pacing.simulator import Load, Simulation, Worker
 
 CPU = Load(cpu_seconds=0.0004)
@@ -132,6 +133,44 @@ def test_other_buckets_are_used_as_well(server: Server) -> None:
     fleet = run_fleet(server, seconds=60)
     assert total(fleet, 30, 60) > 0.95 * 1000
     assert refused_share(fleet, 30, 60) < 0.02
+
+
+@pytest.mark.parametrize("workers", [1, nightly(4), nightly(16)])
+@pytest.mark.parametrize("per_second", [nightly(300), 1000])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_bound_is_used_whatever_the_server_counts(shape: str, per_second: int, workers: int) -> None:
+    met = measure(shape, per_second, workers)
+    assert met.used > 0.75
+    assert met.refused < 0.15
+
+
+@pytest.mark.parametrize("workers", [1, nightly(4), nightly(16)])
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if "bucket" in shape])
+def test_a_server_that_decides_at_once_is_used_as_well(shape: str, workers: int) -> None:
+    met = measure(shape, 300, workers, load=NEAR)
+    assert met.used > 0.8
+    assert met.refused < 0.1
+
+
+@pytest.mark.parametrize("shape", ["bucket of 1 s", "harsh bucket of 1 s"])
+def test_looks_at_the_end_of_a_batch_do_not_hold_copies_back(shape: str) -> None:
+    """They come first, a hundred at once: in the places of the copies, they would be an end of each batch's pace."""
+    apart, together = measure(shape, 300, 1), measure(shape, 300, 1, controller=of_one_limit)
+    assert apart.used > 0.9
+    assert together.used < 0.95 * apart.used
+
+
+@pytest.mark.parametrize(("shape", "workers"), [("bucket of 1 s", 1), nightly("harsh bucket of 1 s", 1)])
+def test_a_bound_is_used_where_requests_are_refused_at_random_too(shape: str, workers: int) -> None:
+    met = measure(shape, 300, workers, unlucky=0.05)
+    assert met.used > 0.85
+    assert met.refused < 0.15
+
+
+def test_random_refusals_do_not_take_a_busy_worker_ever_further_down() -> None:
+    """Its responses come late: what was sent before a cut is refused after it."""
+    busy = Load(cpu_seconds=0.0015, travel=lognormal(0.07, 0.3), batch_size=100)
+    assert measure("bucket of 1 s", 300, 1, unlucky=0.05, load=busy).used > 0.75
 
 
 def test_a_bound_for_each_address_gives_each_worker_all_of_its_own() -> None:

@@ -150,3 +150,19 @@ def test_a_bound_is_learned_and_its_pauses_are_heeded(make_migration: MakeMigrat
     assert 0 < refused < 0.5 * sum(map(len, seen.values()))
     pauses = [then - now for tries in seen.values() for (now, was_refused), (then, _) in pairwise(tries) if was_refused]
     assert min(pauses) > 0.99, "a timer may be early by milliseconds"
+
+
+def test_a_server_that_counts_what_it_refuses_is_not_asked_in_vain(make_migration: MakeMigration) -> None:
+    """A worker that only cuts its rate is refused most of what it sends: that keeps the server shut."""
+    with (
+        running_fakes(Deviations(), store=make_uniform_store([2000])) as (server,),
+        enqueued(make_migration, server, 1500) as migration,
+    ):
+        server.configure("limits", writes_per_second=150, burst_seconds=1, counts_refused=True)
+        server.configure("latency", seconds=0.05)
+        seen = note_copies(server)
+        with migration.workers(1):
+            migration.wait_until_done()
+        check_all_moved(migration, 1500)
+    refused = sum(was_refused for tries in seen.values() for _, was_refused in tries)
+    assert 0 < refused < 1500

@@ -1,6 +1,5 @@
 """The S3 requests of a batch's copies: each takes its turn, is sent with retries, and is read with suspicion."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from types import TracebackType
@@ -27,7 +26,7 @@ from rowferry.s3.operations import (
 )
 from rowferry.s3.responses import Response, name_request, read_tags
 from rowferry.s3.results import looks_like_s3
-from rowferry.s3.retry import TRIES, Record, Reserve, Send, send_with_retries
+from rowferry.s3.retry import TRIES, Record, Reserve, Send, send_with_retries, wait_for_turn
 
 NO_OBJECT = "rowferry-asks-whether-anybody-is-there"
 """A key without an object: to ask for when any response will do, "not found" and "not allowed" as well."""
@@ -64,7 +63,7 @@ class ObjectRequests:
     async def take_turn(self, side: SideName, operation: str) -> None:
         """Wait for the turn of a request, where a look must come between that and the request."""
         if self._reserve is not None and (wait := self._reserve(side, operation)):
-            await asyncio.sleep(wait.total_seconds())
+            await wait_for_turn(wait, self._reserve, side, operation)
 
     async def send_pinned(self, request: Request, *, tries: int = TRIES) -> Response:
         """Return the response to a request that names an ETag. Raises ServerFault when the object has another now."""

@@ -34,6 +34,8 @@ class InFlightLimit:
     most: int
     value: int = field(init=False)
     """How many objects may be in flight now."""
+    free: int = field(init=False)
+    """The same for what no rate holds back: a look at an object that was copied."""
     cap: float = field(init=False, default=math.inf)
     """What rates allow while they hold requests back: more in flight would only wait longer."""
     latency: float = field(init=False, default=0.1)
@@ -116,6 +118,7 @@ class InFlightLimit:
         """Put the bounds into effect."""
         allowed = self._climb.target if self.cap == math.inf else self.cap
         self.value = max(1, self.least, int(min(allowed, self._ramp, self.most)))
+        self.free = max(self.value, int(min(self._climb.target, self._ramp, self.most)))
 
     def _begin_round(self, now: float) -> None:
         self._window, self._began, self._load = LatencyWindow(), now, 0

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from rowferry.s3.retry import LONGEST_TURN
 from rowferry_worker.pacing.in_flight import InFlightLimit
 from rowferry_worker.pacing.learned_rate import LearnedRate
 from rowferry_worker.pacing.rate_limit import RateLimiter
@@ -12,6 +13,8 @@ from rowferry_worker.pacing.tenths import TENTH_SECONDS
 
 RESERVE, FEW = 1.5, 4
 """Objects in flight while a rate holds them back: so many times what the rate needs, and a few."""
+LONELY_BEATS = 2
+"""A worker of which so many heartbeats told no other that is held back shares no bound: others would meet it."""
 STALE_SECONDS = 16.0
 """What other workers get through is forgotten when so many seconds have brought no heartbeat."""
 
@@ -40,12 +43,18 @@ class Pacer:
         self._decide_at = self.clock() + TENTH_SECONDS
 
     def reserve(self, key: str, bound: RateLimiter | None = None) -> float:
-        """Take the turn of a request, under the plan's bound as well; return the seconds to wait for it."""
-        rate = self.rates.get(key)
+        """Take the turn of a request, under the plan's bound as well; return the seconds to wait for it.
+
+        More than LONGEST_TURN: none was taken.
+        """
+        rate, longest = self.rates.get(key), LONGEST_TURN.total_seconds()
         wait = 0.0 if rate is None or rate.per_second is None else rate.reserve(self.clock())
-        if bound is not None:
-            wait = max(wait, self._reserve_bound(bound))
-        return wait
+        if bound is None or wait > longest:
+            return wait
+        bound_wait = self._reserve_bound(bound)
+        if bound_wait > longest and rate is not None:
+            rate.give_back()
+        return max(wait, bound_wait)
 
     def _reserve_bound(self, bound: RateLimiter) -> float:
         meter = self._bounds.get(bound)
@@ -97,16 +106,15 @@ class Pacer:
         for key, rate in self.rates.items():
             per_second, held_back = rates.get(key, (0.0, 0))
             rate.fair = None
-            rate.let_through.is_alone = self._is_alone
-            if 2 * held_back >= workers > 1:
+            rate.lonely_beats = rate.lonely_beats + 1 if held_back <= 1 and rate.is_held_back else 0
+            rate.is_alone = self._is_alone or rate.lonely_beats >= LONELY_BEATS
+            if 2 * held_back > workers > 1:
                 rate.follow(per_second / held_back)
             if held_back:
                 rate.fair = per_second / held_back if held_back > 1 else None
-                rate.let_through.note_fleet(per_second, held_back, rate.per_second or 0.0)
 
     def _begin_rate(self, key: str, now: float) -> LearnedRate:
-        rate = self.rates[key] = LearnedRate(now)
-        rate.let_through.is_alone = self._is_alone
+        rate = self.rates[key] = LearnedRate(now, is_alone=self._is_alone)
         return rate
 
     def _decide(self, now: float) -> bool:
@@ -142,6 +150,6 @@ class Pacer:
             return per_second * rate.latency * RESERVE + FEW
         if wait is None:
             return max(cap, per_second * rate.latency * RESERVE + FEW)
-        wanted = max(0.5 * rate.latency, 2 / per_second)
+        wanted = min(max(0.5 * rate.latency, 2 / per_second), 0.5 * LONGEST_TURN.total_seconds())
         change = 0.3 * (wanted - wait) * per_second
         return max(1.0, cap + max(-0.2 * cap, min(0.2 * cap + 1, change)))

@@ -25,17 +25,25 @@ class Turns:
         self._held_until = -math.inf
 
     def reserve(self, now: float, rate: float, turns: int = 1) -> float:
-        """Take so many turns at `rate` a second and return the seconds to wait before using them."""
+        """Take so many turns at `rate` a second and return the seconds to wait before using them.
+
+        More than `longest_seconds`: none was taken. Ask again after them, since the rate may be another by then.
+        """
         if rate != self._rate:
             first = max(now, self._held_until)
-            if self._next > first:  # turns that were given at the old rate take as many turns at the new one
+            if self._next > first and rate > self._rate:  # those who wait for turns at the old rate come sooner now
                 self._next = first + (self._next - first) * self._rate / rate
             self._rate = rate
         begin = max(self._next, self._held_until, now - self._burst)
         if begin - now > self._longest:
-            return self._longest
+            return begin - now
         self._next = begin + turns / rate
         return max(0.0, begin - now)
+
+    def give_back(self) -> None:
+        """Let somebody else have a turn that was taken last."""
+        if self._rate:
+            self._next -= 1 / self._rate
 
     def hold_until(self, moment: float) -> None:
         """Give no turn before `moment`."""
@@ -45,15 +53,23 @@ class Turns:
 class RateLimiter:
     """Gives turns under a bound that may change; any thread may ask."""
 
-    def __init__(self, per_second: Callable[[], float | None], clock: Callable[[], float] = time.monotonic) -> None:
-        """`per_second`: the rate of this worker at this moment; None: no bound."""
+    def __init__(
+        self,
+        per_second: Callable[[], float | None],
+        clock: Callable[[], float] = time.monotonic,
+        longest_seconds: float = math.inf,
+    ) -> None:
+        """`per_second`: the rate of this worker at this moment; None: no bound. `longest_seconds`: the longest wait."""
         self.per_second = per_second
         self._clock = clock
-        self._turns = Turns(BURST.total_seconds())
+        self._turns = Turns(BURST.total_seconds(), longest_seconds)
         self._lock = Lock()
 
     def reserve(self, turns: int = 1) -> timedelta:
-        """Take so many turns and return how long to wait before using them; zero while there is room."""
+        """Take so many turns and return how long to wait before using them; zero while there is room.
+
+        More than the longest wait: none was taken, as `Turns.reserve` says.
+        """
         rate = self.per_second()
         if rate is None:
             return NO_WAIT

@@ -5,7 +5,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 TENTH_SECONDS = 0.1
-KEPT_TENTHS = 30
+KEPT_TENTHS = 80
+FEW, FEW_SECONDS = 10, 5.0
+"""So few successes of a second tell little of a rate; then so many seconds are looked at."""
+
+LOW, LOW_SECONDS = 0.6, 5.0
+"""A rate of which less is used for so long is not what limits the pace, and is let go."""
+LOW_LEAST_SECONDS, LOW_LEAST = 0.25, 5
+"""Seconds, and requests that the rate allows in them, that tell how much is used."""
 
 
 class Tenth(NamedTuple):
@@ -50,6 +57,32 @@ class Tenths:
         return seconds, accepted, refused
 
     def accepted_per_second(self, now: float) -> float:
-        """Return the successes per second of the last second."""
+        """Return the successes per second of the last second; of more where there are few."""
         seconds, accepted, _ = self.count(now - 1.1)
+        if accepted < FEW:
+            seconds, accepted, _ = self.count(now - FEW_SECONDS)
         return accepted / max(seconds, 1.0)
+
+
+@dataclass(slots=True)
+class Use:
+    """Whether a rate is used, or something else limits the pace."""
+
+    _low_since: float | None = None
+
+    def begin(self) -> None:
+        """Forget what was seen at another rate."""
+        self._low_since = None
+
+    @property
+    def is_low(self) -> bool:
+        """Whether much less is sent than the rate allows."""
+        return self._low_since is not None
+
+    def is_over(self, now: float, rate: float, seconds: float, count: int) -> bool:
+        """Return whether that has lasted long; `count` requests came back in so many seconds."""
+        if seconds < LOW_LEAST_SECONDS or rate * seconds < LOW_LEAST or count >= LOW * rate * seconds:
+            self._low_since = None
+            return False
+        self._low_since = self._low_since or now
+        return now - self._low_since > LOW_SECONDS

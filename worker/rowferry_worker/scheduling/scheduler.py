@@ -87,7 +87,7 @@ class CopyScheduler:
         self._within = within
         self.claimed_entries = within.claimed_entries if within else ClaimedEntries(lambda: 2 * self.limit.value)
         """The entries of the process's claimed batches: twice the limit keeps it busy while a batch ends."""
-        self._in_flight = 0
+        self._in_flight = self._looks = 0
         self._runs: deque[CopyRun] = deque()
         self.part_room = PartRoom(self.start_copies, self.note_end)
         """Room for further parts of large objects: each counts as an object in flight."""
@@ -95,7 +95,7 @@ class CopyScheduler:
     @property
     def request_rates(self) -> dict[str, float]:
         """Requests per second that are let through, by key, where a server refuses more. Any thread may ask."""
-        return {key: rate.through for key, rate in self.rates.copy().items() if rate.per_second is not None}
+        return {key: rate.through for key, rate in self.rates.copy().items() if rate.is_held_back}
 
     def reserve(self, key: str, bound: RateLimiter | None) -> timedelta:
         """Take the turn of a request under what was learned of its server and the plan's bound.
@@ -159,29 +159,40 @@ class CopyScheduler:
     def start_copies(self) -> None:
         """Start tasks up to the limit; each goes on with its batch's next copy when one has ended."""
         self.part_room.grant(self._take_place, self.limit.value // 2 if self._runs else self.limit.value)
-        while self._runs and self._in_flight < self.limit.value:
-            run = self._runs[0]
+        while run := next((run for run in self._runs if self._is_below_limit(is_look=run.is_look)), None):
             key = run.take_key()
             if key is None:
-                self._runs.popleft()
-            elif self._take_place():
+                self._runs.remove(run)
+            elif self._take_place(is_look=run.is_look):
                 run.start(key)
 
-    def _take_place(self) -> bool:
+    def _is_below_limit(self, most_above: int = 0, *, is_look: bool) -> bool:
+        """Return whether another may begin. While a rate holds copies back, looks are counted by themselves.
+
+        Else they would hold copies back at each end of a batch, or wait for them.
+        """
+        limit, count = self.limit.value, self._in_flight
+        if self.limit.cap < math.inf:
+            limit, count = (self.limit.free, self._looks) if is_look else (limit, count - self._looks)
+        return count < limit + most_above
+
+    def _take_place(self, *, is_look: bool = False) -> bool:
         """Count one more in flight, if the limit allows it; return whether it does."""
-        if self._in_flight >= self.limit.value:
+        if not self._is_below_limit(is_look=is_look):
             return False
         self._in_flight += 1
+        self._looks += is_look
         self.tally.in_flight += 1
         return True
 
-    def has_room(self) -> bool:
+    def has_room(self, *, is_look: bool) -> bool:
         """Return whether a task may go on with another copy: the limit may have fallen."""
-        return self._in_flight <= self.limit.value
+        return self._is_below_limit(1, is_look=is_look)
 
-    def note_end(self) -> None:
+    def note_end(self, *, is_look: bool = False) -> None:
         """Note that a task has ended, and start others in its place."""
         self._in_flight -= 1
+        self._looks -= is_look
         self.tally.in_flight -= 1
         self.start_copies()
 
@@ -259,7 +270,7 @@ class CopyRun:
         glances, self._glances = self._glances, {}
         for glance in glances.values():
             glance.cancel()
-            self._scheduler.note_end()
+            self._scheduler.note_end(is_look=self.is_look)
         self._note_progress()
 
     def take_key(self) -> str | None:
@@ -286,14 +297,14 @@ class CopyRun:
             self._fault = fault
         next_key = self._take_next()
         if next_key is None:
-            self._scheduler.note_end()
+            self._scheduler.note_end(is_look=self.is_look)
             self._note_progress()
         else:
             self.start(next_key)
 
     def _take_next(self) -> str | None:
         """Return the key that goes on in the place of one whose copy has ended; None where its place is given back."""
-        if not self._not_started or not self._scheduler.has_room():
+        if not self._not_started or not self._scheduler.has_room(is_look=self.is_look):
             return None
         key = self._not_started.popleft()
         self._note_left()
@@ -332,7 +343,7 @@ class CopyRun:
 
     def _end_task(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self._scheduler.note_end()
+        self._scheduler.note_end(is_look=self.is_look)
         self._note_progress()
 
     def _note_left(self) -> int:

@@ -1,0 +1,117 @@
+"""How workers meet bounds of every shape in the simulator: ADR 19's table.
+
+    python -m support.pacing.shapes [SHAPE ...]
+
+`bench/learned_rate.py` measures real workers in the same way.
+"""
+
+import itertools
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+from support.pacing.fleet import product, run_fleet
+from support.pacing.servers import (
+    Bound,
+    Bucket,
+    Free,
+    Harsh,
+    Server,
+    Sliding,
+    Throttling,
+    Unlucky,
+    constant,
+    lognormal,
+)
+from support.pacing.simulator import BIN_SECONDS, Controller, Load, Simulation, Worker
+
+SHAPES: dict[str, Callable[[float], Bound]] = {
+    "bucket of 0.1 s": lambda rate: Bucket(rate, 0.1),
+    "bucket of 1 s": lambda rate: Bucket(rate, 1.0),
+    "bucket of 10 s": lambda rate: Bucket(rate, 10.0),
+    "harsh bucket of 0.1 s": lambda rate: Harsh(rate, 0.1),
+    "harsh bucket of 1 s": lambda rate: Harsh(rate, 1.0),
+    "harsh bucket of 10 s": lambda rate: Harsh(rate, 10.0),
+    "seconds of the clock": lambda rate: Bucket(rate, fixed_window=True),
+    "sliding second": Sliding,
+    "harsh sliding second": lambda rate: Sliding(rate, counts_all=True),
+}
+"""A harsh one counts the requests that it refuses as well."""
+RATES, WORKERS = (30, 300, 1000, 3500), (1, 4, 16)
+SECONDS, SETTLED_BINS, WINDOW_BINS = 45.0, 20, 8
+
+
+class Met(NamedTuple):
+    """How workers met a bound, from the first refusal on."""
+
+    used: float
+    """The share of the bound, from 5 s after the first refusal on, and ..."""
+    refused: float
+    """... the share of requests that was refused then."""
+    reached_after: float | None
+    """Seconds until 0.9 was used over two seconds; None: never."""
+    silence: float
+    """The longest time without a request, in seconds."""
+
+
+NEAR = Load(cpu_seconds=0.0001)
+"""The server decides at once, and there is no end of objects."""
+FAR = Load(cpu_seconds=0.0003, travel=lognormal(0.07, 0.3), batch_size=100)
+"""As real workers meet the stub of the benches: it decides when a request has come, and each batch has an end."""
+
+
+def make_server(bound: Callable[[], Bound], load: Load, *, unlucky: float = 0.0, scope: str = "all") -> Server:
+    """Return a server with a bound; `unlucky`: the share that is refused at random as well."""
+    is_far = load.travel is not None
+    latency = constant(0.0005) if is_far else lognormal(0.07, 0.3)
+    refusal_seconds = 0.0005 if is_far else 0.01
+    server: Server = Throttling(Free(latency), bound, scope, refusal_seconds=refusal_seconds)
+    return Unlucky(server, unlucky, refusal_seconds) if unlucky else server
+
+
+def measure(
+    shape: str,
+    rate: float,
+    workers: int,
+    *,
+    unlucky: float = 0.0,
+    scope: str = "all",
+    load: Load = FAR,
+    seed: int = 1,
+    controller: Callable[[Simulation], Controller] = product,
+) -> Met:
+    """Let so many workers run at a bound; `unlucky`: the share that is refused at random as well."""
+    server = make_server(lambda: SHAPES[shape](rate), load, unlucky=unlucky, scope=scope)
+    fleet = run_fleet(server, workers, seconds=SECONDS, load=load, seed=seed, controller=controller)
+    return describe(fleet, rate)
+
+
+def describe(fleet: list[Worker], rate: float) -> Met:
+    """Return how a fleet met a bound."""
+    bins = range(int(SECONDS / BIN_SECONDS))
+    done = [sum(worker.done.get(number, 0) for worker in fleet) for number in bins]
+    refused = [sum(worker.refused.get(number, 0) for worker in fleet) for number in bins]
+    first = next((number for number in bins if refused[number]), 0)
+    windows = [sum(done[number : number + WINDOW_BINS]) for number in bins[first:-WINDOW_BINS]]
+    enough = 0.9 * rate * WINDOW_BINS * BIN_SECONDS
+    reached = next((number * BIN_SECONDS for number, window in enumerate(windows) if window >= enough), None)
+    settled = slice(first + SETTLED_BINS, None)
+    let_through, lost = sum(done[settled]), sum(refused[settled])
+    used = let_through / (len(done[settled]) * BIN_SECONDS) / rate
+    is_silent = [done[number] + refused[number] == 0 for number in bins[first:]]
+    silences = [len(list(group)) for silent, group in itertools.groupby(is_silent) if silent]
+    return Met(used, lost / max(1, let_through + lost), reached, max(silences, default=0) * BIN_SECONDS)
+
+
+def main() -> None:
+    """Print a line for each case."""
+    for shape, rate, workers in itertools.product(sys.argv[1:] or SHAPES, RATES, WORKERS):
+        met = measure(shape, rate, workers)
+        reached = "never" if met.reached_after is None else f"{met.reached_after:.2f} s"
+        figures = f"{met.used:.2f} | {100 * met.refused:.1f} % | {reached} | {met.silence:.2f} s"
+        sys.stdout.write(f"| {shape} | {rate} | {workers} | {figures} |\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
