@@ -263,16 +263,6 @@ def test_a_large_table_is_read_in_blocks(photos: Discovering, monkeypatch: pytes
     assert (entries["key"], entries["existing"], entries["sampled"]) == ("path", 50, 50)
 
 
-def test_a_locked_table_is_passed_over(photos: Discovering) -> None:
-    photos.execute("create table held (id bigint primary key, path text)")
-    with psycopg.connect(photos.dsn) as connection:
-        connection.execute("lock table public.held in access exclusive mode")
-        done = photos.discover(ROWFERRY_LOCK_TIMEOUT="0.2")
-    assert done.returncode == 0, done.stderr
-    plan = photos.plan_path.read_text().replace("\n# ", " ")
-    assert "Not looked at: public.held.path, since it took too long or the table was locked" in plan
-
-
 def test_columns_that_the_role_may_not_read_are_left_out(photos: Discovering) -> None:
     photos.execute("create table closed (id bigint primary key, path text)")
     with new_role(photos.dsn) as role:
