@@ -36,16 +36,19 @@ select
 
 -- name: free_entries
 -- The wanted entries of a table that has no waiting batch, numbered by id: one scan, one sort.
-select n.*
+select
+    {id_columns},
+    0 as stretch,
+    row_number() over rowferry_order as position,
+    lead(true) over rowferry_order is null as is_end
 from (
-    select
-        {id_columns},
-        0 as stretch,
-        row_number() over (order by {columns}) as position
+    select e.*
     from {table} as e
     where {wanted} and {where}
-) as n
-{limit};
+    order by {columns}
+    {limit}
+) as e
+window rowferry_order as (order by {columns});
 
 -- name: free_entries_beside_waiting
 -- The wanted entries that no waiting batch of the queue covers, numbered within each stretch between such batches, in
@@ -106,14 +109,17 @@ rowferry_free as (
     where k.number is null or n.id > k.last_ids[width_bucket(n.id, k.first_ids)]
 )
 
-select n.*
+select
+    f.*,
+    row_number() over rowferry_order as position,
+    lead(true) over rowferry_order is null as is_end
 from (
-    select
-        f.*,
-        row_number() over (partition by f.stretch order by f.id) as position
-    from rowferry_free as f
-) as n
-{limit};
+    select r.*
+    from rowferry_free as r
+    order by r.stretch, r.id
+    {limit}
+) as f
+window rowferry_order as (partition by f.stretch order by f.id);
 
 -- name: free_entries_beside_ranges
 -- The same where a value of the id's type has a fixed length, as numbers and UUIDs have: arrays of such values are
@@ -143,37 +149,40 @@ rowferry_free as (
             ],
             true
         )
+    order by n.id
+    {limit}
 ),
 
 rowferry_numbered as (
     select
         f.*,
-        row_number() over (order by f.id) as place,
-        lag(f.stretch) over (order by f.id) as stretch_before
+        row_number() over rowferry_order as place,
+        lag(f.stretch) over rowferry_order as stretch_before,
+        lead(f.stretch) over rowferry_order as stretch_after
     from rowferry_free as f
+    window rowferry_order as (order by f.id)
 )
 
-select n.*
-from (
-    select
-        f.*,
-        f.place - max(
-            case when f.stretch is distinct from f.stretch_before then f.place - 1 end
-        ) over (order by f.id rows unbounded preceding) as position
-    from rowferry_numbered as f
-) as n
-{limit};
+select
+    f.*,
+    f.place - max(
+        case when f.stretch is distinct from f.stretch_before then f.place - 1 end
+    ) over (order by f.id rows unbounded preceding) as position,
+    coalesce(f.stretch_after <> f.stretch, true) as is_end
+from rowferry_numbered as f;
 
 -- name: chunks
 -- The free entries, cut into ranges of at most batch_size ids. No range reaches across a waiting one, which ends one
--- stretch of free entries and begins the next.
+-- stretch of free entries and begins the next. Only the first and the last entry of each range are grouped, since groups
+-- that find no room in memory are written to temporary files with all their rows.
 select
     f.stretch,
     (f.position - 1) / %(batch_size)s as chunk,
     {first_id} as first,
     {last_id} as last,
-    count(*)::integer as entry_count
+    (max(f.position) - min(f.position) + 1)::integer as entry_count
 from ({free_entries}) as f
+where f.is_end or mod(f.position, %(batch_size)s) in (0, mod(1, %(batch_size)s))
 group by f.stretch, (f.position - 1) / %(batch_size)s;
 
 -- name: count_chunks

@@ -376,8 +376,8 @@ from (
 where d.depth = case when d.step = 1 then 1 else 0 end
 
 -- name: free_entries_limit
--- Takes the first free entries only.
-order by n.stretch, n.position limit %(limit)s
+-- Takes the first free entries only, in the order in which they are numbered.
+limit %(limit)s
 
 -- name: pass_waits
 -- Whether batches of a pass wait in the queue.

@@ -134,6 +134,17 @@ def test_an_enqueue_spills_one_sort_of_ids_at_most(full: EntryTable, waiting: bo
         assert 0 < spills.take() <= ROWS * 64
 
 
+@pytest.mark.parametrize("waiting", [False, True], ids=["first pass", "beside waiting batches"])
+def test_an_enqueue_in_the_order_of_an_index_spills_batches_and_no_entries(full: EntryTable, waiting: bool) -> None:
+    """More than the memory holds: each is grouped from its first and its last entry, sorted, and shown to triggers."""
+    full.execute("delete from rowferry.batch_queue" + (" where id % 2 = 0" if waiting else ""))
+    bounds = ROWS // BATCH_SIZE // 2 * 2 * 4 * 64 if waiting else 0
+    with frugal(autocommit=True) as (connection, spills):
+        (done,) = enqueue(connection, full.read_plan(), EnqueueRequest(MIGRATE, BATCH_SIZE // 2))
+        assert done.entries == (ROWS // 2 if waiting else ROWS)
+        assert 0 < spills.take() <= done.batches * 600 + bounds
+
+
 def test_an_enqueue_sorts_what_is_new_and_not_what_waits(full: EntryTable) -> None:
     """It spills the bounds of the ranges that wait, twice sorted and twice numbered, and nothing an entry."""
     full.execute("insert into public.avatars select -i, %s || i from generate_series(1, 50) as i", (FROM,))
