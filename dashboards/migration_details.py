@@ -91,7 +91,7 @@ def _batches() -> Row:
         Column("started", width=195),
         Column("attempt", width=80),
         Column("verdict", width=100),
-        Column("host", width=150),
+        Column("host", width=150, whole=True),
         Column("error", whole=True),
     )
     return (
@@ -130,14 +130,14 @@ def _workers() -> Row:
                 claimed,
                 sql("claimed_batches"),
                 Column("batch", NUMBER, 70),
-                Column("queue", width=90),
+                Column("queue", width=80),
                 Column("claimed for", SECONDS, 90, 1),
                 Column("entries", width=65),
-                Column("done", width=60),
+                Column("done", width=50),
                 Column("attempt", width=70),
                 Column("pid", NUMBER, 65),
-                Column("first id", NUMBER, 70),
-                Column("last id", NUMBER, 70),
+                Column("first id", NUMBER, 85),
+                Column("last id", NUMBER, 85),
             )
         )
     )

@@ -33,10 +33,10 @@ def _migrations() -> table.Panel:
     return show_table(
         look,
         sql("migrations_table"),
-        Column("▶", width=34, mappings=(no_value(" "),)),
+        Column("▶", width=50, mappings=(no_value(" "),)),
         Column("migration", whole=True, width=220, url=f"{THIS}&var-migration=${{__value.raw}}"),
-        Column("state", words=STATES, cell="color-background", width=130),
-        Column("since", "dateTimeFromNow", 120),
+        Column("state", words=STATES, cell="color-background", width=142),
+        Column("since", "dateTimeFromNow", 134),
         Column("done", "percent", 115, cell="gauge", most=100, decimals=1, steps=((None, "blue"),)),
         Column("entries left", width=90),
         Column("entries/s", decimals=0, width=75),
@@ -45,7 +45,7 @@ def _migrations() -> table.Panel:
         Column("left behind", steps=WARN, cell="color-background", width=88),
         Column("passes", width=62),
         Column("type this", width=125, whole=True),
-        Column("what holds it", wraps=True),
+        Column("what holds it", whole=True),
     )
 
 

@@ -2,6 +2,7 @@
 select
     s.state,
     s.state || ' ' || case
+        when now() - s.since < interval '30 seconds' then 'just now'
         when now() - s.since < interval '2 hours' then format('for %s min', round(extract(epoch from now() - s.since) / 60))
         when now() - s.since < interval '2 days' then format('for %s h', round(extract(epoch from now() - s.since) / 3600))
         else format('for %s days', round(extract(epoch from now() - s.since) / 86400))
