@@ -42,7 +42,7 @@ select
     row_number() over rowferry_order as position,
     lead(true) over rowferry_order is null as is_end
 from (
-    select e.*
+    select {columns}
     from {table} as e
     where {wanted} and {where}
     order by {columns}
