@@ -61,7 +61,9 @@ func (s *stub) keep(w http.ResponseWriter, r *http.Request, etag string) bool {
 // remove forgets an object; an upload that is given up leaves nothing.
 func (s *stub) remove(w http.ResponseWriter, r *http.Request) {
 	if !r.URL.Query().Has("uploadId") {
-		s.written.Delete(r.URL.Path)
+		if _, isThere := s.written.LoadAndDelete(r.URL.Path); isThere {
+			s.objects.Add(-1)
+		}
 	}
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rowferry.s3.retry import LONGEST_TURN
+from rowferry.s3.retry import LONGEST_RETRY_AFTER, LONGEST_TURN
 from rowferry_worker.pacing.learned_rate import LearnedRate
 from rowferry_worker.pacing.pacer import Pacer
 from rowferry_worker.pacing.rate_limit import RateLimiter
@@ -97,6 +97,33 @@ def test_workers_that_get_nothing_through_go_on() -> None:
         rate.follow(0.0)
     assert rate.per_second is not None
     assert rate.per_second < 100.0
+
+
+def test_workers_of_few_requests_a_second_never_come_to_none() -> None:
+    """Their even share may be none for long; a rate of none would be waited for for ever."""
+    rate, now = held_back(1.5, is_alone=False), 0.0
+    for _ in range(1200):
+        now = pass_tenths(rate, now, (0, 0))
+        rate.follow(0.0)
+    assert rate.per_second is not None
+    assert rate.per_second >= 1.0
+
+
+def test_a_shut_server_that_answers_without_a_success_is_open_again() -> None:
+    """Answers such as 404 and 412 are no successes of the operation, and no refusals."""
+    rate = held_back(1000.0)
+    now = pass_tenths(rate, 0.0, *[(0, 50)] * 3)
+    assert rate.per_second is not None
+    shut = rate.per_second
+    pass_tenths(rate, now, *[(0, 0)] * 60)
+    assert rate.per_second is None or rate.per_second > 2 * shut
+
+
+def test_a_server_cannot_ask_for_a_pause_of_a_day() -> None:
+    rate = held_back(100.0)
+    rate.note_refused(0.1, 86_400.0)
+    rate.end_tenth(0.1)
+    assert FAR < rate.reserve(0.1) <= LONGEST_RETRY_AFTER.total_seconds()
 
 
 def test_a_worker_goes_towards_an_even_share_at_each_heartbeat() -> None:

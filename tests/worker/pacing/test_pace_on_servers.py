@@ -156,13 +156,13 @@ def test_a_server_that_counts_what_it_refuses_is_not_asked_in_vain(make_migratio
     """A worker that only cuts its rate is refused most of what it sends: that keeps the server shut."""
     with (
         running_fakes(Deviations(), store=make_uniform_store([2000])) as (server,),
-        enqueued(make_migration, server, 1500) as migration,
+        enqueued(make_migration, server, 400) as migration,
     ):
-        server.configure("limits", writes_per_second=150, burst_seconds=1, counts_refused=True)
+        server.configure("limits", writes_per_second=40, burst_seconds=1, counts_refused=True)
         server.configure("latency", seconds=0.05)
         seen = note_copies(server)
         with migration.workers(1):
             migration.wait_until_done()
-        check_all_moved(migration, 1500)
+        check_all_moved(migration, 400)
     refused = sum(was_refused for tries in seen.values() for _, was_refused in tries)
-    assert 0 < refused < 1500
+    assert 0 < refused < 400

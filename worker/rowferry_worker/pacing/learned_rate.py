@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rowferry.s3.retry import LONGEST_TURN
+from rowferry.s3.retry import LONGEST_RETRY_AFTER, LONGEST_TURN
 from rowferry_worker.pacing.cuts import LEAST, MORE_THAN_FAIR, Cuts
 from rowferry_worker.pacing.evidence import WINDOW_SECONDS, Count, Evidence
 from rowferry_worker.pacing.habit import FEW as HABIT_FEW
@@ -53,7 +53,9 @@ HELD_SECONDS, HELD_LESS = 1.0, 0.99
 THROUGH_LEAST, THROUGH = 0.5, 0.85
 """The parts of what was let through in the last second below which no cut leads, and below which no rate returns."""
 HELD_LEAST = 0.65
-"""The part of it below which a worker that is alone does not go while few are refused."""
+"""The part of it below which a worker that is alone does not go while few are refused, ..."""
+HELD_REFUSED = 0.97
+"""... and the part of it that is remembered after each tenth of a second in which they are: the bound may have fallen."""
 FAIRS, FALLEN = 6, 0.7
 """An even share that is less than this part of one of the last ones has fallen: no bound explains it."""
 SECOND = 1.2
@@ -168,7 +170,8 @@ class LearnedRate:
         if self.per_second is not None and self.is_held_back and self._phase != "closed":
             step = 1 + EVENING * (fair / self.per_second - 1)
             factor = max(EVENING_LEAST, min(EVENING_MOST, step))
-            self.per_second = max(LEAST, self.per_second * factor)
+            factor = max(LEAST, self.per_second * factor) / self.per_second
+            self.per_second *= factor
             self._recovery = self._recovery.scaled(factor)
             self._cuts.scale(factor)
             self._reopening.scale(factor)
@@ -177,7 +180,7 @@ class LearnedRate:
         """Decide by what came back since the last tenth ended."""
         tenth = self._evidence.end_tenth(now)
         if self._retry_after and tenth.refused > tenth.accepted:  # a few refusals wait by themselves
-            self._turns.hold_until(now + self._retry_after)
+            self._turns.hold_until(now + min(self._retry_after, LONGEST_RETRY_AFTER.total_seconds()))
         self._retry_after = 0.0
         self._reopening.note(now, tenth.accepted / (1 - self._evidence.habit.share), tenth.refused)
         if self.per_second is None:
@@ -287,7 +290,8 @@ class LearnedRate:
         self._cost += tenth.refused
         if now < self._evidence.paused_until + min(1.0, self.latency):
             return
-        if tenth.accepted > tenth.refused:
+        quiet = now - max(self._reopening.refused_at, self._evidence.paused_until)
+        if tenth.accepted > tenth.refused or (not tenth.refused and quiet > CALM_MOST_SECONDS):
             self._open(now, tenth.accepted)
         elif tenth.refused:
             self._ask(now, self._reopening.ask_less(rate))
@@ -338,6 +342,7 @@ class LearnedRate:
             least = max(least, HELD_LEAST * self._held)
         is_soon = now - self._evidence.cut_at < LIGHT_SECONDS
         if share < LIGHT and (rate <= least or is_soon or not self._is_weighed(rate)):
+            self._held *= HELD_REFUSED
             return
         if self._phase != "cutting":
             self._cuts.begin(rate, recent.refused, is_searched=self._phase == "searching")
