@@ -76,6 +76,23 @@ versions of the entries' rows."""
 SWINGS = {"dead_queue_rows", "dead_entries_rows", "tally_mb"}
 """What autovacuum lets rise and fall."""
 LESS_IS_WORSE = {"entries_per_second"}
+TITLES = {
+    "claim_cpu_ms": "a claim, ms of PostgreSQL's CPU",
+    "batch_cpu_ms": "a batch of 500, ms of PostgreSQL's CPU",
+    "entries_per_second": "entries a second",
+    "wal_bytes_per_entry": "WAL, bytes an entry",
+    "worker_memory_mb": "the largest worker, MB",
+    "board_cpu_ms": "a refresh of the dashboard, ms",
+    "queue_mb": "the queue, MB",
+    "queue_indexes_mb": "its indexes, MB",
+    "attempts_mb": "the ledger of attempts, MB",
+    "tally_mb": "the running sums, MB",
+    "entries_table_mb": "the table of the entries, MB",
+    "dead_queue_rows": "dead rows of the schema rowferry",
+    "dead_entries_rows": "dead rows of the entries",
+}
+BEYOND = 4
+"""A plot ends at so many times the median: a look at a moment without a batch would hide all others."""
 
 
 @dataclass(slots=True)
@@ -171,12 +188,14 @@ def write(samples: Sequence[Sample], settings: dict[str, float], folder: Path) -
     names = [each.name for each in fields(Sample)][1:]
     figure, axes = plots.plt.subplots((len(names) + 2) // 3, 3, figsize=(11, 13))
     for axis, name in zip(axes.flat, names, strict=False):
-        axis.plot([s.minutes for s in samples], [getattr(s, name) for s in samples], color=plots.BLUE, linewidth=1)
-        axis.set_title(name, fontsize=8)
-        axis.set_ylim(bottom=0)
+        values = [getattr(s, name) for s in samples]
+        axis.plot([s.minutes for s in samples], values, color=plots.BLUE, linewidth=1)
+        axis.set_title(TITLES[name], fontsize=8)
+        axis.set_ylim(0, 1.05 * max(1e-9, min(max(values), BEYOND * statistics.median(values))))
         axis.tick_params(labelsize=7)
     for axis in list(axes.flat)[len(names) :]:
         axis.set_axis_off()
+    figure.supxlabel("minutes", fontsize=8)
     figure.tight_layout()
     figure.savefig(folder / "scale.svg", metadata={"Date": None})
     plots.plt.close(figure)
