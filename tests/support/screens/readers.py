@@ -400,7 +400,6 @@ def read_board_migrations(moment: Moment, migration: str) -> Facts:
         "left": row["entries left"],
         "rate": row["entries/s"],
         "ends_at": row["ends at"],
-        "held_by": row["held by"] or None,
         "need": row["need an operator"],
         "passes": row["passes"],
         "advice": (row["what holds it"], row["type this"]),

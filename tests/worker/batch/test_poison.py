@@ -65,8 +65,7 @@ def test_a_suspected_batch_begins_with_so_many_objects_in_flight(
 def test_a_slow_batch_keeps_to_the_rates_that_its_worker_has_learned() -> None:
     worker = CopyScheduler(64)
     slow = CopyScheduler(64, within=worker)
-    for _ in range(200):
-        worker._pace.note_refused("server/bucket CopyObject")
+    worker._pace.hear_fleet(2, {"server/bucket CopyObject": (100.0, 1)})
     assert worker.request_rates
     assert slow.request_rates == worker.request_rates
 
