@@ -55,7 +55,7 @@ THROUGH_LEAST, THROUGH = 0.5, 0.85
 HELD_LEAST = 0.65
 """The part of it below which a worker that is alone does not go while few are refused, ..."""
 HELD_REFUSED = 0.97
-"""... and the part of it that is remembered after each tenth of a second in which they are: the bound may have fallen."""
+"""... and the part of it that is remembered after each tenth of a second in which they are: it may have fallen."""
 FAIRS, FALLEN = 6, 0.7
 """An even share that is less than this part of one of the last ones has fallen: no bound explains it."""
 SECOND = 1.2
