@@ -65,8 +65,6 @@ class Evidence:
     """When the rate was cut, and ..."""
     paused_until: float = -math.inf
     """... until when nothing was sent."""
-    good: float = 0.0
-    """What was let through per second while less than half was refused, less with time."""
     tenths: Tenths = field(init=False)
 
     def __post_init__(self) -> None:
@@ -79,8 +77,6 @@ class Evidence:
         if self.habit.share:
             _, accepted, refused = self.tenths.count(max(now - WINDOW_SECONDS, self.cut_at + self.latency))
             self.habit.lower(accepted, refused)
-        if tenth.accepted > tenth.refused:
-            self.good = max(0.995 * self.good, self.tenths.accepted_per_second(now))
         return tenth
 
     @property

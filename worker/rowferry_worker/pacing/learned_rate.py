@@ -18,7 +18,7 @@ from rowferry_worker.pacing.cuts import LEAST, MORE_THAN_FAIR, Cuts
 from rowferry_worker.pacing.evidence import WINDOW_SECONDS, Count, Evidence
 from rowferry_worker.pacing.habit import FEW as HABIT_FEW
 from rowferry_worker.pacing.habit import MOST as HABIT_MOST
-from rowferry_worker.pacing.rate_limit import Turns
+from rowferry_worker.pacing.rate_limit import Turns, Waits
 from rowferry_worker.pacing.recovery import BELOW, Recovery
 from rowferry_worker.pacing.reopening import Reopening
 from rowferry_worker.pacing.tenths import TENTH_SECONDS, Tenth, Use
@@ -81,10 +81,7 @@ class LearnedRate:
     """Whether the rate tells nothing yet of how many in flight it needs."""
     through: float = 0.0
     """Successes per second of the last second, while it is held back."""
-    waited: float = 0.0
-    """Seconds that turns waited in all since this was last set to 0, and ..."""
-    reserved: int = 0
-    """... how many turns."""
+    waits: Waits = field(default_factory=Waits)
     _evidence: Evidence = field(init=False)
     _phase: Literal["searching", "closed", "cutting", "holding"] = "holding"
     _turns: Turns = field(default_factory=lambda: Turns(BURST_SECONDS, LONGEST_TURN.total_seconds()))
@@ -117,10 +114,6 @@ class LearnedRate:
         """The seconds that successes took lately."""
         return self._evidence.latency
 
-    @latency.setter
-    def latency(self, seconds: float) -> None:
-        self._evidence.latency = seconds
-
     @property
     def is_held_back(self) -> bool:
         """Whether a bound is known: a rate that is searched for at first may find that there is none."""
@@ -131,8 +124,7 @@ class LearnedRate:
         if self.per_second is None:
             return 0.0
         wait = self._turns.reserve(now, self.per_second)
-        self.waited += wait
-        self.reserved += 1
+        self.waits.note(wait)
         return wait
 
     def give_back(self) -> None:

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from rowferry.s3.retry import LONGEST_TURN
 from rowferry_worker.pacing.in_flight import InFlightLimit
 from rowferry_worker.pacing.learned_rate import LearnedRate
-from rowferry_worker.pacing.rate_limit import RateLimiter
+from rowferry_worker.pacing.rate_limit import RateLimiter, Waits
 from rowferry_worker.pacing.tenths import TENTH_SECONDS
 
 RESERVE, FEW = 1.5, 4
 """Objects in flight while a rate holds them back: so many times what the rate needs, and a few."""
+LONGEST_SECONDS = LONGEST_TURN.total_seconds()
 LONELY_BEATS = 2
 """A worker of which so many heartbeats told no other that is held back shares no bound: others would meet it."""
 STALE_SECONDS = 16.0
@@ -31,7 +32,7 @@ class Pacer:
     clock: Callable[[], float] = time.monotonic
     limit: InFlightLimit = field(init=False)
     rates: dict[str, LearnedRate] = field(init=False, default_factory=dict[str, LearnedRate])
-    _bounds: dict[RateLimiter, LearnedRate] = field(init=False, default_factory=dict[RateLimiter, LearnedRate])
+    _bounds: dict[RateLimiter, Waits] = field(init=False, default_factory=dict[RateLimiter, Waits])
     """How long requests wait for the bounds of the plan."""
     _is_alone: bool = field(init=False, default=True)
     _heard_at: float = field(init=False, default=0.0)
@@ -47,22 +48,21 @@ class Pacer:
 
         More than LONGEST_TURN: none was taken.
         """
-        rate, longest = self.rates.get(key), LONGEST_TURN.total_seconds()
+        rate = self.rates.get(key)
         wait = 0.0 if rate is None or rate.per_second is None else rate.reserve(self.clock())
-        if bound is None or wait > longest:
+        if bound is None or wait > LONGEST_SECONDS:
             return wait
         bound_wait = self._reserve_bound(bound)
-        if bound_wait > longest and rate is not None:
+        if bound_wait > LONGEST_SECONDS and rate is not None:
             rate.give_back()
         return max(wait, bound_wait)
 
     def _reserve_bound(self, bound: RateLimiter) -> float:
-        meter = self._bounds.get(bound)
-        if meter is None:
-            meter = self._bounds[bound] = LearnedRate(self.clock())
+        waits = self._bounds.get(bound)
+        if waits is None:
+            waits = self._bounds[bound] = Waits()
         wait = bound.reserve().total_seconds()
-        meter.waited += wait
-        meter.reserved += 1
+        waits.note(wait)
         return wait
 
     def note_success(self, key: str, seconds: float, size_bytes: int, in_flight: int) -> bool:
@@ -128,28 +128,26 @@ class Pacer:
             was_free = rate.per_second is None
             rate.end_tenth(now)
             if rate.per_second is not None:
-                cap = min(cap, self._find_cap(rate, rate.per_second, is_new=was_free or rate.is_new))
+                is_new = was_free or rate.is_new
+                cap = min(cap, self._find_cap(rate.waits, rate.per_second, rate.latency, is_new=is_new))
                 rate.is_new = False
-        for bound, meter in self._bounds.items():
+        for bound, waits in self._bounds.items():
             per_second = bound.per_second()
-            if per_second is not None and (meter.waited > 0 or self.limit.cap < math.inf):
-                meter.latency = self.limit.latency
-                cap = min(cap, self._find_cap(meter, per_second, is_new=False))
+            if per_second is not None and (waits.seconds > 0 or self.limit.cap < math.inf):
+                cap = min(cap, self._find_cap(waits, per_second, self.limit.latency, is_new=False))
         if cap >= self.most:
             cap = math.inf
         if cap < math.inf or self.limit.cap < math.inf:
             self.limit.set_cap(cap, now)
         return True
 
-    def _find_cap(self, rate: LearnedRate, per_second: float, *, is_new: bool) -> float:
+    def _find_cap(self, waits: Waits, per_second: float, latency: float, *, is_new: bool) -> float:
         """Return how many objects may be in flight so that turns wait about half a round trip."""
-        wait = rate.waited / rate.reserved if rate.reserved else None
-        rate.waited, rate.reserved = 0.0, 0
-        cap = self.limit.cap
+        wait, cap, enough = waits.take_mean(), self.limit.cap, per_second * latency * RESERVE + FEW
         if cap == math.inf or is_new:
-            return per_second * rate.latency * RESERVE + FEW
+            return enough
         if wait is None:
-            return max(cap, per_second * rate.latency * RESERVE + FEW)
-        wanted = min(max(0.5 * rate.latency, 2 / per_second), 0.5 * LONGEST_TURN.total_seconds())
+            return max(cap, enough)
+        wanted = min(max(0.5 * latency, 2 / per_second), 0.5 * LONGEST_SECONDS)
         change = 0.3 * (wanted - wait) * per_second
         return max(1.0, cap + max(-0.2 * cap, min(0.2 * cap + 1, change)))

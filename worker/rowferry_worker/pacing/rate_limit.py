@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from threading import Lock
 
@@ -48,6 +49,25 @@ class Turns:
     def hold_until(self, moment: float) -> None:
         """Give no turn before `moment`."""
         self._held_until = max(self._held_until, moment)
+
+
+@dataclass(slots=True)
+class Waits:
+    """How long turns have waited since that was last asked."""
+
+    seconds: float = 0.0
+    turns: int = 0
+
+    def note(self, seconds: float) -> None:
+        """Take in how long a turn waits."""
+        self.seconds += seconds
+        self.turns += 1
+
+    def take_mean(self) -> float | None:
+        """Return the seconds that a turn waited on average, and begin anew; None where there was none."""
+        mean = self.seconds / self.turns if self.turns else None
+        self.seconds, self.turns = 0.0, 0
+        return mean
 
 
 class RateLimiter:

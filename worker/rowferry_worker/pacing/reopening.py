@@ -90,7 +90,7 @@ class Reopening:
         """Take another part of the bound."""
         self.let_through *= factor
         self.resumed *= factor
-        self._accepted = self._accepted * factor
+        self._accepted *= factor
 
     @property
     def asked(self) -> float:

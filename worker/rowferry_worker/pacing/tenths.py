@@ -40,11 +40,6 @@ class Tenths:
         self.began, self.accepted, self.refused = now, 0, 0
         return tenth
 
-    @property
-    def last_accepted(self) -> int:
-        """Successes of the last tenth that has ended."""
-        return self._ended[-1].accepted if self._ended else 0
-
     def count(self, since: float) -> tuple[float, int, int]:
         """Return the seconds, successes and refusals of the tenths that began at `since` or later."""
         seconds, accepted, refused = 0.0, 0, 0
