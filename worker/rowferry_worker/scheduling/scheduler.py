@@ -163,7 +163,8 @@ class CopyScheduler:
             key = run.take_key()
             if key is None:
                 self._runs.remove(run)
-            elif self._take_place(is_look=run.is_look):
+            else:
+                self._count(1, is_look=run.is_look)
                 run.start(key)
 
     def _is_below_limit(self, most_above: int = 0, *, is_look: bool) -> bool:
@@ -176,14 +177,18 @@ class CopyScheduler:
             limit, count = (self.limit.free, self._looks) if is_look else (limit, count - self._looks)
         return count < limit + most_above
 
-    def _take_place(self, *, is_look: bool = False) -> bool:
-        """Count one more in flight, if the limit allows it; return whether it does."""
-        if not self._is_below_limit(is_look=is_look):
+    def _take_place(self) -> bool:
+        """Count one more that is no look in flight, if the limit allows it; return whether it does."""
+        if not self._is_below_limit(is_look=False):
             return False
-        self._in_flight += 1
-        self._looks += is_look
-        self.tally.in_flight += 1
+        self._count(1, is_look=False)
         return True
+
+    def _count(self, more: int, *, is_look: bool) -> None:
+        """Count so many more in flight."""
+        self._in_flight += more
+        self._looks += more * is_look
+        self.tally.in_flight += more
 
     def has_room(self, *, is_look: bool) -> bool:
         """Return whether a task may go on with another copy: the limit may have fallen."""
@@ -191,9 +196,7 @@ class CopyScheduler:
 
     def note_end(self, *, is_look: bool = False) -> None:
         """Note that a task has ended, and start others in its place."""
-        self._in_flight -= 1
-        self._looks -= is_look
-        self.tally.in_flight -= 1
+        self._count(-1, is_look=is_look)
         self.start_copies()
 
 
