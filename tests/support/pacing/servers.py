@@ -93,43 +93,33 @@ class ConcurrencyLimited:
 
 @dataclass
 class Bucket:
-    """A token bucket, or the quota of a clock second (`fixed_window`)."""
+    """A token bucket, or the quota of a clock second (`fixed_window`).
+
+    With `counts_all`, what is refused takes a token as well, down to a debt of one second, as the benches' stub does.
+    """
 
     per_second: float
     burst_seconds: float = 0.1
     fixed_window: bool = False
-    _tokens: float = -1.0
+    counts_all: bool = False
+    _tokens: float = math.inf
+    """Before the first request: as many as there is room for."""
     _filled_at: float = 0.0
 
     def takes(self, now: float) -> bool:
         """Return whether a request is let through; workers with a busy CPU send a little out of order."""
         now = max(now, self._filled_at)
         if self.fixed_window:
-            if int(now) != int(self._filled_at) or self._tokens < 0:
+            if int(now) != int(self._filled_at) or self._tokens == math.inf:
                 self._tokens = self.per_second
         else:
             most = max(1.0, self.per_second * self.burst_seconds)
             gained = (now - self._filled_at) * self.per_second
-            self._tokens = most if self._tokens < 0 else min(most, self._tokens + gained)
-        self._filled_at = now
-        if self._tokens < 1:
-            return False
-        self._tokens -= 1
-        return True
-
-
-@dataclass
-class Harsh(Bucket):
-    """A bucket of which refused requests take as well, down to a debt of one second, as the stub of the benches."""
-
-    def takes(self, now: float) -> bool:
-        """Return whether a request is let through."""
-        now = max(now, self._filled_at)
-        most = max(1.0, self.per_second * self.burst_seconds)
-        self._tokens = min(most, self._tokens + (now - self._filled_at) * self.per_second) if self._filled_at else most
+            self._tokens = min(most, self._tokens + gained)
         self._filled_at = now
         is_free = self._tokens >= 1
-        self._tokens = max(-self.per_second, self._tokens - 1)
+        if is_free or self.counts_all:
+            self._tokens = max(-self.per_second, self._tokens - 1)
         return is_free
 
 
