@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import boto3
 
-from bench.baselines.programs import ACCOUNT
+from bench.baselines.programs import ACCOUNT, NOT_BUILT
 from bench.watch import read_cpu
 from rowferry.errors import UsageError
 from rowferry_lab.servers.fake_s3.uniform import name_key
@@ -18,7 +18,6 @@ from rowferry_lab.servers.s3_servers import VersityServer, check_extended_attrib
 
 PROGRAM = Path(__file__).parent.parent / ".tools" / "bin" / "versitygw"
 TMPFS = Path("/dev/shm")
-MISSING = "not built: `make bench` does it where `go` is installed"
 NO_TMPFS = "there is no /dev/shm that takes extended attributes, as Linux has from 6.6 on"
 ENTRY_BYTES = 20
 """What a name adds to the size of its folder in tmpfs, `.` and `..` included: BOGO_DIRENT_SIZE of Linux' mm/shmem.c."""
@@ -91,7 +90,7 @@ def sum_sizes(folder: Path) -> int:
 def find_obstacle() -> str | None:
     """Return why the server cannot be here; None where it can."""
     if not PROGRAM.is_file():
-        return MISSING
+        return NOT_BUILT
     try:
         with tempfile.TemporaryDirectory(dir=TMPFS) as folder:
             check_extended_attributes(Path(folder))

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
-from bench import memory_server, stub_server
+from bench import memory_server
+from bench.baselines.programs import NOT_BUILT
 from bench.environment import fake_s3
 from bench.memory_server import MemoryServer
 from bench.record import Record
@@ -72,7 +73,7 @@ SERVERS: dict[str, Start] = {
 
 def find_servers(record: Record, *names: str) -> dict[str, Start]:
     """Return those of the named servers that can be here; the others are noted as absent."""
-    obstacles = {FAKE: None, STUB: None if build_stub() else stub_server.MISSING, REAL: memory_server.find_obstacle()}
+    obstacles = {FAKE: None, STUB: None if build_stub() else NOT_BUILT, REAL: memory_server.find_obstacle()}
     obstacles[TLS] = obstacles[STUB]
     record.absent |= {name: why for name, why in obstacles.items() if name in names and why is not None}
     if REAL in names and obstacles[REAL] is None:

