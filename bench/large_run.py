@@ -1,6 +1,7 @@
 """`make scale`: enqueue a hundred million entries, migrate a fifth of them, kill a worker every ten seconds.
 
-    python -m bench.large_run [--entries 100000000] [--migrate 20000000] [--minutes 75] [--workers 4] [--out FOLDER]
+    python -m bench.large_run [--entries 100000000] [--migrate 20000000] [--minutes 75] [--workers 4] [--immutable]
+        [--out FOLDER]
 
 Everything that should stay flat is looked at throughout and plotted: see bench/run_samples.py. It ends by itself: when
 so many entries are migrated, or after so many minutes. The entries take 90 bytes each on disk, their rows once more as
@@ -42,10 +43,11 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--minutes", type=float, default=75, help="... or after so long")
     parser.add_argument("--kill-every", type=float, default=10, help="Seconds between two kills of a worker")
     parser.add_argument("--workers", type=int, default=4, help="The oldest of them is killed")
+    parser.add_argument("--immutable", action="store_true", help="One request an entry: its object never changes")
     parser.add_argument("--out", type=Path, default=Path("build/scale"))
     chosen = parser.parse_args(arguments)
     with running_postgres(SETTINGS) as postgres, fake_s3(LATENCY_MS) as server:
-        enqueue(chosen.entries, server.endpoint_url, postgres.pid)
+        enqueue(chosen, server.endpoint_url, postgres.pid)
         sampler = Sampler(postgres.pid)
         kills = migrate(chosen, sampler)
         done, faults = sampler.done(), sum(execute(query)[0][0] for query in (CRASHED, UNBALANCED))
@@ -60,14 +62,14 @@ def main(arguments: Sequence[str]) -> int:
     return int(faults > 0)
 
 
-def enqueue(entries: int, url: str, postgres_pid: int) -> None:
+def enqueue(chosen: argparse.Namespace, url: str, postgres_pid: int) -> None:
     """Make the rows and put them in the queue; say what that took."""
-    make_rows(entries)
+    make_rows(chosen.entries)
     ((temp,),), began, used = execute(TEMP), time.monotonic(), read_server_cpu(postgres_pid)
-    enqueue_rows(url, url, BATCH_SIZE)
+    enqueue_rows(url, url, BATCH_SIZE, immutable=chosen.immutable)
     seconds, cpu = time.monotonic() - began, read_server_cpu(postgres_pid) - used
     ((after,),) = execute(TEMP)
-    words = f"{entries:,} entries enqueued: {seconds:.0f} s, {cpu:.0f} s of PostgreSQL's CPU"
+    words = f"{chosen.entries:,} entries enqueued: {seconds:.0f} s, {cpu:.0f} s of PostgreSQL's CPU"
     print(f"{words}, {(after - temp) / 1e6:.0f} MB of temporary files", flush=True)
 
 

@@ -35,18 +35,33 @@ def make_rows(rows: int) -> None:
 
 
 def enqueue_rows(
-    legacy_url: str, production_url: str, batch_size: int, *, production_bucket: str = "production"
+    legacy_url: str,
+    production_url: str,
+    batch_size: int,
+    *,
+    production_bucket: str = "production",
+    immutable: bool = False,
 ) -> None:
-    """Put the legacy rows in the queue, from the bucket `legacy` to the bucket `production` or as it is named."""
+    """Put the legacy rows in the queue, from the bucket `legacy` to the bucket `production` or as it is named.
+
+    `immutable`: the plan says that no legacy object changes, so that none is looked at again.
+    """
     entries = Entries("pictures", "id", "path", "image/", "avatar/")
-    plan = make_plan(entries, legacy_url, production_url, production_bucket)
+    plan = make_plan(entries, legacy_url, production_url, production_bucket, immutable=immutable)
     with connect("bench", autocommit=True) as connection:
         enqueue(connection, plan, EnqueueRequest(MIGRATE, batch_size))
 
 
-def make_plan(entries: Entries, legacy_url: str, production_url: str, production_bucket: str = "production") -> Plan:
+def make_plan(
+    entries: Entries,
+    legacy_url: str,
+    production_url: str,
+    production_bucket: str = "production",
+    *,
+    immutable: bool = False,
+) -> Plan:
     """Return the plan that moves entries from the bucket `legacy` to the bucket `production` or as it is named."""
-    sides = LegacySide("legacy", legacy_url), ProductionSide(production_bucket, production_url)
+    sides = LegacySide("legacy", legacy_url, immutable=immutable), ProductionSide(production_bucket, production_url)
     return Plan(MigrationSettings("bench"), *sides, (entries,))
 
 
