@@ -1,6 +1,7 @@
 """Batches, attempts, entries and their results: the data that the queue and its workers exchange."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any
@@ -82,6 +83,8 @@ class Attempt:
     """Time since the last loss."""
     unclear_for: timedelta | None = None
     """Time until it is clear whether the worker of an earlier attempt is dead; None: it is clear."""
+    silent_workers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The workers for which it is unclear, each with what the processes of its kernel know it by."""
 
 
 class Entry(Struct, frozen=True, gc=False):

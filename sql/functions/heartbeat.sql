@@ -1,8 +1,9 @@
 -- rowferry.heartbeat(p_id text, p_host text, p_pid integer, p_version text, p_batches integer,
---                    p_in_flight_limit integer, p_queues text[], p_request_rates jsonb)
+--                    p_in_flight_limit integer, p_queues text[], p_request_rates jsonb, p_process text)
 --   Records that a worker process lives, the batches that it has claimed, how many objects it may have in flight, and
 --   the requests a second that it gets through where a server refuses more: {"endpoint/bucket operation": rate}. The
---   first heartbeat registers the worker. Returns
+--   first heartbeat registers the worker. `p_process`: what the processes of the same kernel know it by
+--   (rowferry_worker/monitoring/kernel.py); null: none would. Returns
 --   `live_workers`: the number of live workers, this one included;
 --   `replica_lag`: the lag of the slowest streaming replica; null where there is none, or where the owner of this
 --   function may not see it (it needs pg_monitor);
@@ -20,7 +21,8 @@ create or replace function rowferry.heartbeat(
     p_batches integer,
     p_in_flight_limit integer,
     p_queues text [],
-    p_request_rates jsonb default '{}'
+    p_request_rates jsonb default '{}',
+    p_process text default null
 )
 returns table (live_workers integer, replica_lag interval, connections integer, fleet_rates jsonb)
 language sql
@@ -29,8 +31,8 @@ set search_path = pg_catalog, pg_temp
 as $$
     select rowferry.check_worker(p_id);
 
-    insert into rowferry.worker (id, host, pid, version, batches, in_flight_limit, queues, request_rates)
-    values (p_id, p_host, p_pid, p_version, p_batches, p_in_flight_limit, p_queues, p_request_rates)
+    insert into rowferry.worker (id, host, pid, process, version, batches, in_flight_limit, queues, request_rates)
+    values (p_id, p_host, p_pid, p_process, p_version, p_batches, p_in_flight_limit, p_queues, p_request_rates)
     on conflict on constraint worker_pkey do update
     set
         batches = excluded.batches,

@@ -354,6 +354,7 @@ create table rowferry.worker (
     id text not null,
     host text not null,
     pid integer not null,
+    process text,
     version text not null,
     batches integer not null,
     in_flight_limit integer not null,
@@ -370,6 +371,8 @@ create table rowferry.worker (
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 50, autovacuum_vacuum_scale_factor = 0);
 comment on table rowferry.worker is
 'One worker process a row. Its heartbeat moves last_seen_at and says what the worker is doing.';
+comment on column rowferry.worker.process is
+'What the processes of the same kernel know it by: they see at once when it has ended. Null: it told nothing.';
 comment on column rowferry.worker.batches is
 'Batches that it has claimed. in_flight_limit: objects that it may have in flight. request_rates: requests a second '
 'that it gets through, by endpoint, bucket and operation, where the server refuses more.';

@@ -71,8 +71,24 @@ def test_a_process_of_this_host_is_known_to_be_dead_at_once(lines: Lines, connec
     lost = LostWorkers(connection, "m")
     begin(lines, "a", 7, host=name_host())
     (words,) = lost.look({7})
-    assert words.startswith("Worker process 7 was lost in the middle of batch 1 ")
-    assert lost.waits == "batch 1 waits 10 s more for a lost worker"
+    assert words == (
+        "Worker process 7 was lost in the middle of batch 1 (20 of 500 entries done). Another one takes over."
+    )
+    assert lost.waits == "batch 1 waits to be claimed again"
+
+
+def test_a_batch_that_was_taken_over_between_two_looks_is_told_too(lines: Lines, connection: Connection) -> None:
+    lost = LostWorkers(connection, "m")
+    begin(lines, "a", 7, host=name_host())
+    assert list(lost.look(())) == []
+    change(lines, "worker", "stopped_at = now()")
+    assert list(lost.look({7})) == [], "nobody has begun with it"
+    begin(lines, "b", 8, host=name_host())
+    assert list(lost.look({7})) == [
+        "Worker process 7 was lost in the middle of batch 1 (20 of 500 entries done). Another one takes over.",
+        "Batch 1 was taken over by process 8: what process 7 had copied is found again.",
+    ]
+    assert list(lost.look({7})) == []
 
 
 def test_a_process_of_another_host_with_the_same_number_lives(lines: Lines, connection: Connection) -> None:

@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Event, Lock
@@ -11,6 +11,7 @@ from typing import Any
 from rowferry.batch import Attempt, Batch
 from rowferry.errors import DatabaseBusy, DatabaseUnavailable, PoolExhausted, RowferryError
 from rowferry_worker.ledger import Ledger
+from rowferry_worker.monitoring.kernel import has_ended
 
 POOL_TIMEOUT = timedelta(seconds=1)
 """How long a slot that holds a batch waits for PgBouncer to give the ledger a connection: others wait for one too."""
@@ -26,12 +27,14 @@ def begin_attempt(ledger: Ledger, batch: Batch, worker_id: str) -> Attempt:
     return attempt
 
 
-def begin_attempts(ledger: Ledger, batches: Sequence[Batch], worker_id: str) -> list[Attempt]:
-    """Record an attempt at each of these batches, or none; as `begin_attempt`."""
+def begin_attempts(
+    ledger: Ledger, batches: Sequence[Batch], worker_id: str, ended: Collection[str] = ()
+) -> list[Attempt]:
+    """Record an attempt at each of these batches, or none; as `begin_attempt`. `ended`: workers that are dead."""
     ids = [batch.id for batch in batches]
     # An attempt that this worker never heard of must not stay open: it would count as a crash.
     if_lost = "lose_attempts", (ids, worker_id)
-    arguments = (ids, [batch.requeues for batch in batches], worker_id, ledger.connected_for())
+    arguments = (ids, [batch.requeues for batch in batches], worker_id, ledger.connected_for(), list(ended))
     within, began = POOL_TIMEOUT if ledger.is_pooled else None, time.monotonic()
     try:
         rows = ledger.call("begin_attempts", *arguments, if_lost=if_lost, within=within)
@@ -46,7 +49,7 @@ def begin_attempts(ledger: Ledger, batches: Sequence[Batch], worker_id: str) -> 
 
 
 def _read_attempt(row: dict[str, Any]) -> Attempt:
-    history = (row["losses"], row["since_loss"], row["unclear_for"])
+    history = (row["losses"], row["since_loss"], row["unclear_for"], row["silent_workers"])
     return Attempt(row["attempt_id"], row["number"], row["crashes"], *history)
 
 
@@ -75,6 +78,14 @@ class AttemptRecorder:
         self._lock = Lock()
         self._waiting: list[_Waiting] = []
         self._is_led = False
+        self._ended: set[str] = set()
+        """The workers of which the kernel has said that they have ended."""
+
+    def note_ended(self, workers: Mapping[str, str]) -> bool:
+        """Ask the kernel which of these workers have ended; return whether an attempt that begins now knows more."""
+        found = {worker for worker, process in workers.items() if has_ended(process)} - self._ended
+        self._ended |= found
+        return bool(found)
 
     def begin(self, batch: Batch) -> Attempt:
         """Record an attempt at a claimed batch, with those of other slots; raises as `begin_attempt`."""
@@ -110,7 +121,7 @@ class AttemptRecorder:
     def _record(self, group: list[_Waiting]) -> None:
         """Record the attempts of a group; if PostgreSQL refuses them together, one by one, each with its own error."""
         try:
-            attempts = begin_attempts(self._ledger, [waiting.batch for waiting in group], self._worker_id)
+            attempts = begin_attempts(self._ledger, [waiting.batch for waiting in group], self._worker_id, self._ended)
         except (DatabaseUnavailable, DatabaseBusy) as error:  # the next statement would meet the same
             for waiting in group:
                 waiting.error = type(error)(str(error))

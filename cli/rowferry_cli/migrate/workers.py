@@ -115,6 +115,8 @@ class LostWorkers:
         self._migration = migration
         self._lost: dict[int, OpenAttempt] = {}
         """By batch: those that nobody has taken over yet."""
+        self._seen: dict[int, OpenAttempt] = {}
+        """By batch: those of the last look, and those of dead processes of this host that nobody has followed yet."""
         self.waits: str = ""
         """What is waited for, in words; empty: nothing."""
         self.is_held_up = False
@@ -124,14 +126,22 @@ class LostWorkers:
         """Yield what happened since the last look, a sentence each; `dead_pids`: processes of this host that ended."""
         found = self._read()
         lost = {each.batch_id: each for each in found if _is_lost(each, dead_pids)}
-        new = [each for each in lost.values() if self._lost.get(each.batch_id, each) is each]
+        passed_on = self._find_passed_on(found, dead_pids)
+        new = [*passed_on, *(each for each in lost.values() if self._lost.get(each.batch_id, each) is each)]
         for pid in dict.fromkeys(each.pid for each in new):
             yield _describe_loss([each for each in new if each.pid == pid])
-        gone = [each for batch_id, each in self._lost.items() if batch_id not in lost]
+        gone = [*passed_on, *(each for batch_id, each in self._lost.items() if batch_id not in lost)]
         yield from self._describe_takers(gone, found) if gone else ()
         self._lost = {batch_id: self._lost.get(batch_id, each) for batch_id, each in lost.items()}
         self.is_held_up = bool(lost) and len(lost) == len(found)
         self.waits = _describe_wait(list(lost.values())) if lost else ""
+
+    def _find_passed_on(self, found: Collection[OpenAttempt], dead_pids: Collection[int]) -> list[OpenAttempt]:
+        """Return the attempts of processes of this host that died, and were followed, all since the last look."""
+        now = {each.batch_id: each for each in found}
+        dead = [each for each in self._seen.values() if _is_dead(each, dead_pids) and each.batch_id not in self._lost]
+        self._seen = {each.batch_id: each for each in dead} | now
+        return [each for each in dead if now.get(each.batch_id, each).attempt_id != each.attempt_id]
 
     def _read(self) -> list[OpenAttempt]:
         with translated_errors():
@@ -151,7 +161,11 @@ class LostWorkers:
 
 
 def _is_lost(attempt: OpenAttempt, dead_pids: Collection[int]) -> bool:
-    return attempt.silent_for > OVERDUE or (attempt.pid in dead_pids and attempt.host == name_host())
+    return attempt.silent_for > OVERDUE or _is_dead(attempt, dead_pids)
+
+
+def _is_dead(attempt: OpenAttempt, dead_pids: Collection[int]) -> bool:
+    return attempt.pid in dead_pids and attempt.host == name_host()
 
 
 def _describe_loss(attempts: Collection[OpenAttempt]) -> str:
@@ -161,16 +175,15 @@ def _describe_loss(attempts: Collection[OpenAttempt]) -> str:
         f"batch {each.batch_id} ({each.in_hand:,} of {count_entries(each.entry_count)} done)" for each in attempts
     )
     seconds = int(DEAD_AFTER.total_seconds())
-    where = "" if first.host == name_host() else f" on {first.host}"
-    return (
-        f"Worker process {first.pid}{where} was lost in the middle of {batches}. Another one takes over as soon as it "
-        f"has been silent for {seconds} s."
-    )
+    is_here = first.host == name_host()
+    where, when = ("", "") if is_here else (f" on {first.host}", f" as soon as it has been silent for {seconds} s")
+    return f"Worker process {first.pid}{where} was lost in the middle of {batches}. Another one takes over{when}."
 
 
 def _describe_wait(lost: Collection[OpenAttempt]) -> str:
     """Return how long the batches of dead workers wait at most."""
-    left = max((DEAD_AFTER - each.silent_for for each in lost), default=timedelta(0))
+    elsewhere = (DEAD_AFTER - each.silent_for for each in lost if each.host != name_host())
+    left = max(elsewhere, default=timedelta(0))  # here the kernel says at once that a process has ended
     names = ", ".join(str(each.batch_id) for each in lost)
     which = f"batch {names} waits" if len(lost) == 1 else f"batches {names} wait"
     seconds = max(0, round(left.total_seconds()))

@@ -6,6 +6,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Literal
 
 import psycopg
 
@@ -66,8 +67,9 @@ class ClaimedBatch:
             self._hold_back(migration)
         else:
             try:
-                if not self._try(migration, exclusive=self.batch.crashes > 0):
-                    self._try(migration, exclusive=True)
+                exclusive = self.batch.crashes > 0
+                while not self._try(migration, exclusive=exclusive):
+                    exclusive = True
             finally:
                 self.steps.report(self.work)
 
@@ -108,7 +110,7 @@ class ClaimedBatch:
         self.state.backoff.hold_back(self.batch.migration_id, HEARTBEAT_INTERVAL)
 
     def _try(self, migration: MigrationContext, *, exclusive: bool) -> bool:
-        """Make one attempt. Return False, with nothing done, when it turns out that it must be exclusive."""
+        """Make one attempt. Return False, with nothing done, when it turns out that it must begin anew, exclusively."""
         state, batch = self.state, self.batch
         lock = state.batch_lock.exclusive if exclusive else state.batch_lock.shared
         asked = time.monotonic()
@@ -119,17 +121,26 @@ class ClaimedBatch:
                 return True
             with self.steps.step("claim"):
                 attempt = state.attempts.begin(batch)
+            if state.attempts.note_ended(attempt.silent_workers):
+                return self._begin_anew(
+                    attempt, "its previous worker has ended: it is run as one that has crashed a worker"
+                )
             if wait := choose_wait(batch, attempt):
                 self._defer(attempt, wait)
                 return True
             if count_strikes(batch, attempt) and not state.batch_lock.try_upgrade():
-                reason = "it has crashed workers or lost connections before, and waits for the exclusive lock"
-                state.ledger.enqueue("end_attempt", attempt.id, "RELEASED", reason)
-                state.ledger.flush()
-                return False
+                return self._begin_anew(
+                    attempt, "it has crashed workers or lost connections before, and waits for the exclusive lock"
+                )
             with log_fields(batch=batch.id, attempt=attempt.number, attempt_id=attempt.id):
                 self._process(attempt, migration)
             return True
+
+    def _begin_anew(self, attempt: Attempt, reason: str) -> Literal[False]:
+        """Close an attempt that has done nothing; return False."""
+        self.state.ledger.enqueue("end_attempt", attempt.id, "RELEASED", reason)
+        self.state.ledger.flush()
+        return False
 
     def _process(self, attempt: Attempt, migration: MigrationContext) -> None:
         """Process the batch, and log in one line how the attempt ended: finished, released or lost."""

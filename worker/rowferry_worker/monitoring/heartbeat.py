@@ -15,6 +15,7 @@ from rowferry import __version__
 from rowferry.errors import RowferryError
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.monitoring import metrics
+from rowferry_worker.monitoring.kernel import describe_process
 from rowferry_worker.service import name_host, notify
 
 _log = logging.getLogger(__name__)
@@ -105,6 +106,7 @@ class Heartbeat:
             report.in_flight_limit,
             self.queues,
             Jsonb(report.request_rates),
+            describe_process(os.getpid()),
         )
         cluster = self.cluster
         cluster.size, cluster.replica_lag = row["live_workers"], row["replica_lag"]

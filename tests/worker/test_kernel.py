@@ -1,0 +1,108 @@
+"""A worker that was killed is known to be dead at once by the other processes of its kernel, and by no others."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from psycopg.types.json import Jsonb
+
+from rowferry.db.connection import connect
+from rowferry_worker.attempts import AttemptRecorder
+from rowferry_worker.batch.claim import claim_batch
+from rowferry_worker.ledger import Ledger
+from rowferry_worker.monitoring.kernel import describe_process, has_ended
+from support.entries.entry_table import EntryTable
+from support.entries.migration import Migration
+from support.processes.worker_process import eventually
+from support.s3.request_log import RequestLog
+
+SLEEP = (sys.executable, "-c", "import time; time.sleep(600)")
+
+
+@pytest.fixture
+def other() -> Iterator[subprocess.Popen[bytes]]:
+    """Another process."""
+    with subprocess.Popen(SLEEP) as process:
+        yield process
+        process.kill()
+
+
+def describe(process: subprocess.Popen[bytes]) -> str:
+    described = describe_process(process.pid)
+    assert described is not None
+    return described
+
+
+def test_a_process_has_ended_once_it_was_killed_whether_or_not_its_parent_has_heard(
+    other: subprocess.Popen[bytes],
+) -> None:
+    described = describe(other)
+    assert not has_ended(described)
+    other.kill()
+    eventually(lambda: has_ended(described))
+    other.wait(60)
+    assert has_ended(described)
+    assert describe_process(other.pid) is None
+
+
+def test_another_process_with_the_same_id_is_another(other: subprocess.Popen[bytes]) -> None:
+    kernel, start = describe(other).rsplit("/", 1)
+    assert has_ended(f"{kernel}/{int(start) - 1}")
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["kernel", "namespace"])
+def test_nothing_is_known_of_the_processes_of_another_kernel_or_namespace(
+    other: subprocess.Popen[bytes], place: int
+) -> None:
+    words = describe(other).split("/")
+    words[place] = words[place][::-1] + "1"
+    other.kill()
+    other.wait(60)
+    assert not has_ended("/".join(words))
+
+
+def test_an_attempt_of_a_worker_that_has_ended_counts_as_a_crash_at_once(
+    ten: EntryTable, other: subprocess.Popen[bytes]
+) -> None:
+    with closing(Ledger("silent")) as silent, connect("silent") as connection:
+        silent.call("heartbeat", "silent", "h", 1, "0", 1, 1, ["migrate"], Jsonb({}), describe(other))
+        batch = claim_batch(connection, ["migrate"])
+        assert batch is not None
+        AttemptRecorder(silent, "silent").begin(batch)
+        connection.rollback()
+    with closing(Ledger("other")) as ledger:
+        attempts = AttemptRecorder(ledger, "other")
+        before = attempts.begin(batch)
+        assert before.unclear_for is not None
+        assert before.silent_workers == {"silent": describe(other)}
+        assert not attempts.note_ended(before.silent_workers), "it runs"
+        other.kill()
+        eventually(lambda: attempts.note_ended(before.silent_workers))
+        assert not attempts.note_ended(before.silent_workers), "that is known"
+        after = attempts.begin(batch)
+    assert (after.crashes, after.number, after.unclear_for, after.silent_workers) == (1, 2, None, {})
+
+
+def test_the_batch_of_a_killed_worker_is_run_by_its_neighbour_without_a_wait(
+    logged_migration: Migration, log: RequestLog
+) -> None:
+    migration = logged_migration
+    migration.fill(1)
+    migration.enqueue(batch_size=1)
+    with log.holding(lambda seen: seen.writes_object) as held, migration.workers(1) as (worker,):
+        eventually(lambda: held)
+        worker.kill()
+        worker.wait()
+    migration.work()
+    assert migration.verdicts() == [None, "RELEASED", "DONE"]
+    ((reason,), (number,)) = (
+        [row[name] for row in migration.execute(query)]
+        for name, query in (
+            ("error", "select error from rowferry.batch_attempt where verdict = 'RELEASED'"),
+            ("number", "select number from rowferry.batch_attempt where verdict = 'DONE'"),
+        )
+    )
+    assert (reason, number) == ("its previous worker has ended: it is run as one that has crashed a worker", 2)
+    migration.audit()
