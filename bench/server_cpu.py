@@ -7,6 +7,7 @@ PROCESSES = Path("/proc")
 TICKS = os.sysconf("SC_CLK_TCK")
 OWN, CHILDREN = slice(11, 13), slice(13, 15)
 """utime and stime of a process, and those of its children that have ended, behind its name in /proc/PID/stat."""
+MOST_LOOKS = 10
 
 
 def read_backend_cpu(pid: int) -> float:
@@ -18,9 +19,27 @@ def read_backend_cpu(pid: int) -> float:
 
 
 def read_server_cpu(postmaster: int) -> float:
-    """Return the CPU seconds of a server so far: its postmaster, its children, and those that have ended."""
-    stat = read_stat(postmaster)
-    ticks = sum(map(int, stat[OWN])) + sum(map(int, stat[CHILDREN]))
+    """Return the CPU seconds of a server so far: its postmaster, its children, and those that have ended.
+
+    A child that ends between two looks would be in neither, so they are repeated while children end.
+    """
+    before, live, ended = -1, 0, _count(postmaster, CHILDREN)
+    for _ in range(MOST_LOOKS):
+        if before == ended:
+            break
+        before, live = ended, _count(postmaster, OWN) + _count_children(postmaster)
+        ended = _count(postmaster, CHILDREN)
+    return (live + ended) / TICKS
+
+
+def _count(pid: int, fields: slice) -> int:
+    """Return the ticks in these fields of a process."""
+    return sum(map(int, read_stat(pid)[fields]))
+
+
+def _count_children(postmaster: int) -> int:
+    """Return the ticks of the children that run."""
+    ticks = 0
     for folder in PROCESSES.iterdir():
         if folder.name.isdigit():
             try:
@@ -29,7 +48,7 @@ def read_server_cpu(postmaster: int) -> float:
                 continue
             if int(stat[1]) == postmaster:
                 ticks += sum(map(int, stat[OWN]))
-    return ticks / TICKS
+    return ticks
 
 
 def read_stat(pid: int) -> list[str]:

@@ -1,6 +1,10 @@
-"""`make scale` tells which of its curves is flat."""
+"""`make scale` tells which of its curves is flat, and counts all CPU."""
+
+import subprocess
+import sys
 
 from bench.run_samples import Sample, judge, tell
+from bench.server_cpu import read_server_cpu
 
 
 def test_a_curve_that_rises_is_told_from_a_flat_one() -> None:
@@ -15,3 +19,25 @@ def test_a_curve_that_rises_is_told_from_a_flat_one() -> None:
 def test_a_pace_that_falls_is_not_flat() -> None:
     samples = [Sample(minute, 1, 5, 1000 / minute, *[1.0] * 10) for minute in range(1, 10)]
     assert judge(samples)["entries_per_second"][2] == 4
+
+
+FORKS = """
+import os, time
+while True:
+    if not os.fork():
+        until = time.process_time() + 0.02
+        while time.process_time() < until:
+            pass
+        os._exit(0)
+    os.wait()
+"""
+
+
+def test_the_cpu_of_a_server_never_falls_while_its_children_end() -> None:
+    with subprocess.Popen([sys.executable, "-c", FORKS]) as server:
+        try:
+            read = [read_server_cpu(server.pid) for _ in range(100)]
+        finally:
+            server.kill()
+    assert read == sorted(read)
+    assert read[-1] > read[0]
