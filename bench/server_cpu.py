@@ -1,6 +1,7 @@
 """What a PostgreSQL on this machine uses, from /proc: one backend, or all of the server."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 PROCESSES = Path("/proc")
@@ -40,14 +41,9 @@ def _count(pid: int, fields: slice) -> int:
 def _count_children(postmaster: int) -> int:
     """Return the ticks of the children that run."""
     ticks = 0
-    for folder in PROCESSES.iterdir():
-        if folder.name.isdigit():
-            try:
-                stat = read_stat(int(folder.name))
-            except OSError:
-                continue
-            if int(stat[1]) == postmaster:
-                ticks += sum(map(int, stat[OWN]))
+    for child in (PROCESSES / str(postmaster) / "task" / str(postmaster) / "children").read_text().split():
+        with suppress(OSError):
+            ticks += _count(int(child), OWN)
     return ticks
 
 

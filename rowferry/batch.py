@@ -84,7 +84,7 @@ class Attempt:
     unclear_for: timedelta | None = None
     """Time until it is clear whether the worker of an earlier attempt is dead; None: it is clear."""
     silent_workers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The workers for which it is unclear, each with what the processes of its kernel know it by."""
+    """The workers for which it is unclear, each with its process: its kernel, namespaces, id and start."""
 
 
 class Entry(Struct, frozen=True, gc=False):

@@ -2,8 +2,8 @@
 --                    p_in_flight_limit integer, p_queues text[], p_request_rates jsonb, p_process text)
 --   Records that a worker process lives, the batches that it has claimed, how many objects it may have in flight, and
 --   the requests a second that it gets through where a server refuses more: {"endpoint/bucket operation": rate}. The
---   first heartbeat registers the worker. `p_process`: what the processes of the same kernel know it by
---   (rowferry_worker/monitoring/kernel.py); null: none would. Returns
+--   first heartbeat registers the worker. `p_process`: the kernel, namespaces, id and start of the process,
+--   by which others on that kernel can tell that it has ended (rowferry_worker/monitoring/kernel.py). Returns
 --   `live_workers`: the number of live workers, this one included;
 --   `replica_lag`: the lag of the slowest streaming replica; null where there is none, or where the owner of this
 --   function may not see it (it needs pg_monitor);

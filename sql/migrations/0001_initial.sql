@@ -372,7 +372,7 @@ create table rowferry.worker (
 comment on table rowferry.worker is
 'One worker process a row. Its heartbeat moves last_seen_at and says what the worker is doing.';
 comment on column rowferry.worker.process is
-'What the processes of the same kernel know it by: they see at once when it has ended. Null: it told nothing.';
+'Its kernel, namespaces, id and start: others on that kernel see at once when it has ended. Null: it told nothing.';
 comment on column rowferry.worker.batches is
 'Batches that it has claimed. in_flight_limit: objects that it may have in flight. request_rates: requests a second '
 'that it gets through, by endpoint, bucket and operation, where the server refuses more.';

@@ -9,12 +9,14 @@ import pytest
 from rowferry.db.connection import Connection, connect
 from rowferry.reports.progress import Counts, Throughput
 from rowferry_cli.migrate.chain import MovingTime
-from rowferry_cli.migrate.workers import LostWorkers
+from rowferry_cli.migrate.lost_workers import LostWorkers
 from rowferry_queues.migrate.spec import MIGRATE
+from rowferry_worker.monitoring.kernel import tells_ends
 from rowferry_worker.service import name_host
 from support.queue.lines import Lines
 from support.queue.rows import add, change
 
+linux_alone = pytest.mark.skipif(not tells_ends(), reason="this kernel does not say that a process has ended")
 WORKER = """
 insert into rowferry.worker (id, host, pid, version, batches, in_flight_limit, queues, last_seen_at, in_hand)
 values (%(id)s, %(host)s, %(pid)s, '1', 0, 16, '{migrate}', now() - %(silent)s::interval, %(in_hand)s)
@@ -67,27 +69,51 @@ def test_a_worker_that_falls_silent_is_told_once_with_its_batch_and_the_wait(
     assert list(lost.look(())) == []
 
 
+HERE = "Worker process 7 was lost in the middle of batch 1 (20 of 500 entries done). Another one takes over."
+FOLLOWED = "Batch 1 was taken over by process 8: what process 7 had copied is found again."
+
+
+@linux_alone
 def test_a_process_of_this_host_is_known_to_be_dead_at_once(lines: Lines, connection: Connection) -> None:
     lost = LostWorkers(connection, "m")
     begin(lines, "a", 7, host=name_host())
-    (words,) = lost.look({7})
-    assert words == (
-        "Worker process 7 was lost in the middle of batch 1 (20 of 500 entries done). Another one takes over."
-    )
+    assert list(lost.look({7})) == [HERE]
     assert lost.waits == "batch 1 waits to be claimed again"
 
 
-def test_a_batch_that_was_taken_over_between_two_looks_is_told_too(lines: Lines, connection: Connection) -> None:
+def test_a_process_of_this_host_that_is_silent_is_waited_for(lines: Lines, connection: Connection) -> None:
+    lost = LostWorkers(connection, "m")
+    begin(lines, "a", 7, host=name_host(), silent="8 s")
+    (words,) = lost.look(())
+    assert words.endswith("Another one takes over as soon as it has been silent for 10 s.")
+    assert lost.waits == "batch 1 waits 2 s more for a lost worker"
+
+
+@linux_alone
+@pytest.mark.parametrize("is_known_late", [False, True])
+def test_a_batch_that_was_taken_over_between_two_looks_is_told_too(
+    lines: Lines, connection: Connection, *, is_known_late: bool
+) -> None:
     lost = LostWorkers(connection, "m")
     begin(lines, "a", 7, host=name_host())
     assert list(lost.look(())) == []
-    change(lines, "worker", "stopped_at = now()")
-    assert list(lost.look({7})) == [], "nobody has begun with it"
     begin(lines, "b", 8, host=name_host())
-    assert list(lost.look({7})) == [
-        "Worker process 7 was lost in the middle of batch 1 (20 of 500 entries done). Another one takes over.",
-        "Batch 1 was taken over by process 8: what process 7 had copied is found again.",
-    ]
+    if is_known_late:
+        assert list(lost.look(())) == []
+    assert list(lost.look({7})) == [HERE, FOLLOWED]
+    assert list(lost.look({7})) == []
+
+
+@linux_alone
+def test_nothing_is_told_twice_where_the_next_worker_has_to_begin_anew(lines: Lines, connection: Connection) -> None:
+    lost = LostWorkers(connection, "m")
+    begin(lines, "a", 7, host=name_host())
+    assert list(lost.look({7})) == [HERE]
+    begin(lines, "b", 8, host=name_host())
+    assert list(lost.look({7})) == [FOLLOWED]
+    change(lines, "batch_attempt", "verdict = 'RELEASED', finished_at = now() where worker_id = 'b'")
+    assert list(lost.look({7})) == []
+    begin(lines, "c", 9, host=name_host())
     assert list(lost.look({7})) == []
 
 

@@ -82,10 +82,10 @@ class AttemptRecorder:
         """The workers of which the kernel has said that they have ended."""
 
     def note_ended(self, workers: Mapping[str, str]) -> bool:
-        """Ask the kernel which of these workers have ended; return whether an attempt that begins now knows more."""
-        found = {worker for worker, process in workers.items() if has_ended(process)} - self._ended
-        self._ended |= found
-        return bool(found)
+        """Ask the kernel which of these workers have ended; return whether one has: the next attempt knows."""
+        ended = {worker for worker, process in workers.items() if worker in self._ended or has_ended(process)}
+        self._ended |= ended
+        return bool(ended)
 
     def begin(self, batch: Batch) -> Attempt:
         """Record an attempt at a claimed batch, with those of other slots; raises as `begin_attempt`."""

@@ -20,7 +20,8 @@ from rowferry.plan import Plan
 from rowferry.reports.progress import Throughput
 from rowferry_cli.messages import INTERRUPTED
 from rowferry_cli.migrate.chain import Chain, ChainCounts, MovingTime
-from rowferry_cli.migrate.workers import LocalWorkers, LostWorkers, WorkersElsewhere, of_migration
+from rowferry_cli.migrate.lost_workers import LostWorkers
+from rowferry_cli.migrate.workers import LocalWorkers, WorkersElsewhere, of_migration
 from rowferry_cli.options import MAX_PROCESSES, WorkerOptions
 from rowferry_cli.reporter import Reporter
 from rowferry_enqueue.enqueue import Enqueued, EnqueueRequest, enqueue
@@ -182,6 +183,7 @@ class Run:
         """
         restarts, lost, clock = 0, LostWorkers(self.connection, self.plan.name), MovingTime(started)
         while True:
+            restarts += workers.replace_dead()
             asked = time.monotonic()
             now = self.chain.read()
             for happened in lost.look(workers.dead_pids):
@@ -195,7 +197,6 @@ class Run:
                 return
             if workers.ended_by_mistake or restarts > RESTARTS:
                 raise RowferryError(f"The workers cannot go on: {workers.last_words.removeprefix('rowferry: ')}")
-            restarts += workers.replace_dead()
             # Counting a long queue takes long: spend at most a tenth of the time on it.
             time.sleep(max(POLL_INTERVAL.total_seconds(), 9 * reading_seconds))
 

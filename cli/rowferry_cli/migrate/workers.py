@@ -1,19 +1,15 @@
-"""Workers of a run: those of this host, those that were started elsewhere, and those that were lost."""
+"""Workers of a run: those of this host, and those that were started elsewhere."""
 
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from types import TracebackType
 from typing import Self
 
-from rowferry.db.connection import Connection, translated_errors
+from rowferry.db.connection import Connection
 from rowferry.db.statements import statement
-from rowferry.formatting import count_entries
 from rowferry.logs import LogFile
-from rowferry.reports.state import DEAD_AFTER
-from rowferry_worker.service import name_host
 from rowferry_worker.supervisor.supervisor import Supervisor
 
 ONE_PROCESS = ("--processes=1", "--log-format=text")
@@ -88,103 +84,3 @@ class WorkersElsewhere:
     def replace_dead(self) -> int:
         """Return 0: their supervisors replace them."""
         return 0
-
-
-OVERDUE = timedelta(seconds=7)
-"""A worker has missed a heartbeat after this long without a sign of life; they come every 5 s."""
-
-
-@dataclass(frozen=True, slots=True)
-class OpenAttempt:
-    """An attempt without a verdict, of a worker that lives or has died."""
-
-    attempt_id: int
-    batch_id: int
-    host: str
-    pid: int
-    entry_count: int
-    in_hand: int
-    silent_for: timedelta
-
-
-class LostWorkers:
-    """Looks at the open attempts of one migration, and words what became of those whose workers have died."""
-
-    def __init__(self, connection: Connection, migration: str) -> None:
-        self._connection = connection
-        self._migration = migration
-        self._lost: dict[int, OpenAttempt] = {}
-        """By batch: those that nobody has taken over yet."""
-        self._seen: dict[int, OpenAttempt] = {}
-        """By batch: those of the last look, and those of dead processes of this host that nobody has followed yet."""
-        self.waits: str = ""
-        """What is waited for, in words; empty: nothing."""
-        self.is_held_up = False
-        """Whether all open batches wait for the silence of a dead worker: nothing can move meanwhile."""
-
-    def look(self, dead_pids: Collection[int]) -> Iterator[str]:
-        """Yield what happened since the last look, a sentence each; `dead_pids`: processes of this host that ended."""
-        found = self._read()
-        lost = {each.batch_id: each for each in found if _is_lost(each, dead_pids)}
-        passed_on = self._find_passed_on(found, dead_pids)
-        new = [*passed_on, *(each for each in lost.values() if self._lost.get(each.batch_id, each) is each)]
-        for pid in dict.fromkeys(each.pid for each in new):
-            yield _describe_loss([each for each in new if each.pid == pid])
-        gone = [*passed_on, *(each for batch_id, each in self._lost.items() if batch_id not in lost)]
-        yield from self._describe_takers(gone, found) if gone else ()
-        self._lost = {batch_id: self._lost.get(batch_id, each) for batch_id, each in lost.items()}
-        self.is_held_up = bool(lost) and len(lost) == len(found)
-        self.waits = _describe_wait(list(lost.values())) if lost else ""
-
-    def _find_passed_on(self, found: Collection[OpenAttempt], dead_pids: Collection[int]) -> list[OpenAttempt]:
-        """Return the attempts of processes of this host that died, and were followed, all since the last look."""
-        now = {each.batch_id: each for each in found}
-        dead = [each for each in self._seen.values() if _is_dead(each, dead_pids) and each.batch_id not in self._lost]
-        self._seen = {each.batch_id: each for each in dead} | now
-        return [each for each in dead if now.get(each.batch_id, each).attempt_id != each.attempt_id]
-
-    def _read(self) -> list[OpenAttempt]:
-        with translated_errors():
-            rows = self._connection.execute(statement("list_open_attempts"), {"migration": self._migration}).fetchall()
-        return [OpenAttempt(**row) for row in rows]
-
-    def _describe_takers(self, gone: Collection[OpenAttempt], found: Collection[OpenAttempt]) -> Iterator[str]:
-        """Yield by which process each batch was taken over, as far as that is known; or that its worker is back."""
-        takers = {each.batch_id: each for each in found}
-        for each in gone:
-            taker = takers.get(each.batch_id)
-            if taker is not None and taker.attempt_id == each.attempt_id:
-                yield f"Worker process {each.pid} responds again, and goes on with batch {each.batch_id}."
-            else:
-                by = "" if taker is None else f" by process {taker.pid}"
-                yield f"Batch {each.batch_id} was taken over{by}: what process {each.pid} had copied is found again."
-
-
-def _is_lost(attempt: OpenAttempt, dead_pids: Collection[int]) -> bool:
-    return attempt.silent_for > OVERDUE or _is_dead(attempt, dead_pids)
-
-
-def _is_dead(attempt: OpenAttempt, dead_pids: Collection[int]) -> bool:
-    return attempt.pid in dead_pids and attempt.host == name_host()
-
-
-def _describe_loss(attempts: Collection[OpenAttempt]) -> str:
-    """Return which process was lost, with which batches; `attempts` are its own, at least one."""
-    first, *_ = attempts
-    batches = " and ".join(
-        f"batch {each.batch_id} ({each.in_hand:,} of {count_entries(each.entry_count)} done)" for each in attempts
-    )
-    seconds = int(DEAD_AFTER.total_seconds())
-    is_here = first.host == name_host()
-    where, when = ("", "") if is_here else (f" on {first.host}", f" as soon as it has been silent for {seconds} s")
-    return f"Worker process {first.pid}{where} was lost in the middle of {batches}. Another one takes over{when}."
-
-
-def _describe_wait(lost: Collection[OpenAttempt]) -> str:
-    """Return how long the batches of dead workers wait at most."""
-    elsewhere = (DEAD_AFTER - each.silent_for for each in lost if each.host != name_host())
-    left = max(elsewhere, default=timedelta(0))  # here the kernel says at once that a process has ended
-    names = ", ".join(str(each.batch_id) for each in lost)
-    which = f"batch {names} waits" if len(lost) == 1 else f"batches {names} wait"
-    seconds = max(0, round(left.total_seconds()))
-    return f"{which} {seconds} s more for a lost worker" if seconds else f"{which} to be claimed again"

@@ -162,6 +162,7 @@ def _steps_of(worker: Worker) -> dict[str, Step]:
 
 
 def _fall_silent(_: Scenario, state: State, place: int) -> Iterator[State]:
+    """Count it as dead: it was silent for long enough, or its kernel has said at once that it has ended."""
     yield _put(state, place, life="dead")
 
 

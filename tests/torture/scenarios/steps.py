@@ -79,7 +79,7 @@ def kill_at(run: Run, world: World, step: str) -> None:
     if objects not in left.objects:
         world.auditor.report(f"killed {step}: {objects} objects were copied")
 
-    world.rowferry("worker", "--until-empty")  # It waits until the dead one has been silent for long enough.
+    world.rowferry("worker", "--until-empty")
     after = world.query(STATE, batch_id)[0]
     for words in faults_of(state, after, objects):
         world.auditor.report(f"killed {step}: {words}: {after}")
