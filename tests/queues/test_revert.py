@@ -14,6 +14,7 @@ from rowferry_queues.revert import perform as queue
 from support.entries.entry_table import FROM, EntryTable
 from support.entries.key_forms import form_of_key, legacy_key, production_key
 from support.entries.migration import Migration
+from support.processes.cli import list_errors
 from support.queue.queue_runs import migrate, outcomes, revert
 
 
@@ -188,7 +189,7 @@ def test_it_says_what_batches_in_error_hold_back(migrated: Migration) -> None:
 
 def test_an_id_that_is_none_is_one_sentence(migrated: Migration) -> None:
     done = migrated.run_here("revert", "--first", "x", "--yes")
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
+    assert (done.returncode, len(list_errors(done))) == (2, 1)
     assert 'invalid input syntax for type bigint: "x"; correct --first or --last.' in done.stderr
 
 

@@ -5,6 +5,7 @@ import pytest
 from corpus.shapes import REFUSED, WORKING, Shape
 from support.entries.entry_table import Record
 from support.entries.migration import Migration
+from support.processes.cli import list_errors
 from support.queue.queue_runs import migrate, outcomes, revert, verify
 
 
@@ -41,7 +42,7 @@ def test_a_shape_is_refused(name: str, migration: Migration) -> None:
     for command in ("check", "enqueue"):
         refused = migration.run(command)
         assert refused.returncode == 2
-        (sentence,) = refused.stderr.strip().splitlines()
+        (sentence,) = list_errors(refused)
         assert shape.refusal in sentence
         assert sentence.endswith(".")
     assert migration.execute("select from rowferry.migration") == []
