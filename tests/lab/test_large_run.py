@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 from bench.run_samples import Sample, judge, tell
 from bench.server_cpu import read_server_cpu
@@ -34,10 +35,12 @@ while True:
 
 
 def test_the_cpu_of_a_server_never_falls_while_its_children_end() -> None:
+    read, until = [0.0], time.monotonic() + 100
     with subprocess.Popen([sys.executable, "-c", FORKS]) as server:
         try:
-            read = [read_server_cpu(server.pid) for _ in range(100)]
+            while read[-1] < 1 and time.monotonic() < until:
+                read.append(read_server_cpu(server.pid))
         finally:
             server.kill()
     assert read == sorted(read)
-    assert read[-1] > read[0]
+    assert read[-1] >= 1
