@@ -14,8 +14,8 @@ import psycopg
 
 from bench.benches.large_queue import list_asked, measure_refresh
 from bench.environment import execute
-from bench.server_cpu import read_backend_cpu, read_server_cpu
-from bench.watch import list_processes, read_sizes
+from bench.server_cpu import list_processes, read_backend_cpu, read_server_cpu
+from bench.watch import read_sizes
 
 BOARD = Path(__file__).parent.parent / "dashboards" / "grafana" / "dashboards" / "migration.json"
 BOARD_HOURS = 6

@@ -28,7 +28,7 @@ def read_server_cpu(postmaster: int) -> float:
     for _ in range(MOST_LOOKS):
         if before == ended:
             break
-        before, live = ended, _count(postmaster, OWN) + _count_children(postmaster)
+        before, live = ended, sum(_count_if_there(pid) for pid in list_processes(postmaster))
         ended = _count(postmaster, CHILDREN)
     return (live + ended) / TICKS
 
@@ -38,13 +38,20 @@ def _count(pid: int, fields: slice) -> int:
     return sum(map(int, read_stat(pid)[fields]))
 
 
-def _count_children(postmaster: int) -> int:
-    """Return the ticks of the children that run."""
-    ticks = 0
-    for child in (PROCESSES / str(postmaster) / "task" / str(postmaster) / "children").read_text().split():
-        with suppress(OSError):
-            ticks += _count(int(child), OWN)
-    return ticks
+def _count_if_there(pid: int) -> int:
+    """Return the ticks of a process itself; 0 once it is gone."""
+    with suppress(OSError):
+        return _count(pid, OWN)
+    return 0
+
+
+def list_processes(pid: int) -> list[int]:
+    """Return a process and its children; nothing once it is gone, or where there is no /proc."""
+    try:
+        words = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    except OSError:
+        return []
+    return [pid, *map(int, words)]
 
 
 def read_stat(pid: int) -> list[str]:

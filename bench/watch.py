@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
-from bench.server_cpu import TICKS, read_server_cpu, read_stat
+from bench.server_cpu import TICKS, list_processes, read_server_cpu, read_stat
 from rowferry_lab.servers.server_process import ServerFailed
 
 EVERY_SECONDS = 0.25
@@ -135,15 +135,6 @@ def curve(samples: Sequence[Sample], step: float = 1.0) -> list[list[float]]:
         if sample.at - kept[-1].at >= step:
             kept.append(sample)
     return [[b.at, (b.objects - a.objects) / (b.at - a.at)] for a, b in pairwise(kept)]
-
-
-def list_processes(pid: int) -> list[int]:
-    """Return a process and its children; nothing once it is gone, or where there is no /proc."""
-    try:
-        words = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-    except OSError:
-        return []
-    return [pid, *map(int, words)]
 
 
 def read_cpu(pid: int) -> float:

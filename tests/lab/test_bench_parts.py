@@ -13,7 +13,8 @@ from bench.benches.profile import count_modules
 from bench.environment import run_measured
 from bench.page import write_number
 from bench.record import tidy
-from bench.watch import Sample, curve, list_processes, rate, read_cpu, read_sizes
+from bench.server_cpu import list_processes
+from bench.watch import Sample, curve, rate, read_cpu, read_sizes
 
 pytestmark = pytest.mark.soak
 
