@@ -12,7 +12,7 @@ BENCHES = {
     "alone": "`rowferry worker` as it is typed, with the CPU of each process counted apart.",
     "copy": "One worker against boto3, ten processes, rclone and s5cmd, on three servers and over TLS.",
     "profile": "Where the worker's Python time goes while it copies.",
-    "stream": "20 kB, 1 MB and 100 MB streamed, on three servers, against rclone and boto3; memory of a worker.",
+    "stream": "20 kB to 1 GB streamed, on three servers and over TLS, against rclone and boto3; memory of a worker.",
     "link": "One object of 1 GiB over many slow connections, and with a killed worker.",
     "parts": "One large object by parts that processes share, over a slow link; later passes that send what changed.",
     "scale": "1, 2, 4, 8 workers where latency is the bound.",

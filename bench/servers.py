@@ -81,7 +81,11 @@ def find_servers(record: Record, *names: str) -> dict[str, Start]:
     return {name: SERVERS[name] for name in names if obstacles[name] is None}
 
 
-def trust(server: BenchServer, variable: str) -> dict[str, str]:
-    """Return the variable by which a client trusts the certificate of a server; nothing where it has none."""
-    certificate = getattr(server, "certificate", None)
-    return {variable: str(certificate)} if certificate else {}
+def trust(variable: str, *servers: BenchServer) -> dict[str, str]:
+    """Return the variable by which a client trusts the certificates of servers; nothing where they have none."""
+    certificates = [path for server in servers if (path := getattr(server, "certificate", None))]
+    if not certificates:
+        return {}
+    bundle = certificates[0].with_name("trusted.crt")
+    bundle.write_bytes(b"".join(path.read_bytes() for path in certificates))
+    return {variable: str(bundle)}

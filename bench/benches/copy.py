@@ -87,7 +87,7 @@ class Course:
         """Let boto3 copy in threads; no row is touched."""
         with self.open(self.threaded) as server:
             command = ["bench.baselines.boto3_threads", f"--url={server.endpoint_url}", f"--objects={self.threaded}"]
-            environment = programs.ACCOUNT | trust(server, "AWS_CA_BUNDLE")
+            environment = programs.ACCOUNT | trust("AWS_CA_BUNDLE", server)
             return measure_script([*command, f"--threads={THREADS}"], environment, server, self.threaded)
 
     def copy_by_awscrt(self) -> Figures:
@@ -109,13 +109,13 @@ class Course:
         """Let a program copy the prefix; no row is touched."""
         with self.open(self.copies) as server:
             words = command(program, server.endpoint_url, self.in_flight, *options)
-            environment = programs.ACCOUNT | trust(server, programs.TRUST[program.name])
+            environment = programs.ACCOUNT | trust(programs.TRUST[program.name], server)
             return measure_program(words, environment, server, self.copies, self.in_flight)
 
 
 def trusting(server: BenchServer) -> Launch:
     """Return one worker process without another flag."""
-    return Launch().with_environment(**trust(server, "AWS_CA_BUNDLE"))
+    return Launch().with_environment(**trust("AWS_CA_BUNDLE", server))
 
 
 def run(record: Record) -> None:

@@ -1,6 +1,6 @@
 """Objects streamed between two endpoints: pace, CPU and memory of `rowferry worker` without a flag, and of others."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any
 from bench.baselines import programs
 from bench.environment import fake_s3, read_postgres_version, running_postgres
 from bench.record import INCLUDED, Figures, Record
-from bench.servers import FAKE, REAL, SIGMA, STUB, BenchServer, Objects, Start, find_servers
+from bench.servers import FAKE, REAL, SIGMA, STUB, TLS, BenchServer, Objects, Start, find_servers, trust
 from bench.timed import BATCH_SIZE, Launch, fill_queue, run_for
 from bench.watch import Watch
 from bench.whole_runs import CPU, RATE, measure_program, measure_script, measure_worker
@@ -34,7 +34,10 @@ SIZES = {
     "20 kB": Size(20_000, 70, 256, 12_000, 12_000),
     "1 MB": Size(1_000_000, 10, 64, 8_000, 3_000),
     "100 MB": Size(100_000_000, 10, 8, 120, 60),
+    "1 GB": Size(1_000_000_000, 10, 8, 18, 6),
 }
+BY_PARTS = {"1 GB"}
+"""What rclone sends by parts, which it takes for damaged unless it looks afterwards. The real server has no room."""
 THREADS = 128
 """Of boto3: 64 to 256 of them are equally fast, since Python's lock is their bound."""
 WEIGHED = {"20 kB": "20000", "30 MB": "30000000", "100 MB": "100000000", "mixed": "20000,30000000,100000000"}
@@ -75,11 +78,11 @@ class Course:
         with legacy, production:
             watch = Watch(production, legacy, weighs=True)
             fill_queue(watch, rows)
-            seen = run_for(self.seconds, watch, [Launch(())])
+            seen = run_for(self.seconds, watch, [launch(legacy, production)])
         legacy, production = self.open(self.objects)
         with legacy, production:
             fill_queue(Watch(production, legacy), self.objects)
-            whole = measure_worker(Launch(()), self.objects)
+            whole = measure_worker(launch(legacy, production), self.objects)
         figures = seen.figures(self.seconds / 2, self.seconds)
         pace = max(figures["megabytes_per_second"], 1e-3)
         return {
@@ -94,6 +97,7 @@ class Course:
         legacy, production = self.open(self.objects)
         with legacy, production:
             environment = programs.rclone_remotes(legacy.endpoint_url, production.endpoint_url)
+            environment |= trust(programs.TRUST[rclone.name], legacy, production)
             in_flight = min(self.size.in_flight, 64) if self.server == REAL else self.size.in_flight
             command = programs.rclone_between_command(rclone, in_flight, *options)
             figures = measure_program(command, environment, production, self.objects, in_flight)
@@ -105,7 +109,8 @@ class Course:
         with legacy, production:
             command = ["bench.baselines.boto3_threads", f"--url={legacy.endpoint_url}", f"--threads={THREADS}"]
             command += [f"--to={production.endpoint_url}", f"--objects={self.threaded}"]
-            return self._weigh_megabytes(measure_script(command, programs.ACCOUNT, production, self.threaded))
+            environment = programs.ACCOUNT | trust("AWS_CA_BUNDLE", legacy, production)
+            return self._weigh_megabytes(measure_script(command, environment, production, self.threaded))
 
     def _weigh_megabytes(self, figures: Figures) -> Figures:
         """Return the same figures by megabyte as well."""
@@ -118,6 +123,11 @@ class Course:
         return found
 
 
+def launch(*servers: BenchServer) -> Launch:
+    """Return a worker without a flag."""
+    return Launch(()).with_environment(**trust("AWS_CA_BUNDLE", *servers))
+
+
 def run(record: Record) -> None:
     """Measure the throughput of each size on each server, then the memory."""
     seconds, weighed = record.pick(30.0, short=4.0, reduced=9.0), record.pick(20.0, short=4.0, reduced=8.0)
@@ -125,16 +135,21 @@ def run(record: Record) -> None:
     record.settings[f"seconds, {REAL}"] = min(seconds, MOST_SECONDS_IN_MEMORY)
     with running_postgres():
         record.versions["postgresql"] = read_postgres_version()
-        servers = find_servers(record, FAKE, STUB, REAL)
+        servers = find_servers(record, FAKE, STUB, REAL, TLS)
         for name, size in record.pick(SIZES, short={name: SIZES[name] for name in ("20 kB", "1 MB")}).items():
             record.settings[name] = f"{size.latency_ms} ms of latency, rclone with {size.in_flight} transfers"
             contestants: dict[str, Callable[[], Figures]] = {}
-            for server, start in servers.items():
+            for server, start in list_servers(name, servers).items():
                 contestants |= list_contestants(record, name, plan_course(record, server, start, size, seconds))
             record.interleave(contestants, repetitions=record.pick(3, short=1, reduced=2))
         sizes = {f"memory, {name}": partial(weigh, sizes, weighed) for name, sizes in WEIGHED.items()}
         record.interleave(sizes, repetitions=1)
-    tell(record, list(servers))
+    tell(record, servers)
+
+
+def list_servers(name: str, servers: dict[str, Start]) -> dict[str, Start]:
+    """Return the servers between which objects of a size are streamed."""
+    return {server: start for server, start in servers.items() if name not in BY_PARTS or server != REAL}
 
 
 def plan_course(record: Record, server: str, start: Start, size: Size, seconds: float) -> Course:
@@ -153,18 +168,20 @@ def list_contestants(record: Record, name: str, course: Course) -> dict[str, Cal
         record.absent |= dict.fromkeys(("rclone", "rclone unchecked"), programs.MISSING)
     else:
         record.versions["rclone"] = programs.read_version(rclone)
-        unchecked = (*programs.RCLONE_UNCHECKED, *programs.RCLONE_UNHASHED)
         found["rclone"] = partial(course.stream_by_rclone, rclone)
-        found["rclone unchecked"] = partial(course.stream_by_rclone, rclone, *unchecked)
+        if name not in BY_PARTS:
+            unchecked = (*programs.RCLONE_UNCHECKED, *programs.RCLONE_UNHASHED)
+            found["rclone unchecked"] = partial(course.stream_by_rclone, rclone, *unchecked)
     if name == "20 kB":
         found[THREADED] = course.stream_in_threads
     return {f"{who}, {name}, {course.server}": measure for who, measure in found.items()}
 
 
-def tell(record: Record, servers: Sequence[str]) -> None:
+def tell(record: Record, all_servers: dict[str, Start]) -> None:
     """Hold the medians against the targets."""
     expect, rate, pace, cpu = partial(expect_worst, record), RATE, "megabytes_per_second", "cpu_ms_per_mb"
     for name in record.pick(tuple(SIZES), short=("20 kB", "1 MB")):
+        servers = list(list_servers(name, all_servers))
         medians = partial(list_medians, record, servers, f"{OURS}, {name}")
         against, against_unchecked, against_threads = (
             partial(list_ratios, record, servers, f"{OURS}, {name}", f"{rival}, {name}")
@@ -207,11 +224,9 @@ def draw(axis: Any, result: dict[str, Any]) -> None:
     summary = result["summary"]
     groups = [name.removeprefix(f"{OURS}, ") for name in summary if name.startswith(f"{OURS}, ")]
     for place, (who, colour) in enumerate(COLOURS.items()):
-        paces, base = (
-            [read_pace(summary[f"{one}, {group}"]) for group in groups if f"{one}, {group}" in summary]
-            for one in (who, "rclone")
-        )
-        at = [number + 0.27 * place for number in range(len(paces))]
+        there = [number for number, group in enumerate(groups) if f"{who}, {group}" in summary]
+        paces, base = ([read_pace(summary[f"{one}, {groups[number]}"]) for number in there] for one in (who, "rclone"))
+        at = [number + 0.27 * place for number in there]
         ratios = [pace / of for pace, of in zip(paces, base, strict=True)]
         bars = axis.bar(at, ratios, width=0.25, label=who, color=colour)
         axis.bar_label(bars, [f"{pace:,.0f}" for pace in paces], fontsize=5.5)
