@@ -26,7 +26,8 @@ from rowferry_cli.estimate.readings import Measurement, choose_steady, is_steady
 from rowferry_cli.estimate.result import SIZE_CLASSES, Prices, calculate_costs, classify_sizes, estimate_seconds
 from rowferry_cli.estimate.sample import ObjectSample, SampledObject
 from rowferry_cli.estimate.totals import SampledTable, calculate_totals
-from rowferry_worker.copying.transfer import ONE_PUT_BYTES, ServerCopy, StreamCopy
+from rowferry_worker.copying.server_copy import ServerCopy
+from rowferry_worker.copying.stream_copy import ONE_PUT_BYTES, StreamCopy
 from rowferry_worker.multipart.part_size import COPY_PART_BYTES, SMALLEST_PART_BYTES, STREAM_PART_BYTES
 
 SERVER, STREAM = ServerCopy("old"), StreamCopy()

@@ -6,7 +6,9 @@ from rowferry.errors import ServerFault
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_worker.copying.copy import CopyOptions, copy_object
-from rowferry_worker.copying.transfer import CopyMethod, ServerCopy, StreamCopy
+from rowferry_worker.copying.server_copy import ServerCopy
+from rowferry_worker.copying.stream_copy import StreamCopy
+from rowferry_worker.copying.transfer import CopyMethod
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
 from support.s3.fake_buckets import FakeBuckets, stored
 

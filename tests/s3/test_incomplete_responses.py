@@ -10,7 +10,9 @@ from rowferry.plan import OnConflict
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_queues.verify.perform import VerifyOptions, verify_object
-from rowferry_worker.copying.transfer import CopyMethod, ServerCopy, StreamCopy
+from rowferry_worker.copying.server_copy import ServerCopy
+from rowferry_worker.copying.stream_copy import StreamCopy
+from rowferry_worker.copying.transfer import CopyMethod
 from rowferry_worker.multipart.completion import Large
 from rowferry_worker.multipart.large import LargeObjects
 from rowferry_worker.multipart.streamed_parts import StreamedParts

@@ -34,7 +34,9 @@ from rowferry.s3.responses import Response
 from rowferry.s3.retry import LONGEST_TURN, Record, Reserve
 from rowferry_worker.copying.copy import CopyOptions
 from rowferry_worker.copying.precedence import NO_TIMELINE, Clocks, Timeline
-from rowferry_worker.copying.transfer import CopyMethod, ServerCopy, StreamCopy
+from rowferry_worker.copying.server_copy import ServerCopy
+from rowferry_worker.copying.stream_copy import StreamCopy
+from rowferry_worker.copying.transfer import CopyMethod
 from rowferry_worker.machine import choose_bodies_budget
 from rowferry_worker.monitoring.heartbeat import ClusterState
 from rowferry_worker.multipart.large import LargeObjects

@@ -17,7 +17,8 @@ from rowferry.s3.properties import REPLACE_METADATA, REPLACE_TAGS
 from rowferry.s3.responses import Response, name_request
 from rowferry.s3.results import read_content_range
 from rowferry.s3.retry import Send
-from rowferry_worker.copying.transfer import COPY_LIMIT_BYTES, CopyMethod
+from rowferry_worker.copying.server_copy import COPY_LIMIT_BYTES
+from rowferry_worker.copying.transfer import CopyMethod
 from rowferry_worker.multipart.part_size import STREAM_PART_BYTES, part_size
 from rowferry_worker.objects.compare import md5_of
 from rowferry_worker.objects.digests import start_md5

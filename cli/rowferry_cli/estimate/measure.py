@@ -17,7 +17,7 @@ from rowferry_cli.estimate.readings import Measurement, is_steady, read_measurem
 from rowferry_cli.estimate.sample import ObjectSample
 from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists, refuse
 from rowferry_worker.copying.copy import CopyResult, copy_object
-from rowferry_worker.copying.transfer import limit_part
+from rowferry_worker.copying.stream_copy import limit_part
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.monitoring.heartbeat import ClusterState
 from rowferry_worker.multipart.large import LargeObjects

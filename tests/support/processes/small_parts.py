@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from rowferry.plan import Plan
 from rowferry_worker import migration
-from rowferry_worker.copying import transfer
+from rowferry_worker.copying import server_copy, stream_copy
 from rowferry_worker.copying.transfer import CopyMethod
 from rowferry_worker.multipart import streamed_parts
 from rowferry_worker.objects.memory import BodyBudget
@@ -46,7 +46,7 @@ def choose_smaller(plan: Plan, bodies: BodyBudget | None = None) -> CopyMethod:
 
 def make_smaller() -> None:
     """Make the parts of this process smaller, for good."""
-    transfer.SMALLEST_PART_BYTES = transfer.COPY_PART_BYTES = PART_BYTES
+    stream_copy.SMALLEST_PART_BYTES = server_copy.COPY_PART_BYTES = PART_BYTES
     migration.choose_method = choose_smaller
 
 
@@ -62,7 +62,8 @@ def small_parts(folder: Path, *, piped: bool = False) -> Iterator[None]:
     path = os.pathsep.join([str(hook), *filter(None, [os.environ.get("PYTHONPATH")])])
     with (
         patch.dict(os.environ, {"PYTHONPATH": path}),
-        patch.multiple(transfer, SMALLEST_PART_BYTES=PART_BYTES, COPY_PART_BYTES=PART_BYTES),
+        patch.object(stream_copy, "SMALLEST_PART_BYTES", PART_BYTES),
+        patch.object(server_copy, "COPY_PART_BYTES", PART_BYTES),
         patch.object(migration, "choose_method", choose_smaller),
         patch.object(streamed_parts, "PIPE_BYTES", PART_BYTES // 4 if piped else streamed_parts.PIPE_BYTES),
     ):

@@ -12,7 +12,7 @@ from rowferry.s3.operations import Request as SentRequest
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3.http import Request, respond
 from rowferry_worker.copying.copy import CopyOptions, CopyResult, copy_object
-from rowferry_worker.copying.transfer import StreamCopy
+from rowferry_worker.copying.stream_copy import StreamCopy
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
 from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.properties.settle import Properties

@@ -18,7 +18,9 @@ from rowferry_worker.batch.second_look import FOLLOWED
 from rowferry_worker.copying.copy import CopyOptions, CopyResult, copy_object
 from rowferry_worker.copying.follow import copy_standing, follow
 from rowferry_worker.copying.precedence import Timeline
-from rowferry_worker.copying.transfer import CopyMethod, ServerCopy, StreamCopy
+from rowferry_worker.copying.server_copy import ServerCopy
+from rowferry_worker.copying.stream_copy import StreamCopy
+from rowferry_worker.copying.transfer import CopyMethod
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.multipart.large import LargeObjects
 from rowferry_worker.multipart.records import UploadRecords

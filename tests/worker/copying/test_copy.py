@@ -10,9 +10,11 @@ from rowferry.errors import AccessDenied, ObjectDamaged, ObjectNotFound, ObjectR
 from rowferry.plan import OnConflict
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3.http import Request
-from rowferry_worker.copying import transfer
+from rowferry_worker.copying import server_copy, stream_copy
 from rowferry_worker.copying.copy import CopyOptions, CopyResult, copy_object
-from rowferry_worker.copying.transfer import CopyMethod, ServerCopy, StreamCopy
+from rowferry_worker.copying.server_copy import ServerCopy
+from rowferry_worker.copying.stream_copy import StreamCopy
+from rowferry_worker.copying.transfer import CopyMethod
 from rowferry_worker.objects import compare
 from support.s3.copies import NEW, OLD, Support, copy_once, end_of, fake_with, options_of, support_of
 from support.s3.fake_buckets import WRITING, FakeBuckets, changed, refuse, stored
@@ -300,9 +302,9 @@ def test_what_has_taken_the_place_of_our_damaged_object_is_a_different_one() -> 
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> FakeBuckets:
     """FakeBuckets with an object of ten bytes, of which at most four go into one request."""
-    monkeypatch.setattr(transfer, "COPY_PART_BYTES", 4)
-    monkeypatch.setattr(transfer, "STREAM_PART_BYTES", 4)
-    monkeypatch.setattr(transfer, "ONE_PUT_BYTES", 4)
+    monkeypatch.setattr(server_copy, "COPY_PART_BYTES", 4)
+    monkeypatch.setattr(stream_copy, "STREAM_PART_BYTES", 4)
+    monkeypatch.setattr(stream_copy, "ONE_PUT_BYTES", 4)
     fake = fake_with(b"0123456789", largest_copy_bytes=4)
     fake.legacy[OLD] = changed(fake.legacy[OLD], headers=DESCRIBED)
     return fake
@@ -368,7 +370,7 @@ def test_of_a_streamed_object_whose_md5_is_known_the_parts_are_small(
     large: FakeBuckets, monkeypatch: pytest.MonkeyPatch, etag: str, parts: list[int]
 ) -> None:
     """Those that come early are held for the digest of the whole; where none is to be had, fewer requests are best."""
-    monkeypatch.setattr(transfer, "SMALLEST_PART_BYTES", 3)
+    monkeypatch.setattr(stream_copy, "SMALLEST_PART_BYTES", 3)
     large.legacy[OLD] = changed(large.legacy[OLD], etag=etag or large.legacy[OLD].etag)
     assert parts_of(large) == parts
     assert large.production[NEW].body == b"0123456789"

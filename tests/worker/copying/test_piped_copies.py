@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,14 @@ import pytest
 from rowferry.batch import Outcome
 from rowferry.errors import Cancelled, ObjectDamaged, ObjectError, ServerFault, Throttled, TimedOut, Unreachable
 from rowferry.http import event_loop
-from rowferry.plan import SideName
+from rowferry.plan import OnConflict, SideName
 from rowferry.s3.responses import Response
+from rowferry.s3.retry import TRIES
 from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_lab.servers.fake_s3.store import compute_md5 as md5
-from rowferry_worker.copying import one_put, transfer
+from rowferry_worker.copying import one_put
 from rowferry_worker.copying.copy import copy_object
+from rowferry_worker.copying.stream_copy import WHOLE_BYTES
 from rowferry_worker.objects import digests
 from support.processes.processes import wait_for
 from support.s3.copies import NEW, OLD
@@ -57,7 +60,7 @@ def refuse_unread(pipe: Pipe, *statuses: int) -> None:
     pipe.interfere_early = refuse_put
 
 
-@pytest.mark.parametrize("body", [b"", SMALL, b"x" * transfer.WHOLE_BYTES, b"x" * (transfer.WHOLE_BYTES + 1), BODY])
+@pytest.mark.parametrize("body", [b"", SMALL, b"x" * WHOLE_BYTES, b"x" * (WHOLE_BYTES + 1), BODY])
 @pytest.mark.parametrize("trusts", [True, None, False])
 def test_an_object_arrives_with_its_digest_announced(pipe: Pipe, body: bytes, trusts: bool | None) -> None:
     pipe.support.confirms_digests = trusts
@@ -200,6 +203,23 @@ def test_a_damaged_object_that_the_server_took_is_replaced_and_its_word_taken_no
         pipe.copy()
     assert pipe.written is None
     assert len(hashed) == (2 if body == SMALL else 0)
+
+
+@pytest.mark.parametrize("on_conflict", ["fail", "keep"])
+def test_a_damaged_object_whose_repair_failed_is_replaced_by_the_next_attempt(
+    pipe: Pipe, on_conflict: OnConflict
+) -> None:
+    """Until the digest is refuted nobody knows that it is damaged, and the second transfer may not come to that."""
+    pipe.options = replace(pipe.options, on_conflict=on_conflict)
+    pipe.deviate(checks_md5=False)
+    pipe.deviations["production"] += [corrupt]
+    pipe.deviations["legacy"] += [keep, *[cut_off] * 2 * TRIES]
+    with pytest.raises(ObjectError):
+        pipe.copy()
+    assert pipe.written == flip(BODY)
+    pipe.deviations["legacy"].clear()
+    assert pipe.copy().outcome is Outcome.MIGRATED
+    assert pipe.written == BODY
 
 
 def test_a_damaged_object_in_whose_place_another_was_put_is_left_alone(pipe: Pipe) -> None:

@@ -1,7 +1,7 @@
 """Which objects go in one PUT: such as pass in a few seconds over the link there is."""
 
 from rowferry_worker.copying.one_put import ALWAYS_BYTES, PUT_SECONDS, PutLimit
-from rowferry_worker.copying.transfer import StreamCopy
+from rowferry_worker.copying.stream_copy import StreamCopy
 from rowferry_worker.objects.pipe import PIPE_BYTES, share_of_pipe
 from support.s3.copies import NEW, copy_once, fake_with, options_of
 

@@ -18,7 +18,9 @@ from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_worker.batch.context import BatchContext, BatchReleased
 from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.copying.copy import CopyResult, copy_object, overwrite
-from rowferry_worker.copying.transfer import CopyMethod, ServerCopy, StreamCopy
+from rowferry_worker.copying.server_copy import ServerCopy
+from rowferry_worker.copying.stream_copy import StreamCopy
+from rowferry_worker.copying.transfer import CopyMethod
 from rowferry_worker.multipart import upload
 from rowferry_worker.scheduling.evidence import Evidence
 from rowferry_worker.scheduling.scheduler import CopyScheduler

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from rowferry_worker import migration
-from rowferry_worker.copying import transfer as transfers
+from rowferry_worker.copying import server_copy, stream_copy
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.s3.buckets import QUICK_SERVER, Buckets
@@ -26,9 +26,9 @@ PROPERTIES = {
 
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfers, "STREAM_PART_BYTES", PART_BYTES)
-    monkeypatch.setattr(transfers, "ONE_PUT_BYTES", PART_BYTES)
-    monkeypatch.setattr(transfers, "COPY_PART_BYTES", PART_BYTES)
+    monkeypatch.setattr(stream_copy, "STREAM_PART_BYTES", PART_BYTES)
+    monkeypatch.setattr(stream_copy, "ONE_PUT_BYTES", PART_BYTES)
+    monkeypatch.setattr(server_copy, "COPY_PART_BYTES", PART_BYTES)
     monkeypatch.setattr(migration, "STREAM_PART_BYTES", PART_BYTES)
 
 

@@ -94,6 +94,24 @@ def test_who_has_a_share_never_waits_for_more() -> None:
     asyncio.run(take())
 
 
+def test_who_turns_out_to_be_large_may_give_its_share_back_and_wait() -> None:
+    async def take() -> None:
+        budget = BodyBudget(100)
+        first, second = await budget.hold(60), await budget.hold()
+        assert (second.fits(40), second.fits(41)) == (True, False)
+        waiting = asyncio.create_task(second.wait_for(90))
+        await settle()
+        assert (waiting.done(), budget.held_bytes) == (False, 60)
+        first.release()
+        await waiting
+        assert budget.held_bytes == 90
+        assert second.fits(1000), "it is alone"
+        second.release()
+        assert budget.held_bytes == 0
+
+    asyncio.run(take())
+
+
 @pytest.mark.parametrize("was_granted", [True, False])
 def test_who_is_cancelled_in_the_line_holds_up_none_behind(was_granted: bool) -> None:
     async def take() -> None:

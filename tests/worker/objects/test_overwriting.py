@@ -11,7 +11,9 @@ from rowferry.s3 import operations
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_worker.copying.copy import copy_object, overwrite
-from rowferry_worker.copying.transfer import CopyMethod, ServerCopy, StreamCopy
+from rowferry_worker.copying.server_copy import ServerCopy
+from rowferry_worker.copying.stream_copy import StreamCopy
+from rowferry_worker.copying.transfer import CopyMethod
 from rowferry_worker.objects.requests import ObjectRequests
 from support.s3.copies import NEW, OLD, Support, copy_once, end_of, fake_with, options_of, support_of
 from support.s3.fake_buckets import LOST, RGW, WRITING, FakeBuckets, refuse, stored

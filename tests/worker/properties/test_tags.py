@@ -10,7 +10,9 @@ from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_lab.servers.fake_s3.settings import Deviations
 from rowferry_worker.copying.copy import CopyOptions
-from rowferry_worker.copying.transfer import CopyMethod, ServerCopy, StreamCopy
+from rowferry_worker.copying.server_copy import ServerCopy
+from rowferry_worker.copying.stream_copy import StreamCopy
+from rowferry_worker.copying.transfer import CopyMethod
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
 from rowferry_worker.properties.settle import Properties
 from rowferry_worker.properties.tags import ASKED_FIRST, Tagging

@@ -13,7 +13,7 @@ from rowferry_worker.objects.conditional_writes import WriteGuard
 from rowferry_worker.objects.digests import content_md5, hash_body, mismatch
 from rowferry_worker.objects.memory import Hold
 from rowferry_worker.objects.own_copies import DamagedWrite
-from rowferry_worker.objects.pipe import PipedBody, share_of_pipe
+from rowferry_worker.objects.pipe import PipedBody
 from rowferry_worker.objects.requests import ObjectRequests
 
 ALWAYS_BYTES = 8 * 1024 * 1024
@@ -71,8 +71,8 @@ class Taken(NamedTuple):
 class OnePut:
     """The write of one object."""
 
-    def __init__(self, s3: ObjectRequests, target_key: str, guard: WriteGuard, *, checks: bool) -> None:
-        """`checks`: hash what is read; else the production server does that, where the legacy ETag is an MD5."""
+    def __init__(self, s3: ObjectRequests, target_key: str, guard: WriteGuard, *, checks: bool = False) -> None:
+        """`checks`: hash what is read, also where the production server is trusted with that."""
         self.target_key = target_key
         self.guard = guard
         self._s3 = s3
@@ -84,9 +84,8 @@ class OnePut:
     async def take_body(self, taken: Taken) -> None:
         """Take the body, or as much of it as a pipe holds. Raises ObjectDamaged where it is not what its ETag says."""
         expected, response = md5_of(taken.response), taken.response
-        self._checks = self._checks or expected is None
+        self._checks = self._checks or expected is None or not self.guard.may_trust_digests
         if expected is not None and response.stream is not None:
-            taken.hold.resize(share_of_pipe(response.body_bytes))
             self._pipe = PipedBody(
                 self._s3,
                 taken.read,

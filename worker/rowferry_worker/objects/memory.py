@@ -76,6 +76,17 @@ class Hold:
         self._budget = budget
         self.size_bytes = size_bytes
 
+    def fits(self, size_bytes: int) -> bool:
+        """Return whether there is room for this much in the place of what is held; who is alone always has it."""
+        others = self._budget.held_bytes - self.size_bytes
+        return not others or others + size_bytes <= self._budget.total_bytes
+
+    async def wait_for(self, size_bytes: int) -> None:
+        """Give it back, and wait in the line for this much: nothing of it may be on its way."""
+        self.release()
+        self._budget.expect(size_bytes)
+        self.size_bytes = (await self._budget.hold(size_bytes)).size_bytes
+
     def resize(self, size_bytes: int) -> None:
         """Hold this much instead, without waiting: the bytes are on their way."""
         self._budget.expect(size_bytes)

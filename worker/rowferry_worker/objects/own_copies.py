@@ -146,13 +146,17 @@ class OwnDamage:
             written = await write
         except DamagedWrite as error:
             if error.etag:
-                self._etags[key] = error.etag
-                if len(self._etags) > MOST_KEYS:
-                    del self._etags[next(iter(self._etags))]
+                self.remember(key, error.etag)
             raise
         if self._etags:
             self._etags.pop(key, None)
         return written
+
+    def remember(self, key: str, etag: str) -> None:
+        """Remember that what was written to a key, with this ETag, is damaged, or may be."""
+        self._etags[key] = etag
+        if len(self._etags) > MOST_KEYS:
+            del self._etags[next(iter(self._etags))]
 
     def has_left(self, key: str, existing: Response) -> bool:
         """Return whether the object that stands at a production key is what a write of ours has left there."""

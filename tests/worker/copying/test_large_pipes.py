@@ -1,0 +1,108 @@
+"""Large objects that are written while they are read: few at once, however many are begun."""
+
+import asyncio
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+
+from rowferry.batch import Outcome
+from rowferry.errors import NotStarted
+from rowferry.http import event_loop
+from rowferry_worker.copying import stream_copy
+from rowferry_worker.copying.copy import copy_object
+from rowferry_worker.multipart.large import LargeObjects
+from rowferry_worker.objects.memory import BodyBudget
+from rowferry_worker.objects.pipe import PIPE_BYTES, PipedBody
+from support.s3.copies import OLD
+from support.s3.pipes import SECONDS, Pipe
+
+BODY = bytes(range(256)) * 4096
+"""1 MiB, which is large here: its share is PIPE_BYTES, half of it."""
+OBJECTS = 6
+
+
+@pytest.fixture
+def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipe]:
+    """A kind server, with an object to copy; objects are large from 64 KiB on, and there is room for two."""
+    monkeypatch.setattr(stream_copy, "STREAM_PART_BYTES", 64 * 1024)
+    pipe = Pipe(BODY)
+    pipe.method._bodies = Watched(2 * PIPE_BYTES)
+    with pipe.serving():
+        pipe.support.confirms_digests = True
+        yield pipe
+        pipe.assert_nothing_open()
+
+
+class Watched(BodyBudget):
+    """Notes the most that was held."""
+
+    most = 0
+
+    def __setattr__(self, name: str, value: int) -> None:
+        super().__setattr__(name, value)
+        if name == "held_bytes":
+            super().__setattr__("most", max(self.most, value))
+
+
+def copy_many(pipe: Pipe, *, is_full: bool = False) -> list[Outcome | BaseException]:
+    """Copy the object to several keys at once, and return how each copy ended.
+
+    `is_full`: there is no room until all of them wait for it.
+    """
+
+    async def copy_all() -> list[Outcome | BaseException]:
+        hold = await pipe.method._bodies.hold(2 * PIPE_BYTES if is_full else 0)
+        keys = [f"avatar/{number}.png" for number in range(OBJECTS)]
+        copies = [asyncio.ensure_future(copy_object(pipe.requests(), pipe.options, OLD, key)) for key in keys]
+        while is_full and len(pipe.method._bodies._waiting) < OBJECTS:
+            await asyncio.sleep(0.01)
+        hold.release()
+        ends = await asyncio.gather(*copies, return_exceptions=True)
+        return [end if isinstance(end, BaseException) else end.outcome for end in ends]
+
+    return event_loop.run(copy_all(), SECONDS)
+
+
+def most_held(pipe: Pipe) -> int:
+    bodies = pipe.method._bodies
+    assert isinstance(bodies, Watched)
+    return bodies.most
+
+
+def test_of_many_large_objects_few_are_begun(pipe: Pipe) -> None:
+    assert copy_many(pipe, is_full=True) == [Outcome.MIGRATED] * OBJECTS
+    assert [found.body for found in pipe.production.values()] == [BODY] * OBJECTS
+    assert most_held(pipe) == 2 * PIPE_BYTES
+    assert len(pipe.methods("legacy")) == 2 * OBJECTS, "those for which there was no room ask again"
+    pipe.production.clear()
+    asked = len(pipe.methods("legacy"))
+    assert copy_many(pipe) == [Outcome.MIGRATED] * OBJECTS
+    assert len(pipe.methods("legacy")) == asked + OBJECTS, "from now on their size is expected"
+
+
+def test_smaller_objects_are_begun_at_once(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream_copy, "STREAM_PART_BYTES", len(BODY))
+    assert copy_many(pipe) == [Outcome.MIGRATED] * OBJECTS
+    assert pipe.methods("legacy") == ["GET"] * OBJECTS
+
+
+def test_what_has_no_room_until_the_time_budget_ends_is_left_to_the_next_attempt(pipe: Pipe) -> None:
+    pipe.options = replace(pipe.options, large_objects=LargeObjects(deadline=time.monotonic()))
+    assert [type(end) for end in copy_many(pipe, is_full=True)] == [NotStarted] * OBJECTS
+    assert pipe.production == {}
+
+
+def test_only_the_first_are_hashed_where_the_server_checks_digests(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it does is asked when an object has its turn, not when it begins to wait for that."""
+    hashed, check = list[PipedBody](), PipedBody._check
+
+    def note(self: PipedBody, pieces: Sequence[bytes]) -> None:
+        hashed.append(self)
+        check(self, pieces)
+
+    monkeypatch.setattr(PipedBody, "_check", note)
+    pipe.support.confirms_digests = None
+    assert copy_many(pipe) == [Outcome.MIGRATED] * OBJECTS
+    assert 1 <= len(set(map(id, hashed))) <= 2

@@ -1,0 +1,183 @@
+"""The sides are two endpoints: this process streams an object from one to the other, without a disk."""
+
+import time
+
+from msgspec.structs import replace
+
+from rowferry.errors import RESPONSE_TOO_LONG, NotStarted, ObjectRejected
+from rowferry.s3.operations import Request, get_object
+from rowferry.s3.responses import Response
+from rowferry_worker.copying.one_put import InDoubt, OnePut, PutLimit, Taken
+from rowferry_worker.copying.transfer import ObjectWrite, Written, transfer_parts
+from rowferry_worker.multipart.completion import Large
+from rowferry_worker.multipart.copied_parts import InPlaceTrust, KnownParts, UpdatedParts
+from rowferry_worker.multipart.part_size import SMALLEST_PART_BYTES, STREAM_PART_BYTES
+from rowferry_worker.multipart.streamed_parts import PartSource, PartTrust, StreamedParts
+from rowferry_worker.objects.compare import md5_of
+from rowferry_worker.objects.conditional_writes import WriteOperation
+from rowferry_worker.objects.memory import BodyBudget, Hold
+from rowferry_worker.objects.own_copies import OwnDamage
+from rowferry_worker.objects.pipe import share_of_pipe
+from rowferry_worker.objects.requests import ObjectRequests, demand, read_etag
+
+WHOLE_BYTES = 128 * 1024
+"""The largest object that is taken whole: it comes with its headers, so there is nothing to overlap."""
+ONE_PUT_BYTES = 100 * 1024 * 1024
+"""The largest object that is piped through in one PUT, which nothing has to be hashed for; of larger ones, a failure
+costs a part only. Source: Amazon S3 User Guide, "Multipart upload overview": by parts from 100 MB on."""
+
+
+class StreamCopy:
+    """The sides are two endpoints: GET from one, PUT to the other; large objects part by part.
+
+    Where the legacy ETag is the MD5 of the object, the production server checks it (Content-MD5) and confirms it by the
+    ETag of what it has written. Once it has done so for bytes that were hashed here, nothing is hashed here any more
+    until it fails to: ADR 22.
+    """
+
+    operation: WriteOperation = "PutObject"
+    moves_bytes = True
+
+    def __init__(
+        self, *, keep_class: bool = False, threshold_bytes: int | None = None, bodies: BodyBudget | None = None
+    ) -> None:
+        """`keep_class`: the sides know the same storage classes; `threshold_bytes`: larger objects go part by part.
+
+        `bodies`: what the bodies of the process may hold.
+        """
+        self.keeps_class = keep_class
+        self.damage = OwnDamage()
+        self._threshold_bytes = threshold_bytes
+        self._bodies = bodies or BodyBudget()
+        self._put_limit = PutLimit()
+        self._part_trust = PartTrust()
+        self._places_trust = InPlaceTrust()
+        self._whole_bytes = min(WHOLE_BYTES, limit_part(threshold_bytes))
+
+    @property
+    def smallest_parts(self) -> int:
+        """Return the size of the parts: the smallest that S3 takes, so that little is lost or sent again."""
+        return min(limit_part(self._threshold_bytes), SMALLEST_PART_BYTES)
+
+    def part_bytes(self, seen: Response) -> int:
+        """Return the size of the parts: those that come early are held for the digest of the whole, if it is known."""
+        return limit_part(self._threshold_bytes) if md5_of(seen) is None else self.smallest_parts
+
+    def part_source(self, s3: ObjectRequests, large: Large, known: KnownParts | None = None) -> PartSource:
+        """Return what reads parts from one endpoint and writes them to the other, or copies them in place."""
+        read_bytes, trust = limit_part(self._threshold_bytes), self._part_trust
+        if known is None:
+            source = StreamedParts(s3, large, read_bytes=read_bytes, bodies=self._bodies, trust=trust)
+        else:
+            source = UpdatedParts(s3, large, known, self._places_trust, read_bytes=read_bytes, bodies=self._bodies)
+        source.skip_whole()
+        return source
+
+    async def transfer(self, write: ObjectWrite) -> Written:
+        """Write what is read, with its digest checked at both ends."""
+        return await self.damage.note(write.target_key, self._transfer_checked(write))
+
+    async def _transfer_checked(self, write: ObjectWrite) -> Written:
+        s3, target_key, guard = write.s3, write.target_key, write.guard
+        try:
+            return await self._transfer(write, OnePut(s3, target_key, guard))
+        except InDoubt as doubt:
+            if doubt.written_etag:  # lest our own object, if it is damaged, passes for another one: now and later
+                guard.note_written(doubt.written_etag)
+                self.damage.remember(target_key, doubt.written_etag)
+        return await self._transfer(write, OnePut(s3, target_key, guard, checks=True))
+
+    async def _transfer(self, write: ObjectWrite, put: OnePut) -> Written:
+        """Read the object and write it, in one PUT where that may be, else by parts. Raises InDoubt where `put` does.
+
+        What came of an object that goes by parts is not read.
+        """
+        read = replace(get_object("legacy", write.source_key), stream_above=self._whole_bytes)
+        with await self._bodies.hold() as hold:
+            taken = await self._take_in_turn(write, read, hold)
+            if taken is not None:
+                try:
+                    return await self._write(write, taken, put)
+                finally:
+                    _close(taken.response)
+        return await self._transfer_parts(write, await write.s3.head("legacy", write.source_key))
+
+    async def _take_in_turn(self, write: ObjectWrite, read: Request, hold: Hold) -> Taken | None:
+        """Ask for an object; None where it goes by parts. A large one is asked for once more when there is room for it.
+
+        How large it is only its headers tell, and of many large objects that are begun at once none ends for long.
+        Raises NotStarted where the time budget ends before there is room.
+        """
+        response = await self._take(write.s3, read)
+        if response is None:
+            return None
+        if response.stream is None or md5_of(response) is None:
+            return Taken(read, response, hold)
+        share = share_of_pipe(response.body_bytes)
+        if response.body_bytes <= STREAM_PART_BYTES or hold.fits(share):
+            hold.resize(share)
+            return Taken(read, response, hold)
+        response.stream.close()
+        await hold.wait_for(share)
+        if time.monotonic() >= write.large_objects.deadline:
+            raise NotStarted("NotStarted", "its turn did not come")
+        response = await self._take(write.s3, read)
+        return None if response is None else Taken(read, response, hold)
+
+    async def _take(self, s3: ObjectRequests, read: Request) -> Response | None:
+        """Return the response to a GET; None where the object does not go in one PUT, by its size and by the link."""
+        response = await _read(s3, read)
+        if response is None:
+            return None
+        limit = limit_put(self._threshold_bytes, has_md5=md5_of(response) is not None)
+        if response.body_bytes <= limit and self._put_limit.allows(response.body_bytes):
+            return response
+        _close(response)
+        return None
+
+    async def _write(self, write: ObjectWrite, taken: Taken, put: OnePut) -> Written:
+        """Write the object whose headers, at least, have come."""
+        s3, seen, properties = write.s3, taken.response, write.properties
+        if seen.body_bytes > STREAM_PART_BYTES:  # a server may read it all before it refuses it
+            await put.guard.look_early()
+        demand(read_etag, seen, taken.read)
+        await s3.refuse_web_server(taken.read, seen)
+        await put.take_body(taken)
+        described = await properties.describe(s3, write.source_key, seen, "PutObject", keep_class=self.keeps_class)
+        started = time.monotonic()
+        etag = await put.write(described.headers)
+        self._put_limit.note(seen.body_bytes, time.monotonic() - started)
+        await properties.settle(s3, write.target_key, described, "PutObject")
+        return Written(seen.body_bytes, "PutObject", etag, seen.etag or "")
+
+    async def _transfer_parts(self, write: ObjectWrite, seen: Response) -> Written:
+        """Read and write the object part by part, with the digests of the parts and of the whole checked."""
+        large, part_bytes = Large(write.source_key, seen, write.target_key), self.part_bytes(seen)
+        source = StreamedParts(write.s3, large, read_bytes=part_bytes, bodies=self._bodies, trust=self._part_trust)
+        return await transfer_parts(write, large, source, part_bytes, keep_class=self.keeps_class)
+
+
+async def _read(s3: ObjectRequests, read: Request) -> Response | None:
+    """Return the response to a GET; None where the object is longer than the client takes."""
+    try:
+        return await s3.send(read)
+    except ObjectRejected as error:
+        if error.code != RESPONSE_TOO_LONG:
+            raise
+        return None
+
+
+def _close(response: Response) -> None:
+    if response.stream is not None:
+        response.stream.close()
+
+
+def limit_part(threshold_bytes: int | None) -> int:
+    """Return the most bytes of a streamed object that are read at once; larger objects go part by part."""
+    return min(STREAM_PART_BYTES, threshold_bytes or STREAM_PART_BYTES)
+
+
+def limit_put(threshold_bytes: int | None, *, has_md5: bool) -> int:
+    """Return the most bytes that go in one PUT: an object whose MD5 is not known has to be in memory as a whole."""
+    most = ONE_PUT_BYTES if has_md5 else STREAM_PART_BYTES
+    return min(most, threshold_bytes or most)
