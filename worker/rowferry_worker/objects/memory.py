@@ -28,7 +28,7 @@ class BodyBudget:
     async def hold(self, size_bytes: int | None = None) -> "Hold":
         """Wait for a share of `size_bytes` and return it; None: what is to come will tell by `Hold.resize`."""
         wanted = int(self._expected) if size_bytes is None else size_bytes
-        if self._waiting or not self._has_room(wanted):
+        if self._waiting or not self.has_room(wanted):
             await self._wait(wanted)
         else:
             self.held_bytes += wanted
@@ -45,7 +45,7 @@ class BodyBudget:
         while self._waiting:
             turn, wanted = self._waiting[0]
             if not turn.done():
-                if not self._has_room(wanted):
+                if not self.has_room(wanted):
                     return
                 self.held_bytes += wanted
                 turn.set_result(None)
@@ -62,8 +62,10 @@ class BodyBudget:
             self.change(-wanted if was_granted else 0)  # who was behind it in the line may go on
             raise
 
-    def _has_room(self, wanted: int) -> bool:
-        return not self.held_bytes or self.held_bytes + wanted <= self.total_bytes
+    def has_room(self, size_bytes: int, instead_of: int = 0) -> bool:
+        """Return whether so much may be held now, in the place of what is held already; one alone always may."""
+        others = self.held_bytes - instead_of
+        return not others or others + size_bytes <= self.total_bytes
 
 
 class Hold:
@@ -77,9 +79,8 @@ class Hold:
         self.size_bytes = size_bytes
 
     def fits(self, size_bytes: int) -> bool:
-        """Return whether there is room for this much in the place of what is held; who is alone always has it."""
-        others = self._budget.held_bytes - self.size_bytes
-        return not others or others + size_bytes <= self._budget.total_bytes
+        """Return whether there is room for this much in the place of what is held."""
+        return self._budget.has_room(size_bytes, instead_of=self.size_bytes)
 
     async def wait_for(self, size_bytes: int) -> None:
         """Give it back, and wait in the line for this much: nothing of it may be on its way."""
