@@ -48,7 +48,7 @@ def _count_if_there(pid: int) -> int:
 def list_processes(pid: int) -> list[int]:
     """Return a process and its children; nothing once it is gone, or where there is no /proc."""
     try:
-        words = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+        words = (PROCESSES / str(pid) / "task" / str(pid) / "children").read_text(encoding="ascii").split()
     except OSError:
         return []
     return [pid, *map(int, words)]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import IO
 
 from bench.migration import enqueue_rows, fix_pace, make_rows
+from bench.servers import BenchServer, trust
 from bench.watch import Sample, Watch, between, rate
 from rowferry.db.connection import connect
 from rowferry_cli.work.enqueue import command as enqueue_command
@@ -39,6 +40,10 @@ class Launch:
     def with_environment(self, **variables: str) -> "Launch":
         """Return the same with further variables."""
         return replace(self, environment={**self.environment, **variables})
+
+    def trusting(self, *servers: BenchServer) -> "Launch":
+        """Return the same, which trusts the certificates of these servers."""
+        return self.with_environment(**trust("AWS_CA_BUNDLE", *servers))
 
     @staticmethod
     def fixed(parallel: int) -> "Launch":

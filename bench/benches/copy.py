@@ -70,12 +70,12 @@ class Course:
         with self.open(rows) as server:
             watch = Watch(server, postgres_pid=postgres.pid, weighs=True)
             fill_queue(watch, rows)
-            seen = run_for(self.seconds, watch, [trusting(server)])
+            seen = run_for(self.seconds, watch, [Launch().trusting(server)])
         begin, end = between(seen.samples, self.seconds / 2, self.seconds)
         database = end.postgres_cpu_seconds - begin.postgres_cpu_seconds
         with self.open(self.copies) as server:
             fill_queue(Watch(server), self.copies)
-            whole = measure_worker(trusting(server), self.copies)
+            whole = measure_worker(Launch().trusting(server), self.copies)
         return {
             **seen.figures(self.seconds / 2, self.seconds),
             **whole,
@@ -111,11 +111,6 @@ class Course:
             words = command(program, server.endpoint_url, self.in_flight, *options)
             environment = programs.ACCOUNT | trust(programs.TRUST[program.name], server)
             return measure_program(words, environment, server, self.copies, self.in_flight)
-
-
-def trusting(server: BenchServer) -> Launch:
-    """Return one worker process without another flag."""
-    return Launch().with_environment(**trust("AWS_CA_BUNDLE", server))
 
 
 def run(record: Record) -> None:
