@@ -17,35 +17,70 @@ declare
     v_last_id bigint;
 begin
     if tg_op = 'UPDATE' then
+        -- Nearly always it is the verdict of one batch, which needs no sums.
         insert into rowferry.batch_tally (
             migration_id, queue_name, label, batches, batches_init, batches_done, batches_error, entries,
             migrated, kept, changed, deleted, missing, conflict, failed, bytes, started_at, finished_at
         )
         select
-            q.migration_id,
-            q.queue_name,
-            q.label,
-            sum(q.sign),
-            sum(case q.status when 'INIT' then q.sign else 0 end),
-            sum(case q.status when 'DONE' then q.sign else 0 end),
-            sum(case q.status when 'ERROR' then q.sign else 0 end),
-            sum(q.sign * q.entry_count),
-            sum(q.sign * q.migrated),
-            sum(q.sign * q.kept),
-            sum(q.sign * q.changed),
-            sum(q.sign * q.deleted),
-            sum(case q.status when 'INIT' then 0 else q.sign * q.missing end),
-            sum(case q.status when 'INIT' then 0 else q.sign * q.conflict end),
-            sum(case q.status when 'INIT' then 0 else q.sign * q.failed end),
-            sum(q.sign * q.bytes),
-            min(q.started_at) filter (where q.sign = 1),
-            max(q.finished_at) filter (where q.sign = 1)
-        from (
-            select 1 as sign, n.payload ->> 'entries' as label, n.* from touched as n
-            union all
-            select -1 as sign, o.payload ->> 'entries' as label, o.* from replaced as o
-        ) as q
-        group by q.migration_id, q.queue_name, q.label;
+            n.migration_id,
+            n.queue_name,
+            n.payload ->> 'entries',
+            0,
+            -1,
+            1,
+            0,
+            n.entry_count - o.entry_count,
+            n.migrated - o.migrated,
+            n.kept - o.kept,
+            n.changed - o.changed,
+            n.deleted - o.deleted,
+            n.missing,
+            n.conflict,
+            n.failed,
+            n.bytes - o.bytes,
+            n.started_at,
+            n.finished_at
+        from touched as n
+        cross join replaced as o
+        where
+            not exists (select from touched offset 1)
+            and o.status = 'INIT'
+            and n.status = 'DONE'
+            and n.migration_id = o.migration_id
+            and n.queue_name = o.queue_name
+            and n.payload ->> 'entries' is not distinct from o.payload ->> 'entries';
+        if not found then
+            insert into rowferry.batch_tally (
+                migration_id, queue_name, label, batches, batches_init, batches_done, batches_error, entries,
+                migrated, kept, changed, deleted, missing, conflict, failed, bytes, started_at, finished_at
+            )
+            select
+                q.migration_id,
+                q.queue_name,
+                q.label,
+                sum(q.sign),
+                sum(case q.status when 'INIT' then q.sign else 0 end),
+                sum(case q.status when 'DONE' then q.sign else 0 end),
+                sum(case q.status when 'ERROR' then q.sign else 0 end),
+                sum(q.sign * q.entry_count),
+                sum(q.sign * q.migrated),
+                sum(q.sign * q.kept),
+                sum(q.sign * q.changed),
+                sum(q.sign * q.deleted),
+                sum(case q.status when 'INIT' then 0 else q.sign * q.missing end),
+                sum(case q.status when 'INIT' then 0 else q.sign * q.conflict end),
+                sum(case q.status when 'INIT' then 0 else q.sign * q.failed end),
+                sum(q.sign * q.bytes),
+                min(q.started_at) filter (where q.sign = 1),
+                max(q.finished_at) filter (where q.sign = 1)
+            from (
+                select 1 as sign, n.payload ->> 'entries' as label, n.* from touched as n
+                union all
+                select -1 as sign, o.payload ->> 'entries' as label, o.* from replaced as o
+            ) as q
+            group by q.migration_id, q.queue_name, q.label;
+        end if;
     else
         insert into rowferry.batch_tally (
             migration_id, queue_name, label, batches, batches_init, batches_done, batches_error, entries,
