@@ -42,7 +42,7 @@ set enable_sort = off
 set jit = off
 as $$
 declare
-    v_starts jsonb := nullif(current_setting('rowferry.claim_starts', true), '');
+    v_starts jsonb := nullif(current_setting('rowferry.claim_starts', true), '')::jsonb;
     v_found jsonb;
     v_is_fresh boolean := false;
     v_lines rowferry.due_line [];
@@ -62,49 +62,134 @@ begin
     end if;
 
     loop
-        select
-            coalesce(
-                array_agg(
-                    row(
-                        m.id, m.revision, u.queue_name, s.name, oldest.run_after, oldest.id, k.id, k.max_in_hand,
-                        k.limited_at, coalesce(k.priority, 0), coalesce(k.weight, 1)
-                    )::rowferry.due_line
-                ),
-                '{}'
-            ),
-            (select c.key from rowferry.claim_key as c)
-        into strict v_lines, v_key
-        from (
-            select w.id::bigint as id from jsonb_array_elements_text(v_starts -> 'waiting') as w (id)
-            union all
-            select n.id from rowferry.migration as n where n.id > (v_starts ->> 'newest')::bigint
-        ) as a
-        inner join rowferry.migration as m on a.id = m.id
-        cross join unnest(p_queues) as u (queue_name)
-        cross join lateral (select concat_ws(' ', m.id, u.queue_name) as name) as s
-        left join rowferry.queue as k on m.id = k.migration_id and u.queue_name = k.name
-        cross join lateral (
+        v_lines := null;
+        -- Nearly always one line is asked for, and it has no limit: then one statement finds its batch and locks it.
+        if cardinality(p_queues) = 1 and jsonb_array_length(v_starts -> 'waiting') = 1 then
             select
-                q.run_after,
-                q.id
-            from rowferry.batch_queue as q
+                q.id,
+                m.id,
+                m.revision,
+                p_queues[1],
+                q.payload,
+                q.entry_count,
+                q.max_attempts,
+                q.requeues,
+                q.crashes,
+                case when k.max_in_hand is null then '{}'::rowferry.due_line [] end,
+                case
+                    when q.id is not null
+                        then set_config(
+                            'rowferry.claim_starts',
+                            jsonb_set(
+                                v_starts,
+                                array['starts', concat_ws(' ', m.id, p_queues[1])],
+                                jsonb_build_array(q.run_after, q.id)
+                            )::text,
+                            false
+                        )
+                end,
+                case
+                    when q.id is not null
+                        then set_config(
+                            'rowferry.claims',
+                            concat_ws(
+                                ' ',
+                                nullif(current_setting('rowferry.claims', true), ''),
+                                rowferry.seal_claim((select c.key from rowferry.claim_key as c), q.id)
+                            ),
+                            true
+                        )
+                end
+            into
+                id, migration_id, revision, queue_name, payload, entry_count, max_attempts, requeues, crashes, v_lines
+            from rowferry.migration as m
+            left join rowferry.queue as k on m.id = k.migration_id and k.name = p_queues[1]
+            left join lateral (
+                select
+                    b.id,
+                    b.run_after,
+                    b.payload,
+                    b.entry_count,
+                    b.max_attempts,
+                    b.requeues,
+                    b.crashes
+                from rowferry.batch_queue as b
+                where
+                    m.paused_at is null
+                    and k.paused_at is null
+                    and k.max_in_hand is null
+                    and (p_migrations is null or m.name = any(p_migrations))
+                    and m.id <> all(p_passed_over)
+                    and b.status = 'INIT'
+                    and b.migration_id = m.id
+                    and b.queue_name = p_queues[1]
+                    and (b.run_after, b.id) >= (
+                        coalesce(
+                            (v_starts -> 'starts' -> concat_ws(' ', m.id, p_queues[1]) ->> 0)::timestamptz, '-infinity'
+                        ),
+                        coalesce((v_starts -> 'starts' -> concat_ws(' ', m.id, p_queues[1]) ->> 1)::bigint, 0)
+                    )
+                    and b.run_after <= statement_timestamp()
+                order by b.run_after, b.id
+                limit 1
+                for update skip locked
+            ) as q on true
             where
-                q.status = 'INIT'
-                and q.migration_id = m.id
-                and q.queue_name = u.queue_name
-                and (q.run_after, q.id) >= (
-                    coalesce((v_starts -> 'starts' -> s.name ->> 0)::timestamptz, '-infinity'),
-                    coalesce((v_starts -> 'starts' -> s.name ->> 1)::bigint, 0)
-                )
-            order by q.run_after, q.id
-            limit 1
-        ) as oldest
-        where
-            m.paused_at is null
-            and k.paused_at is null
-            and (p_migrations is null or m.name = any(p_migrations))
-            and m.id <> all(p_passed_over)
-            and oldest.run_after <= statement_timestamp();
+                m.id = (v_starts -> 'waiting' ->> 0)::bigint
+                and not exists (
+                    select from rowferry.migration as n where n.id > (v_starts ->> 'newest')::bigint
+                );
+            if id is not null then
+                return next;
+                return;
+            end if;
+        end if;
+
+        if v_lines is null then
+            select
+                coalesce(
+                    array_agg(
+                        row(
+                            m.id, m.revision, u.queue_name, s.name, oldest.run_after, oldest.id, k.id, k.max_in_hand,
+                            k.limited_at, coalesce(k.priority, 0), coalesce(k.weight, 1)
+                        )::rowferry.due_line
+                    ),
+                    '{}'
+                ),
+                (select c.key from rowferry.claim_key as c)
+            into strict v_lines, v_key
+            from (
+                select w.id::bigint as id from jsonb_array_elements_text(v_starts -> 'waiting') as w (id)
+                union all
+                select n.id from rowferry.migration as n where n.id > (v_starts ->> 'newest')::bigint
+            ) as a
+            inner join rowferry.migration as m on a.id = m.id
+            cross join unnest(p_queues) as u (queue_name)
+            cross join lateral (select concat_ws(' ', m.id, u.queue_name) as name) as s
+            left join rowferry.queue as k on m.id = k.migration_id and u.queue_name = k.name
+            cross join lateral (
+                select
+                    q.run_after,
+                    q.id
+                from rowferry.batch_queue as q
+                where
+                    q.status = 'INIT'
+                    and q.migration_id = m.id
+                    and q.queue_name = u.queue_name
+                    and (q.run_after, q.id) >= (
+                        coalesce((v_starts -> 'starts' -> s.name ->> 0)::timestamptz, '-infinity'),
+                        coalesce((v_starts -> 'starts' -> s.name ->> 1)::bigint, 0)
+                    )
+                order by q.run_after, q.id
+                limit 1
+            ) as oldest
+            where
+                m.paused_at is null
+                and k.paused_at is null
+                and (p_migrations is null or m.name = any(p_migrations))
+                and m.id <> all(p_passed_over)
+                and oldest.run_after <= statement_timestamp();
+        end if;
 
         -- Nearly always there is one.
         if cardinality(v_lines) > 1 then

@@ -72,17 +72,19 @@ def claim(worker: Connection) -> tuple[Batch, list[Plan]]:
 def check_claim(plans: list[Plan]) -> None:
     """Fail unless the batches were read by the index of those that wait, in its order, and next to none of them.
 
-    They are read twice, once more where the session looks from the beginning, as it reads the tally then, and once more
-    where it had not found the batch before; rowferry.queue is read for each line.
+    They are read once where there is one line, else twice; once more where the session looks from the beginning, as it
+    reads the tally then, and once more where it had not found the batch before; rowferry.queue is read for each line.
     """
     reading = [plan for plan in plans if "batch_queue" in plan.tables]
-    assert len(reading) in {2, 3, 4}
+    assert len(reading) in {1, 2, 3, 4}
     assert [plan.scanned() - {"migration", "batch_tally"} for plan in plans] == [set() for _ in plans]
     assert {
         name for plan in reading for name in plan.indexes - {"migration_pkey", "queue_name_key", "claim_key_pkey"}
     } == {DUE_INDEX}
-    (locking,) = [plan for plan in plans if "LockRows" in plan.kinds]
-    assert locking.kinds == {"Limit", "LockRows", "Index Scan"}
+    *_, locking = [plan for plan in plans if "LockRows" in plan.kinds]
+    walking = {"Limit", "LockRows", "Index Scan"}
+    of_one_line = {"Nested Loop", "Subquery Scan", "Result", "Index Only Scan"}
+    assert walking <= locking.kinds <= walking | of_one_line
     assert max(plan.most_rows() for plan in plans) <= 2
     assert sum(plan.touched for plan in plans) <= 45
 

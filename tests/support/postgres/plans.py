@@ -76,7 +76,7 @@ class Plans:
     def take(self) -> list[Plan]:
         """Return what was told since the last time."""
         self._connection.execute(END)  # A statement is told of when the next one takes its place.
-        taken = [plan for plan in self._told if plan.text != END and "set_config" not in plan.text]
+        taken = [plan for plan in self._told if plan.text != END and (plan.tables or "set_config" not in plan.text)]
         self._told.clear()
         return taken
 
