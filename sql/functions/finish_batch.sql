@@ -50,55 +50,6 @@ declare
     -- Failures of the batch: changed, deleted, missing, conflict, failed.
     v_counts integer [] := array[0, 0, 0, 0, 0];
 begin
-    if cardinality(p_outcomes) > 0 then
-        v_outcomes := v_outcomes || coalesce((
-            select jsonb_object_agg(o.outcome, o.entries)
-            from (
-                select
-                    u.outcome,
-                    count(*) as entries
-                from unnest(p_outcomes) as u (outcome)
-                where p_verdict in ('DONE', 'ERROR') or u.outcome in ('changed', 'deleted')
-                group by u.outcome
-            ) as o
-        ), '{}');
-    end if;
-    update rowferry.batch_attempt as a
-    set verdict = p_verdict, error = p_error, finished_at = clock_timestamp(), outcomes = v_outcomes
-    where a.id = p_attempt_id and a.batch_id = p_batch_id and coalesce(a.verdict in ('RELEASED', 'LOST'), true)
-    returning a.number, a.started_at, a.worker_id into strict v_attempt;
-
-    -- Nearly always all is settled at the first attempt, and no queue comes next: nothing has to be read before.
-    if p_verdict = 'DONE' and cardinality(p_entry_ids) = 0 then
-        update rowferry.batch_queue as q
-        set
-            status = 'DONE',
-            attempts = v_attempt.number,
-            started_at = v_attempt.started_at,
-            finished_at = clock_timestamp(),
-            worker_id = v_attempt.worker_id,
-            error = p_error,
-            migrated = p_migrated,
-            kept = p_kept,
-            bytes = q.bytes + p_bytes,
-            entry_count = p_migrated + p_kept
-        where
-            q.id = p_batch_id
-            and q.status = 'INIT'
-            and (select rowferry.seal_claim(s.key, p_batch_id) from rowferry.claim_key as s) = any(
-                string_to_array(current_setting('rowferry.claims', true), ' ')
-            )
-            and q.migrated + q.kept + q.changed + q.deleted + q.missing + q.conflict + q.failed = 0
-            and coalesce(q.payload -> 'unsettled', 'null') = 'null'
-            and not exists (
-                select from rowferry.queue as k
-                where k.migration_id = q.migration_id and k.name = q.queue_name and k.next <> '{}'
-            );
-        if found then
-            return;
-        end if;
-    end if;
-
     -- The claim is checked as in rowferry.check_claim, by the statement that reads the batch. The payload is decompressed
     -- once: each operator on the stored one would do so again.
     with own as materialized (
@@ -150,6 +101,24 @@ begin
     elsif v_before.read_again ? 'kept' then
         v_kept := 0;
     end if;
+
+    if cardinality(p_outcomes) > 0 then
+        v_outcomes := v_outcomes || coalesce((
+            select jsonb_object_agg(o.outcome, o.entries)
+            from (
+                select
+                    u.outcome,
+                    count(*) as entries
+                from unnest(p_outcomes) as u (outcome)
+                where p_verdict in ('DONE', 'ERROR') or u.outcome in ('changed', 'deleted')
+                group by u.outcome
+            ) as o
+        ), '{}');
+    end if;
+    update rowferry.batch_attempt as a
+    set verdict = p_verdict, error = p_error, finished_at = clock_timestamp(), outcomes = v_outcomes
+    where a.id = p_attempt_id and a.batch_id = p_batch_id and coalesce(a.verdict in ('RELEASED', 'LOST'), true)
+    returning a.number, a.started_at, a.worker_id into strict v_attempt;
 
     if v_before.has_failures or cardinality(p_entry_ids) > 0 then
         -- Entries that were read again have a new outcome; changed and deleted entries keep theirs.
