@@ -50,6 +50,11 @@ class Connector:
         self._looked_up_at = float("-inf")
         self._lookup = asyncio.Lock()
 
+    @property
+    def has_tls(self) -> bool:
+        """Return whether connections are encrypted."""
+        return self._tls is not None
+
     async def connect(self, protocol: asyncio.Protocol) -> None:
         """Connect `protocol`. Raises OSError (TimeoutError, ssl.SSLError, ...); ObjectError where a proxy refuses."""
         loop = asyncio.get_running_loop()

@@ -15,7 +15,11 @@ MAX_OPENING = 64
 IDLE_SECONDS = 20.0
 """A connection that was idle for longer is not trusted any more: a firewall between may have forgotten it."""
 
-Waiter = asyncio.Future[Connection]
+
+class Waiter(asyncio.Future[Connection]):
+    """A request that waits for a connection."""
+
+    for_body = False
 
 
 class Pool:
@@ -29,6 +33,13 @@ class Pool:
         self._outbox = Outbox()
         self._idle: dict[Connection, None] = {}
         """The one that was used last is at the end; any of them is taken out at once."""
+        self._idle_grown: dict[Connection, None] = {}
+        """Those of `_grown` that are idle."""
+        self._grown: set[Connection] = set()
+        """TLS connections that a body has passed through piece by piece: their buffers keep the size that they had then
+        (0.6 MB) until they are closed. The next body takes one of these and a HEAD another, lest all of them grow."""
+        self._most_streaming = 0
+        """How many bodies passed at once: so many grown connections are kept."""
         self._open: set[Connection] = set()
         self._opening: dict[asyncio.Task[None], Waiter | None] = {}
         """The request that each connection is opened for, if it is for one alone."""
@@ -40,19 +51,21 @@ class Pool:
         """Those whose body is still being read, or sent from elsewhere. They come on top of the others: a copy that has
         one may need another request, and must not wait for its own end."""
 
-    async def acquire(self, *, new: bool = False) -> Connection:
+    async def acquire(self, *, new: bool = False, for_body: bool = False) -> Connection:
         """Return a connection for one request; `release` it. Raises why none can be opened where none is open.
 
         1. A kept one is idle: the one that was used last, as it is most likely to be there still.
         2. There is room for one more: open it; the request takes this one or one that is released earlier.
         3. All are busy: wait in line.
         `new`: a kept one has just turned out to be stale, so a new one is opened, or the request goes to the front.
+        `for_body`: a body may pass, of the request or of its response.
         """
         if self._closed is not None:
             raise self._closed.copy()
-        if not new and not self._waiting and (connection := self._take_idle()) is not None:
+        if not new and not self._waiting and (connection := self._take_idle(for_body=for_body)) is not None:
             return connection
-        waiter: Waiter = asyncio.get_running_loop().create_future()
+        waiter = Waiter(loop=asyncio.get_running_loop())
+        waiter.for_body = for_body
         if not new:
             self._waiting.append(waiter)
             self._serve()
@@ -69,16 +82,20 @@ class Pool:
             raise
 
     def take_idle(self) -> Connection | None:
-        """Return an idle connection for one request, without waiting for it; `release` it."""
+        """Return an idle connection for one request without a body, without waiting for it; `release` it."""
         return self._take_idle() if self.has_idle else None
 
     @property
     def has_idle(self) -> bool:
         """Return whether a connection seems to be idle."""
-        return bool(self._idle) and not self._waiting and self._closed is None
+        return bool(self._idle or self._idle_grown) and not self._waiting and self._closed is None
 
     def release(self, connection: Connection) -> None:
         """Take a connection back; one that is of no further use is closed."""
+        if len(self._grown) > self._most_streaming and connection in self._grown:
+            self._grown.remove(connection)
+            connection.close()
+            return
         if not connection.is_usable:
             connection.close()
             return
@@ -89,6 +106,9 @@ class Pool:
     def lend(self, connection: Connection) -> None:
         """Leave a connection to the reader of a response, or to a body from elsewhere, until `take_back`."""
         self._streaming.add(connection)
+        if self._connector.has_tls:
+            self._grown.add(connection)
+            self._most_streaming = max(self._most_streaming, len(self._streaming))
 
     def take_back(self, connection: Connection) -> None:
         """Take back what was lent."""
@@ -101,7 +121,7 @@ class Pool:
         for waiter in self._opening.values():
             if waiter is not None:
                 _refuse(waiter, error)
-        for connection in self._open - self._idle.keys():
+        for connection in self._open - self._idle.keys() - self._idle_grown.keys():
             connection.fail(error.copy())
 
     def close(self, error: ObjectError) -> None:
@@ -110,7 +130,7 @@ class Pool:
         self.fail_all(error)
         for task in self._opening:
             task.cancel()
-        for connection in list(self._idle):
+        for connection in [*self._idle, *self._idle_grown]:
             connection.close()
 
     def _serve(self) -> None:
@@ -118,7 +138,7 @@ class Pool:
         while self._waiting:
             if self._waiting[0].done():
                 self._waiting.popleft()
-            elif (connection := self._take_idle()) is not None:
+            elif (connection := self._take_idle(for_body=self._waiting[0].for_body)) is not None:
                 self._waiting.popleft().set_result(connection)
             else:
                 break
@@ -134,27 +154,30 @@ class Pool:
         room = self._max_connections + len(self._streaming) - len(self._open)
         return min(MAX_OPENING, room) - len(self._opening)
 
-    def _take_idle(self) -> Connection | None:
-        """Return the connection that was used last, unless it is too old or closed."""
+    def _take_idle(self, *, for_body: bool = False) -> Connection | None:
+        """Return the connection of the preferred kind that was used last, unless it is too old or closed."""
         kept_since = time.monotonic() - IDLE_SECONDS
-        while self._idle:
-            connection, _ = self._idle.popitem()
-            if connection.is_usable and connection.idle_since >= kept_since:
-                return connection
-            connection.close()
+        for kept in (self._idle_grown, self._idle) if for_body else (self._idle, self._idle_grown):
+            while kept:
+                connection, _ = kept.popitem()
+                if connection.is_usable and connection.idle_since >= kept_since:
+                    return connection
+                connection.close()
         return None
 
     def _keep(self, connection: Connection) -> None:
-        self._idle[connection] = None
+        (self._idle_grown if connection in self._grown else self._idle)[connection] = None
         connection.idle_since = time.monotonic()
 
     def _forget(self, connection: Connection) -> None:
         """Forget a connection that has ended."""
         self._streaming.discard(connection)
+        self._grown.discard(connection)
         if connection in self._open:
             self._open.remove(connection)
             self._descriptors.used -= 1
         self._idle.pop(connection, None)
+        self._idle_grown.pop(connection, None)
         self._serve()
 
     def _open_one(self, waiter: Waiter | None) -> None:

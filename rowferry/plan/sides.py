@@ -54,6 +54,11 @@ class Side(Table, frozen=True):
         authority = authority.removesuffix({"http": ":80", "https": ":443"}.get(scheme, ":"))
         return f"{scheme}://{authority}/{path.strip('/')}".rstrip("/")
 
+    @property
+    def has_tls(self) -> bool:
+        """Whether the connections to it are encrypted."""
+        return self.server is None or self.server.startswith("https://")
+
 
 class LegacySide(Side, frozen=True):
     """`[legacy]`: where the objects are. It is only read."""

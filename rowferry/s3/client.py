@@ -217,7 +217,7 @@ class ObjectClient:
                 max_body_bytes=self._max_body_bytes,
                 stream_above=request.stream_above,
             )
-            connection = await self._pool.acquire(new=is_resent)
+            connection = await self._pool.acquire(new=is_resent, for_body=request.method != "HEAD")
             stream = None
             if request.source is not None:  # what brings it may need other requests
                 self._pool.lend(connection)
