@@ -90,6 +90,7 @@ class Course:
             **figures,
             "cpu_ms_per_mb": 1000 * figures["cores_of_worker"] / pace,
             "memory_mb": max(sample.memory_mb for sample in seen.samples),
+            "largest_mb": max(sample.largest_mb for sample in seen.samples),
         }
 
     def stream_by_rclone(self, rclone: Path, *options: str) -> Figures:
@@ -194,6 +195,9 @@ def tell(record: Record, all_servers: dict[str, Start]) -> None:
             expect(f"{name} streamed, MB/s against rclone unchecked", against_unchecked(pace), unit="x")
             expect(f"{name} streamed, MB/s", medians(pace))
             expect(f"{name} streamed, CPU a MB", medians(cpu), unit=" ms", less_is_better=True)
+        for server in {TLS} & set(servers):
+            name_of = f"memory of the largest worker process, {name}, {server}"
+            record.expect(name_of, record.median(f"{OURS}, {name}, {server}", "largest_mb"), at_most=300, unit=" MB")
     for name in WEIGHED:
         seen = partial(record.median, f"memory, {name}")
         record.expect(f"memory of the largest worker process, {name}", seen("largest_mb"), at_most=300, unit=" MB")

@@ -330,4 +330,7 @@ def choose_method(plan: Plan, bodies: BodyBudget | None = None) -> CopyMethod:
     if plan.server_side:
         return ServerCopy(plan.legacy.bucket, threshold_bytes, requester_pays=plan.legacy.requester_pays)
     same_provider = plan.legacy.server == plan.production.server
-    return StreamCopy(keep_class=same_provider, threshold_bytes=threshold_bytes, bodies=bodies)
+    tls_connections = sum(side.has_tls for side in (plan.legacy, plan.production))
+    return StreamCopy(
+        keep_class=same_provider, threshold_bytes=threshold_bytes, bodies=bodies, tls_connections=tls_connections
+    )

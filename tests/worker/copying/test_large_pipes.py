@@ -10,10 +10,13 @@ import pytest
 from rowferry.batch import Outcome
 from rowferry.errors import NotStarted
 from rowferry.http import event_loop
+from rowferry.plan import LegacySide, MigrationSettings, ObjectPrefix, Plan, ProductionSide
 from rowferry_worker.copying import stream_copy
 from rowferry_worker.copying.copy import copy_object
+from rowferry_worker.copying.stream_copy import StreamCopy
+from rowferry_worker.migration import choose_method
 from rowferry_worker.multipart.large import LargeObjects
-from rowferry_worker.objects.memory import BodyBudget
+from rowferry_worker.objects.memory import BodyBudget, add_tls
 from rowferry_worker.objects.pipe import PIPE_BYTES, PipedBody
 from support.s3.copies import OLD
 from support.s3.pipes import SECONDS, Pipe
@@ -28,7 +31,7 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipe]:
     """A kind server, with an object to copy; objects are large from 64 KiB on, and there is room for two."""
     monkeypatch.setattr(stream_copy, "STREAM_PART_BYTES", 64 * 1024)
     pipe = Pipe(BODY)
-    pipe.method._bodies = Watched(2 * PIPE_BYTES)
+    pipe.method._bodies = Watched(2 * PIPE_BYTES, expected_bytes=0)
     with pipe.serving():
         pipe.support.confirms_digests = True
         yield pipe
@@ -80,6 +83,37 @@ def test_of_many_large_objects_few_are_begun(pipe: Pipe) -> None:
     asked = len(pipe.methods("legacy"))
     assert copy_many(pipe) == [Outcome.MIGRATED] * OBJECTS
     assert len(pipe.methods("legacy")) == asked + OBJECTS, "from now on their size is expected"
+
+
+def test_before_any_size_is_known_no_more_are_asked_for_than_there_is_room_for(pipe: Pipe) -> None:
+    pipe.method._bodies = Watched(2 * PIPE_BYTES)
+    assert copy_many(pipe) == [Outcome.MIGRATED] * OBJECTS
+    assert most_held(pipe) == 2 * PIPE_BYTES
+    assert pipe.methods("legacy") == ["GET"] * OBJECTS, "none had to give its share back"
+
+
+@pytest.mark.parametrize(("tls_connections", "at_once"), [(0, 4), (2, 1)])
+def test_fewer_objects_are_begun_over_tls(pipe: Pipe, *, tls_connections: int, at_once: int) -> None:
+    pipe.method._bodies, pipe.method._tls_connections = Watched(4 * PIPE_BYTES), tls_connections
+    assert copy_many(pipe) == [Outcome.MIGRATED] * OBJECTS
+    assert most_held(pipe) == at_once * add_tls(PIPE_BYTES, tls_connections)
+
+
+@pytest.mark.parametrize(
+    ("legacy", "production", "connections"),
+    [
+        ("http://127.0.0.1:1", "http://127.0.0.1:2", 0),
+        ("HTTPS://127.0.0.1:1", "http://127.0.0.1:2", 1),
+        ("https://127.0.0.1:1", None, 2),
+    ],
+)
+def test_the_plan_says_over_how_many_tls_connections_an_object_passes(
+    legacy: str, production: str | None, connections: int
+) -> None:
+    sides = LegacySide("old", endpoint_url=legacy), ProductionSide("new", endpoint_url=production)
+    method = choose_method(Plan(MigrationSettings("m"), *sides, objects=(ObjectPrefix("avatar/"),)))
+    assert isinstance(method, StreamCopy)
+    assert method._tls_connections == connections
 
 
 def test_smaller_objects_are_begun_at_once(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:

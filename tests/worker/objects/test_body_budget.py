@@ -11,7 +11,7 @@ from rowferry.s3.responses import Response
 from rowferry_worker.multipart.completion import Large, Part
 from rowferry_worker.multipart.side_by_side import PartRange
 from rowferry_worker.multipart.streamed_parts import StreamedParts
-from rowferry_worker.objects.memory import BodyBudget, Hold
+from rowferry_worker.objects.memory import EXPECTED_BYTES, TLS_BUFFER_BYTES, TLS_BYTES, BodyBudget, Hold
 from rowferry_worker.objects.pipe import PIPE_BYTES
 from rowferry_worker.objects.requests import ObjectRequests
 
@@ -60,7 +60,7 @@ def test_one_that_is_larger_than_all_there_is_goes_alone() -> None:
 
 def test_who_does_not_know_yet_takes_what_the_last_ones_held() -> None:
     async def take() -> None:
-        budget = BodyBudget(100)
+        budget = BodyBudget(100, expected_bytes=0)
         for _ in range(20):
             with await budget.hold() as hold:
                 hold.resize(40)
@@ -74,6 +74,26 @@ def test_who_does_not_know_yet_takes_what_the_last_ones_held() -> None:
         for hold in holds:
             hold.release()
             hold.release()
+        assert budget.held_bytes == 0
+
+    asyncio.run(take())
+
+
+@pytest.mark.parametrize("size", [1000, TLS_BUFFER_BYTES, 4 * TLS_BUFFER_BYTES])
+def test_what_passes_over_tls_counts_with_the_buffers_of_its_connections(size: int) -> None:
+    async def take() -> None:
+        budget = BodyBudget(100 * EXPECTED_BYTES)
+        both = size + 2 * (TLS_BYTES + 2 * min(size, TLS_BUFFER_BYTES))
+        with await budget.hold(tls_connections=2) as hold:
+            assert budget.held_bytes > EXPECTED_BYTES
+            hold.resize(size)
+            assert budget.held_bytes == both
+            await hold.wait_for(size)
+            assert budget.held_bytes == both
+            with await budget.hold(budget.total_bytes - both):
+                assert hold.fits(size)
+                assert not hold.fits(size + 1)
+            hold.resize(size)
         assert budget.held_bytes == 0
 
     asyncio.run(take())
@@ -96,7 +116,7 @@ def test_who_has_a_share_never_waits_for_more() -> None:
 
 def test_who_turns_out_to_be_large_may_give_its_share_back_and_wait() -> None:
     async def take() -> None:
-        budget = BodyBudget(100)
+        budget = BodyBudget(100, expected_bytes=0)
         first, second = await budget.hold(60), await budget.hold()
         assert (second.fits(40), second.fits(41)) == (True, False)
         waiting = asyncio.create_task(second.wait_for(90))

@@ -39,16 +39,22 @@ class StreamCopy:
     moves_bytes = True
 
     def __init__(
-        self, *, keep_class: bool = False, threshold_bytes: int | None = None, bodies: BodyBudget | None = None
+        self,
+        *,
+        keep_class: bool = False,
+        threshold_bytes: int | None = None,
+        bodies: BodyBudget | None = None,
+        tls_connections: int = 0,
     ) -> None:
         """`keep_class`: the sides know the same storage classes; `threshold_bytes`: larger objects go part by part.
 
-        `bodies`: what the bodies of the process may hold.
+        `bodies`: what the bodies of the process may hold; `tls_connections`: over so many of them an object passes.
         """
         self.keeps_class = keep_class
         self.damage = OwnDamage()
         self._threshold_bytes = threshold_bytes
         self._bodies = bodies or BodyBudget()
+        self._tls_connections = tls_connections
         self._put_limit = PutLimit()
         self._part_trust = PartTrust()
         self._places_trust = InPlaceTrust()
@@ -93,7 +99,7 @@ class StreamCopy:
         What came of an object that goes by parts is not read.
         """
         read = replace(get_object("legacy", write.source_key), stream_above=self._whole_bytes)
-        with await self._bodies.hold() as hold:
+        with await self._bodies.hold(tls_connections=self._tls_connections) as hold:
             taken = await self._take_in_turn(write, read, hold)
             if taken is not None:
                 try:

@@ -9,30 +9,42 @@ from rowferry_worker.machine import BODIES_BYTES
 
 SMOOTHING_UP, SMOOTHING_DOWN = 0.5, 0.1
 """Larger bodies are believed sooner than smaller ones: memory that runs short does not wait."""
+EXPECTED_BYTES = 512 * 1024
+"""What a body is expected to take before the headers of any have come: what a pipe holds."""
+TLS_BYTES, TLS_BUFFER_BYTES = 32 * 1024, 256 * 1024
+"""What a TLS connection counts for by itself, and how much of a body it keeps room for: uvloop reads and OpenSSL holds
+as much at once, each in a buffer that does not shrink before the connection is closed."""
 
 
 class BodyBudget:
     """A semaphore in bytes, first come, first served: a large body does not starve. Event-loop thread only.
 
     A share is taken before the first request, when the size is not known yet, and never waited for by who has one
-    already: two copies cannot wait for each other. Until the size is known, it is that of the last bodies on average.
+    already: two copies cannot wait for each other. Until the size is known, it is that of the last bodies on average,
+    and before the first, EXPECTED_BYTES: how large objects are is learned from a few of them.
     """
 
-    def __init__(self, total_bytes: int = BODIES_BYTES) -> None:
-        """`total_bytes`: what all bodies together may hold; a single one may hold more, alone."""
+    def __init__(self, total_bytes: int = BODIES_BYTES, *, expected_bytes: int = EXPECTED_BYTES) -> None:
+        """`total_bytes`: what all bodies together may hold; a single one may hold more, alone.
+
+        `expected_bytes`: what one is expected to hold before any size is known.
+        """
         self.total_bytes = total_bytes
         self.held_bytes = 0
-        self._expected = 0.0
+        self._expected = float(expected_bytes)
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
 
-    async def hold(self, size_bytes: int | None = None) -> "Hold":
-        """Wait for a share of `size_bytes` and return it; None: what is to come will tell by `Hold.resize`."""
-        wanted = int(self._expected) if size_bytes is None else size_bytes
+    async def hold(self, size_bytes: int | None = None, *, tls_connections: int = 0) -> "Hold":
+        """Wait for a share of `size_bytes` and return it; None: what is to come will tell by `Hold.resize`.
+
+        `tls_connections`: over so many of them the body passes, whose buffers count as well.
+        """
+        wanted = add_tls(int(self._expected) if size_bytes is None else size_bytes, tls_connections)
         if self._waiting or not self.has_room(wanted):
             await self._wait(wanted)
         else:
             self.held_bytes += wanted
-        return Hold(self, wanted)
+        return Hold(self, wanted, tls_connections)
 
     def expect(self, size_bytes: int) -> None:
         """Note what a body has turned out to hold."""
@@ -71,28 +83,30 @@ class BodyBudget:
 class Hold:
     """One copy's share: a context that gives it back."""
 
-    __slots__ = ("_budget", "size_bytes")
+    __slots__ = ("_budget", "_tls_connections", "size_bytes")
 
-    def __init__(self, budget: BodyBudget, size_bytes: int) -> None:
-        """`size_bytes` are held already."""
+    def __init__(self, budget: BodyBudget, size_bytes: int, tls_connections: int) -> None:
+        """`size_bytes` are held already, with what the connections count for."""
         self._budget = budget
+        self._tls_connections = tls_connections
         self.size_bytes = size_bytes
 
     def fits(self, size_bytes: int) -> bool:
         """Return whether there is room for this much in the place of what is held."""
-        return self._budget.has_room(size_bytes, instead_of=self.size_bytes)
+        return self._budget.has_room(add_tls(size_bytes, self._tls_connections), instead_of=self.size_bytes)
 
     async def wait_for(self, size_bytes: int) -> None:
         """Give it back, and wait in the line for this much: nothing of it may be on its way."""
         self.release()
         self._budget.expect(size_bytes)
-        self.size_bytes = (await self._budget.hold(size_bytes)).size_bytes
+        self.size_bytes = (await self._budget.hold(size_bytes, tls_connections=self._tls_connections)).size_bytes
 
     def resize(self, size_bytes: int) -> None:
         """Hold this much instead, without waiting: the bytes are on their way."""
         self._budget.expect(size_bytes)
-        self._budget.change(size_bytes - self.size_bytes)
-        self.size_bytes = size_bytes
+        wanted = add_tls(size_bytes, self._tls_connections)
+        self._budget.change(wanted - self.size_bytes)
+        self.size_bytes = wanted
 
     def release(self) -> None:
         """Give it back; a second time does nothing."""
@@ -107,3 +121,8 @@ class Hold:
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         """Give it back."""
         self.release()
+
+
+def add_tls(size_bytes: int, connections: int) -> int:
+    """Return what a body counts for that passes over so many TLS connections."""
+    return size_bytes + connections * (TLS_BYTES + 2 * min(size_bytes, TLS_BUFFER_BYTES))
