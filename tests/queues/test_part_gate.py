@@ -6,7 +6,8 @@ import time
 import pytest
 
 from rowferry.errors import NotStarted
-from rowferry_queues.parts.send import FIRST, PartGate
+from rowferry_queues.parts.send import PartGate
+from rowferry_worker.multipart.part_width import FIRST
 
 MB = 1024 * 1024
 LATER = float("inf")

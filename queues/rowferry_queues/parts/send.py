@@ -19,14 +19,12 @@ from rowferry_worker.copying.copy import CopyResult
 from rowferry_worker.copying.transfer import CopyMethod
 from rowferry_worker.multipart.completion import Large
 from rowferry_worker.multipart.copied_parts import KnownParts, UpdatedParts, list_comparable
+from rowferry_worker.multipart.part_width import PartWidth
 from rowferry_worker.multipart.records import UploadRecords
-from rowferry_worker.multipart.side_by_side import PartRange, PartWidth
+from rowferry_worker.multipart.side_by_side import PartRange
 from rowferry_worker.multipart.streamed_parts import PartSource
 from rowferry_worker.objects.requests import ObjectRequests, object_changed, size_of
 from rowferry_worker.scheduling.scheduler import ObjectResult
-
-FIRST = 16
-"""Parts at a time to begin with, as many as those of an object that one batch sends."""
 
 AT_ONCE_SECONDS = 1.0
 """A turn that comes sooner has cost its batch no time budget to speak of."""
@@ -36,8 +34,8 @@ class PartGate:
     """Lets parts of all batches of a process through, in the order in which they came; event loop only."""
 
     def __init__(self) -> None:
-        """Begin with FIRST at a time."""
-        self._width = PartWidth(time.monotonic(), FIRST)
+        """Begin with as many at a time as those of an object that one batch sends."""
+        self._width = PartWidth(time.monotonic())
         self._under_way = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._part_seconds = 0.0
@@ -52,16 +50,16 @@ class PartGate:
         """
         asked = time.monotonic()
         await self._wait(deadline)
-        started = time.monotonic()
+        started = self._width.begin(time.monotonic())
+        sent_bytes = 0
         try:
             is_late = started + self._part_seconds >= deadline
             if is_late and (has_begun() or started - asked > AT_ONCE_SECONDS):
                 raise NotStarted("NotStarted", "its turn did not come")
             yield
-            now = time.monotonic()
-            self._part_seconds = now - started
-            self._width.note_sent(size_bytes, started, now)
+            self._part_seconds, sent_bytes = time.monotonic() - started, size_bytes
         finally:
+            self._width.end(started, time.monotonic(), sent_bytes)
             self._under_way -= 1
             self._let_through()
 

@@ -30,6 +30,8 @@ class PartRoom:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self.taken = 0
         """Places that further parts have now."""
+        self.width = 0
+        """How many parts of an object have paid last: the next one, or the next attempt, begins with as many."""
 
     async def take(self) -> None:
         """Wait for a place, which `release` gives back."""

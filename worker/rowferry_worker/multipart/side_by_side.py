@@ -8,56 +8,7 @@ from typing import NamedTuple
 
 from rowferry_worker.multipart.completion import Part
 from rowferry_worker.multipart.large import LargeObjects
-
-FIRST = 16
-"""Parts of an object that begins: as many of 5 MiB as the memory for bodies has room for; a fast link is full with
-these."""
-MOST = 64
-GROWTH = 2.0
-GAIN = 1.15
-"""A round of more parts that is not this much faster did not pay."""
-PROBE_EVERY = 6
-"""Rounds at one width before it is tried again whether more pay: the link may have become free."""
-
-
-class PartWidth:
-    """Doubles the parts under way while a round of them is faster than the best before; times are seconds."""
-
-    def __init__(self, now: float, first: int = FIRST, most: int = MOST) -> None:
-        """`now` is any clock's time."""
-        self.value = min(first, most)
-        """How many parts may be under way."""
-        self._most = most
-        self._paid = self.value
-        """The width that has paid last."""
-        self._best = 0.0
-        self._flat_rounds = 0
-        self._begin_round(now)
-
-    def note_sent(self, size_bytes: int, started: float, now: float) -> None:
-        """Note a part that was sent, and when it was started; a round ends with as many of them as travel at once."""
-        if started < self._began:
-            return  # it was under way with another width
-        self._bytes += size_bytes
-        self._parts += 1
-        if self._parts >= self.value and now > self._began:
-            self._end_round(self._bytes / (now - self._began))
-            self._begin_round(now)
-
-    def _end_round(self, bytes_per_second: float) -> None:
-        if bytes_per_second >= self._best * GAIN:
-            self._best, self._paid, self._flat_rounds = bytes_per_second, self.value, 0
-            self.value = min(self._most, int(self.value * GROWTH))
-            return
-        self._flat_rounds += 1
-        if self.value > self._paid:
-            self.value = self._paid
-        elif self._flat_rounds >= PROBE_EVERY:
-            self._best, self._flat_rounds = bytes_per_second, 0
-            self.value = min(self._most, int(self.value * GROWTH))
-
-    def _begin_round(self, now: float) -> None:
-        self._began, self._bytes, self._parts = now, 0, 0
+from rowferry_worker.multipart.part_width import FIRST, PartWidth
 
 
 class PartRange(NamedTuple):
@@ -87,7 +38,9 @@ class PartSender:
         self._missing = deque(missing)
         self._large = large
         self._may_stop = may_stop
-        self._width = PartWidth(time.monotonic())
+        self._began = time.monotonic()
+        self._sent_bytes = 0
+        self._width = PartWidth(self._began, FIRST if large.room is None else max(FIRST, large.room.width))
         self._under_way: set[asyncio.Task[Part]] = set()
         self._own_place: asyncio.Task[Part] | None = None
         """The part that travels in the object's own place."""
@@ -104,7 +57,7 @@ class PartSender:
         """
         try:
             while self._missing or self._under_way:
-                if self._may_stop and (self._under_way or self.sent) and self._large.is_over(self._part_seconds):
+                if self._must_stop():
                     break
                 self._start_parts()
                 await self._wait_for_one()
@@ -114,7 +67,23 @@ class PartSender:
             raise
         finally:
             self._drop_wish()
+            if self._large.room is not None:
+                self._large.room.width = self._width.paid
         return not self._missing
+
+    def _must_stop(self) -> bool:
+        """Return whether the missing parts must be left to another attempt; at least one is being sent, then."""
+        is_begun = bool(self._under_way or self.sent)
+        return self._may_stop and is_begun and self._large.is_over(self._part_seconds) and not self._ends_soon()
+
+    def _ends_soon(self) -> bool:
+        """Return whether the missing parts take no longer than the object has had of the time budget.
+
+        Where an attempt ends, the link stands still until its last part has come and the next attempt has looked.
+        """
+        missing = sum(part.size_bytes for part in self._missing)
+        seconds = missing * (time.monotonic() - self._began) / max(self._sent_bytes, 1)
+        return time.monotonic() + seconds <= 2 * self._large.deadline - self._began
 
     def _start_parts(self) -> None:
         if self._missing and self._own_place is None:
@@ -157,11 +126,12 @@ class PartSender:
         return task
 
     async def _send_one(self, part: PartRange) -> Part:
-        started = time.monotonic()
+        begun = self._width.begin(time.monotonic())
         sent = await self._send(part)
         now = time.monotonic()
-        self._part_seconds = now - started
-        self._width.note_sent(part.size_bytes, started, now)
+        self._part_seconds = now - begun
+        self._sent_bytes += part.size_bytes
+        self._width.end(begun, now, part.size_bytes)
         return sent
 
     def _release(self, _task: asyncio.Task[Part]) -> None:

@@ -20,6 +20,14 @@ from rowferry_worker.objects.pipe import PIPE_BYTES
 from rowferry_worker.objects.requests import ObjectRequests, demand
 
 
+def share_of_early(size_bytes: int) -> int:
+    """Return which share of the memory for bodies a part takes that is held for the digest of the whole.
+
+    Parts that travel side by side are half read on average; where they all end together, half as much again is held.
+    """
+    return max(PIPE_BYTES, 2 * size_bytes // 3)
+
+
 class PartSource(Protocol):
     """Brings the parts of one object to an upload."""
 
@@ -86,7 +94,7 @@ class StreamedParts:
     async def send(self, upload_id: str, part: PartRange, listed: str | None = None) -> Part:
         """Send one part, unless `listed` is its MD5. Raises ObjectDamaged when bytes are not what they were."""
         if self._trust.confirms and listed is None and part.size_bytes > PIPE_BYTES:
-            with await self._bodies.hold(PIPE_BYTES if self._whole is None else part.size_bytes):
+            with await self._bodies.hold(PIPE_BYTES if self._whole is None else share_of_early(part.size_bytes)):
                 sent = await self._pipe(upload_id, part)
                 if sent is not None:
                     await self._wait_for_whole(part)

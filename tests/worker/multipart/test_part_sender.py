@@ -1,0 +1,68 @@
+"""The parts of one object: when they are left to another attempt, and how many begin."""
+
+import asyncio
+import math
+import time
+
+import pytest
+
+from rowferry_worker.multipart.completion import Part
+from rowferry_worker.multipart.large import LargeObjects, PartRoom
+from rowferry_worker.multipart.part_size import split_range
+from rowferry_worker.multipart.part_width import FIRST
+from rowferry_worker.multipart.side_by_side import PartRange, PartSender
+
+SECOND = 1.0
+
+
+class Clock:
+    """Each part takes a second; nothing waits."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 1000.0
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+
+    async def send(self, part: PartRange) -> Part:
+        await asyncio.sleep(0)
+        self.now += SECOND
+        return Part(part.number, "", None)
+
+
+@pytest.mark.parametrize(("budget", "sent"), [(9, 8), (10, 20), (11, 20), (math.inf, 20)])
+def test_what_takes_no_longer_than_the_attempt_had_is_sent(
+    monkeypatch: pytest.MonkeyPatch, budget: float, sent: int
+) -> None:
+    clock = Clock(monkeypatch)
+    large = LargeObjects(deadline=clock.now + budget)
+    sender = PartSender(clock.send, split_range(20, 1), large, may_stop=True)
+    assert asyncio.run(sender.send_all()) is (sent == 20)
+    assert len(sender.sent) == sent
+
+
+def test_the_next_object_begins_with_as_many_as_have_paid() -> None:
+    room = PartRoom(lambda: room.grant(lambda: True, 100), lambda: None)
+
+    async def count_begun() -> int:
+        """Send an object whose parts end when no more of them begin, and return how many that were."""
+        begun, may_end = 0, asyncio.Event()
+
+        async def send(part: PartRange) -> Part:
+            nonlocal begun
+            begun += 1
+            await may_end.wait()
+            return Part(part.number, "", None)
+
+        parts = split_range(4 * FIRST, 1)
+        sending = asyncio.create_task(PartSender(send, parts, LargeObjects(room=room), may_stop=False).send_all())
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        seen = begun
+        may_end.set()
+        await sending
+        return seen
+
+    assert asyncio.run(count_begun()) == FIRST
+    assert room.width >= FIRST
+    room.width = 2 * FIRST
+    assert asyncio.run(count_begun()) == 2 * FIRST
+    assert room.width >= 2 * FIRST
