@@ -26,8 +26,9 @@ from rowferry_cli.estimate.readings import Measurement, choose_steady, is_steady
 from rowferry_cli.estimate.result import SIZE_CLASSES, Prices, calculate_costs, classify_sizes, estimate_seconds
 from rowferry_cli.estimate.sample import ObjectSample, SampledObject
 from rowferry_cli.estimate.totals import SampledTable, calculate_totals
+from rowferry_worker.copying.put_limit import MOST_BYTES
 from rowferry_worker.copying.server_copy import ServerCopy
-from rowferry_worker.copying.stream_copy import ONE_PUT_BYTES, StreamCopy
+from rowferry_worker.copying.stream_copy import StreamCopy
 from rowferry_worker.multipart.part_size import COPY_PART_BYTES, SMALLEST_PART_BYTES, STREAM_PART_BYTES
 
 SERVER, STREAM = ServerCopy("old"), StreamCopy()
@@ -229,8 +230,8 @@ def copy_in_a_dry_run(size_bytes: int, *, streamed: bool, etag: str = DIGEST) ->
 @pytest.mark.parametrize(
     ("size", "etag", "parts"),
     [
-        (ONE_PUT_BYTES, DIGEST, 0),
-        (ONE_PUT_BYTES + 1, DIGEST, ONE_PUT_BYTES // SMALLEST_PART_BYTES + 1),
+        (MOST_BYTES, DIGEST, 0),
+        (MOST_BYTES + 1, DIGEST, MOST_BYTES // SMALLEST_PART_BYTES + 1),
         (STREAM_PART_BYTES, BY_PARTS, 0),
         (STREAM_PART_BYTES + 1, BY_PARTS, 2),
         (10**12, DIGEST, 10_000),

@@ -8,18 +8,27 @@ from dataclasses import replace
 import pytest
 
 from rowferry.batch import Outcome
-from rowferry.errors import NotStarted
+from rowferry.errors import AccessDenied, NotStarted
 from rowferry.http import event_loop
 from rowferry.plan import LegacySide, MigrationSettings, ObjectPrefix, Plan, ProductionSide
 from rowferry_worker.copying import stream_copy
+from rowferry.plan import SideName
+from rowferry.s3.responses import Response
+from rowferry_lab.servers.fake_s3.http import Request
+from rowferry_worker.copying import one_put, put_limit, stream_copy
 from rowferry_worker.copying.copy import copy_object
 from rowferry_worker.copying.stream_copy import StreamCopy
 from rowferry_worker.migration import choose_method
 from rowferry_worker.multipart.large import LargeObjects
 from rowferry_worker.objects.memory import BodyBudget, add_tls
+from rowferry_worker.multipart.records import Recorded, UploadRecord, UploadRecords
+from rowferry_worker.objects import link_trial
+from rowferry_worker.objects.link_trial import LinkTrial
+from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.pipe import PIPE_BYTES, PipedBody
-from support.s3.copies import OLD
-from support.s3.pipes import SECONDS, Pipe
+from support.s3.copies import NEW, OLD
+from support.s3.fake_buckets import LOST, refuse
+from support.s3.pipes import SECONDS, Pipe, cut_off
 
 BODY = bytes(range(256)) * 4096
 """1 MiB, which is large here: its share is PIPE_BYTES, half of it."""
@@ -140,3 +149,106 @@ def test_only_the_first_are_hashed_where_the_server_checks_digests(pipe: Pipe, m
     pipe.support.confirms_digests = None
     assert copy_many(pipe) == [Outcome.MIGRATED] * OBJECTS
     assert 1 <= len(set(map(id, hashed))) <= 2
+
+
+@pytest.fixture
+def tried(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> Pipe:
+    """The object is so large that its PUT is tried."""
+    for module in (stream_copy, one_put, put_limit):
+        monkeypatch.setattr(module, "TRIED_BYTES", 128 * 1024)
+    monkeypatch.setattr(put_limit, "ALWAYS_BYTES", 64 * 1024)
+    return pipe
+
+
+BY_PARTS = ["CreateMultipartUpload ok", *["UploadPart ok"] * 16, "CompleteMultipartUpload ok"]
+
+
+class Begun(UploadRecords):
+    """An earlier attempt has begun each upload."""
+
+    async def take(self, key: str, legacy_key: str) -> UploadRecord:
+        return UploadRecord(self, key, Recorded("begun", "", legacy_key, "", len(BODY), 64 * 1024))
+
+
+def written_by(pipe: Pipe) -> list[str]:
+    """Return the writes that a copy has counted, reads left out."""
+    return [word for word in pipe.recorded if not word.startswith(("Get", "Head"))]
+
+
+def test_what_passes_soon_is_written_at_once(tried: Pipe) -> None:
+    assert tried.copy().outcome is Outcome.MIGRATED
+    assert (written_by(tried), tried.written) == (["PutObject ok"], BODY)
+
+
+def test_a_slow_connection_is_given_up_and_its_object_goes_by_parts(
+    tried: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_trial, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(LinkTrial, "_judge", lambda *_: True)
+    assert tried.copy().outcome is Outcome.MIGRATED
+    assert (written_by(tried), tried.written) == (BY_PARTS, BODY)
+    assert tried.methods("production").count("PUT cut off") == 1
+    del tried.production[NEW]
+    assert tried.copy().outcome is Outcome.MIGRATED
+    assert tried.methods("production").count("PUT cut off") == 1, "the next one goes by parts at once"
+
+
+@pytest.mark.parametrize("status", [413, 500, 502, 503])
+def test_where_a_proxy_does_not_let_large_bodies_through_objects_go_by_parts(tried: Pipe, status: int) -> None:
+    def refuse_large(request: Request) -> Response | None:
+        length = int(request.header(b"content-length") or 0)
+        return refuse(status, f"HTTP {status}") if request.operation == "PutObject" and length > 65536 else None
+
+    tried.interfere_early = refuse_large
+    assert tried.copy().outcome is Outcome.MIGRATED
+    assert tried.written == BODY
+    assert written_by(tried)[1:] == BY_PARTS, "the PUT is not sent again"
+
+
+@pytest.mark.parametrize("side", ["legacy", "production"])
+def test_where_a_large_body_breaks_off_its_object_goes_by_parts(tried: Pipe, side: SideName) -> None:
+    tried.deviations[side] += [cut_off] * 2
+    assert tried.copy().outcome is Outcome.MIGRATED
+    assert tried.written == BODY
+    assert written_by(tried)[-len(BY_PARTS) :] == BY_PARTS
+
+
+def test_a_large_put_that_has_arrived_without_an_answer_is_found(tried: Pipe) -> None:
+    def write_and_break_off(pipe: Pipe, request: Request) -> Response:
+        pipe.put("production", NEW, request.body)
+        return LOST
+
+    tried.deviations["production"] += [write_and_break_off] * 2
+    assert tried.copy().outcome is Outcome.KEPT
+    assert tried.written == BODY
+    assert "CreateMultipartUpload ok" not in tried.recorded
+
+
+def test_a_large_put_that_is_refused_is_not_sent_by_parts(tried: Pipe) -> None:
+    tried.deviations["production"].append(lambda *_: refuse(403, "AccessDenied"))
+    with pytest.raises(AccessDenied):
+        tried.copy()
+    assert "CreateMultipartUpload ok" not in tried.recorded
+
+
+def test_an_upload_that_was_begun_goes_on_by_parts(tried: Pipe) -> None:
+    tried.options = replace(tried.options, large_objects=LargeObjects(Begun()))
+    assert tried.copy().outcome is Outcome.MIGRATED
+    assert written_by(tried)[-len(BY_PARTS) :] == BY_PARTS
+    assert "PutObject ok" not in tried.recorded
+
+
+def test_as_long_as_nobody_knows_whether_digests_are_checked_one_large_object_is_hashed(
+    tried: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hashed, check = set[int](), PipedBody._check
+
+    def note(self: PipedBody, pieces: Sequence[bytes]) -> None:
+        hashed.add(id(self))
+        check(self, pieces)
+
+    monkeypatch.setattr(PipedBody, "_check", note)
+    tried.support.confirms_digests = None
+    tried.method._bodies = BodyBudget(6 * PIPE_BYTES)
+    assert copy_many(tried) == [Outcome.MIGRATED] * OBJECTS
+    assert len(hashed) == 1

@@ -1,15 +1,37 @@
 """Which objects go in one PUT: such as pass in a few seconds over the link there is."""
 
-from rowferry_worker.copying.one_put import ALWAYS_BYTES, PUT_SECONDS, PutLimit
+import time
+
+import pytest
+
+from rowferry.errors import (
+    AccessDenied,
+    ObjectError,
+    ObjectRejected,
+    PreconditionFailed,
+    ServerFault,
+    Throttled,
+    TimedOut,
+    Unreachable,
+)
+from rowferry_worker.copying.put_limit import (
+    ALWAYS_BYTES,
+    MOST_BYTES,
+    NO_TRIAL_SECONDS,
+    PUT_SECONDS,
+    TRIED_BYTES,
+    PutLimit,
+)
 from rowferry_worker.copying.stream_copy import StreamCopy
-from rowferry_worker.objects.pipe import PIPE_BYTES, share_of_pipe
+from rowferry_worker.objects.link_trial import TooSlow
+from rowferry_worker.objects.pipe import MOST_SHARE_BYTES, PIPE_BYTES, share_of_pipe
 from support.s3.copies import NEW, copy_once, fake_with, options_of
 
 MB = 1_000_000
 
 
 def test_a_link_is_expected_to_be_fast() -> None:
-    assert PutLimit().allows(100 * MB)
+    assert PutLimit().allows(MOST_BYTES)
 
 
 def test_over_a_slow_link_large_objects_go_by_parts() -> None:
@@ -38,10 +60,41 @@ def test_a_link_that_has_become_faster_is_tried_again() -> None:
     assert all(limit.allows(100 * MB) for _ in range(9))
 
 
+FAILED = [
+    TooSlow(MB),
+    ObjectRejected("EntityTooLarge", ""),
+    ObjectRejected("HTTP 413", ""),
+    ServerFault("HTTP 502", ""),
+    Throttled("SlowDown", ""),
+    TimedOut("TimedOut", ""),
+    Unreachable("Unreachable", ""),
+]
+
+
+@pytest.mark.parametrize("error", FAILED, ids=lambda error: error.code)
+def test_after_a_large_put_that_failed_none_is_tried_for_ten_minutes(
+    error: ObjectError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit, now = PutLimit(), time.monotonic()
+    assert limit.note_failed(error)
+    assert not limit.allows(TRIED_BYTES + 1)
+    assert limit.allows(TRIED_BYTES)
+    monkeypatch.setattr(time, "monotonic", lambda: now + NO_TRIAL_SECONDS + 1)
+    assert limit.allows(MOST_BYTES)
+
+
+@pytest.mark.parametrize("refused", [AccessDenied, PreconditionFailed, ObjectRejected])
+def test_what_parts_would_meet_as_well_is_no_failure_of_one_put(refused: type[ObjectError]) -> None:
+    limit = PutLimit()
+    assert not limit.note_failed(refused("AnyCode", ""))
+    assert limit.allows(MOST_BYTES)
+
+
 def test_few_large_objects_are_begun_at_once() -> None:
     assert share_of_pipe(1000) == 1000
     assert share_of_pipe(MB) == PIPE_BYTES
     assert share_of_pipe(80 * MB) == 10 * MB
+    assert share_of_pipe(MOST_BYTES) == MOST_SHARE_BYTES
 
 
 def test_an_object_that_would_pass_too_slowly_goes_by_parts() -> None:

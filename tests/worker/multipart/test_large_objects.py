@@ -27,7 +27,7 @@ PROPERTIES = {
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream_copy, "STREAM_PART_BYTES", PART_BYTES)
-    monkeypatch.setattr(stream_copy, "ONE_PUT_BYTES", PART_BYTES)
+    monkeypatch.setattr(stream_copy, "MOST_BYTES", PART_BYTES)
     monkeypatch.setattr(server_copy, "COPY_PART_BYTES", PART_BYTES)
     monkeypatch.setattr(migration, "STREAM_PART_BYTES", PART_BYTES)
 

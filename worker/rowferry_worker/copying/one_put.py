@@ -1,6 +1,5 @@
 """One object in one PUT: taken whole or piped through, its digest checked at both ends."""
 
-import math
 from functools import partial
 from typing import NamedTuple
 
@@ -8,46 +7,19 @@ from rowferry.errors import ObjectError
 from rowferry.s3.operations import Request, put_object
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_written_etag
+from rowferry.s3.retry import TRIES
+from rowferry_worker.copying.put_limit import TRIED_BYTES
 from rowferry_worker.objects.compare import md5_of
 from rowferry_worker.objects.conditional_writes import WriteGuard
 from rowferry_worker.objects.digests import content_md5, hash_body, mismatch
+from rowferry_worker.objects.link_trial import LinkTrial
 from rowferry_worker.objects.memory import Hold
 from rowferry_worker.objects.own_copies import DamagedWrite
 from rowferry_worker.objects.pipe import PipedBody
 from rowferry_worker.objects.requests import ObjectRequests
 
-ALWAYS_BYTES = 8 * 1024 * 1024
-"""So much always goes in one PUT, and tells nothing of the rate: latency is most of its time."""
-PUT_SECONDS = 10.0
-"""How long one may take: half of the time budget, since a batch waits for its copies in flight. Where a connection
-is slower than that, parts travel side by side, and an attempt that is cut short goes on where it was."""
-SMOOTHING = 0.5
-DRIFT = 1.02
-"""Each object that goes by parts raises the rate that is believed in by 2 %, so that a link may become faster."""
 REFUSED_DIGESTS = frozenset({"BadDigest", "InvalidDigest", "IncompleteBody", "XAmzContentSHA256Mismatch"})
 """Error codes by which a server says that what came is not what was announced."""
-
-
-class PutLimit:
-    """How large an object may be that goes in one PUT, by the rate of the last pipes; shared by all of a migration."""
-
-    def __init__(self) -> None:
-        """Expect a fast link."""
-        self._bytes_per_second = math.inf
-
-    def allows(self, size_bytes: int) -> bool:
-        """Return whether an object of this size passes soon enough to go in one PUT."""
-        if size_bytes <= max(ALWAYS_BYTES, self._bytes_per_second * PUT_SECONDS):
-            return True
-        self._bytes_per_second *= DRIFT
-        return False
-
-    def note(self, size_bytes: int, seconds: float) -> None:
-        """Note how long an object took from its headers to the end of the PUT."""
-        if size_bytes > ALWAYS_BYTES:
-            rate = size_bytes / max(seconds, 1e-3)
-            known = self._bytes_per_second
-            self._bytes_per_second = rate if known == math.inf else known + SMOOTHING * (rate - known)
 
 
 class InDoubt(Exception):
@@ -93,6 +65,7 @@ class OnePut:
                 response.stream,
                 checks_read=self._checks,
                 before_end=self.guard.look_again,
+                trial=LinkTrial(response.body_bytes) if response.body_bytes > TRIED_BYTES else None,
             )
             self._digest = expected
             return
@@ -102,7 +75,7 @@ class OnePut:
         if expected not in {None, self._digest}:
             raise mismatch("read", self._digest, expected)
 
-    async def write(self, headers: list[tuple[str, str]]) -> str:
+    async def write(self, headers: list[tuple[str, str]], *, tries: int = TRIES) -> str:
         """Write the object and return its ETag.
 
         Raises DamagedWrite when something else was written, InDoubt when that is to be found out by hashing.
@@ -110,7 +83,7 @@ class OnePut:
         headers = [*headers, content_md5(self._digest)]
         build = partial(put_object, self.target_key, self._body, headers=headers, source=self._pipe)
         try:
-            etag, written = await self.guard.write("PutObject", build, read_written_etag)
+            etag, written = await self.guard.write("PutObject", build, read_written_etag, tries=tries)
         except ObjectError as error:
             if self._checks or error.code not in REFUSED_DIGESTS:
                 raise

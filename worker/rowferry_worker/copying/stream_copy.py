@@ -1,13 +1,16 @@
 """The sides are two endpoints: this process streams an object from one to the other, without a disk."""
 
+import logging
 import time
 
 from msgspec.structs import replace
 
-from rowferry.errors import RESPONSE_TOO_LONG, NotStarted, ObjectRejected
+from rowferry.errors import RESPONSE_TOO_LONG, NotStarted, ObjectError, ObjectRejected
 from rowferry.s3.operations import Request, get_object
 from rowferry.s3.responses import Response
-from rowferry_worker.copying.one_put import InDoubt, OnePut, PutLimit, Taken
+from rowferry.s3.retry import TRIES
+from rowferry_worker.copying.one_put import InDoubt, OnePut, Taken
+from rowferry_worker.copying.put_limit import MOST_BYTES, TRIED_BYTES, PutLimit
 from rowferry_worker.copying.transfer import ObjectWrite, Written, transfer_parts
 from rowferry_worker.multipart.completion import Large
 from rowferry_worker.multipart.copied_parts import InPlaceTrust, KnownParts, UpdatedParts
@@ -22,9 +25,8 @@ from rowferry_worker.objects.requests import ObjectRequests, demand, read_etag
 
 WHOLE_BYTES = 128 * 1024
 """The largest object that is taken whole: it comes with its headers, so there is nothing to overlap."""
-ONE_PUT_BYTES = 100 * 1024 * 1024
-"""The largest object that is piped through in one PUT, which nothing has to be hashed for; of larger ones, a failure
-costs a part only. Source: Amazon S3 User Guide, "Multipart upload overview": by parts from 100 MB on."""
+
+_log = logging.getLogger(__name__)
 
 
 class StreamCopy:
@@ -103,7 +105,10 @@ class StreamCopy:
             taken = await self._take_in_turn(write, read, hold)
             if taken is not None:
                 try:
-                    return await self._write(write, taken, put)
+                    if taken.response.body_bytes <= TRIED_BYTES:
+                        return await self._write(write, taken, put)
+                    if written := await self._try_whole(write, taken, put):
+                        return written
                 finally:
                     _close(taken.response)
         return await self._transfer_parts(write, await write.s3.head("legacy", write.source_key))
@@ -119,7 +124,7 @@ class StreamCopy:
             return None
         if response.stream is None or md5_of(response) is None:
             return Taken(read, response, hold)
-        share = share_of_pipe(response.body_bytes)
+        share = self._share(write, response.body_bytes)
         if response.body_bytes <= STREAM_PART_BYTES or hold.fits(share):
             hold.resize(share)
             return Taken(read, response, hold)
@@ -128,7 +133,18 @@ class StreamCopy:
         if time.monotonic() >= write.large_objects.deadline:
             raise NotStarted("NotStarted", "its turn did not come")
         response = await self._take(write.s3, read)
-        return None if response is None else Taken(read, response, hold)
+        if response is None:
+            return None
+        hold.resize(self._share(write, response.body_bytes))
+        return Taken(read, response, hold)
+
+    def _share(self, write: ObjectWrite, size_bytes: int) -> int:
+        """Return the share of the memory for bodies; the first object above TRIED_BYTES is alone, since it is hashed.
+
+        By the time that it is written, it is known whether the server checks what is written, so no other has to be.
+        """
+        is_first = size_bytes > TRIED_BYTES and write.guard.learns_digests
+        return self._bodies.total_bytes if is_first else share_of_pipe(size_bytes)
 
     async def _take(self, s3: ObjectRequests, read: Request) -> Response | None:
         """Return the response to a GET; None where the object does not go in one PUT, by its size and by the link."""
@@ -141,7 +157,29 @@ class StreamCopy:
         _close(response)
         return None
 
-    async def _write(self, write: ObjectWrite, taken: Taken, put: OnePut) -> Written:
+    async def _try_whole(self, write: ObjectWrite, taken: Taken, put: OnePut) -> Written | None:
+        """Write an object above TRIED_BYTES in one PUT; None where it had better go by parts.
+
+        An upload that an earlier attempt has begun goes on, and one of another batch is waited for there. The record is
+        held meanwhile, so that no other batch sends the same object. A PUT that fails is not tried again; what has
+        failed may have arrived all the same.
+        """
+        record = await write.large_objects.records.take(write.target_key, write.source_key)
+        if record is None or record.recorded is not None:
+            return None
+        try:
+            return await self._write(write, taken, put, tries=1)
+        except ObjectError as error:
+            if not self._put_limit.note_failed(error):
+                raise
+            fields = {"old_key": write.source_key, "new_key": write.target_key, "reason": str(error)}
+            _log.info("an object goes by parts, since it did not pass in one PUT", extra=fields)
+        finally:
+            await record.end()
+        await write.guard.look_anew()
+        return None
+
+    async def _write(self, write: ObjectWrite, taken: Taken, put: OnePut, *, tries: int = TRIES) -> Written:
         """Write the object whose headers, at least, have come."""
         s3, seen, properties = write.s3, taken.response, write.properties
         if seen.body_bytes > STREAM_PART_BYTES:  # a server may read it all before it refuses it
@@ -151,7 +189,7 @@ class StreamCopy:
         await put.take_body(taken)
         described = await properties.describe(s3, write.source_key, seen, "PutObject", keep_class=self.keeps_class)
         started = time.monotonic()
-        etag = await put.write(described.headers)
+        etag = await put.write(described.headers, tries=tries)
         self._put_limit.note(seen.body_bytes, time.monotonic() - started)
         await properties.settle(s3, write.target_key, described, "PutObject")
         return Written(seen.body_bytes, "PutObject", etag, seen.etag or "")
@@ -185,5 +223,5 @@ def limit_part(threshold_bytes: int | None) -> int:
 
 def limit_put(threshold_bytes: int | None, *, has_md5: bool) -> int:
     """Return the most bytes that go in one PUT: an object whose MD5 is not known has to be in memory as a whole."""
-    most = ONE_PUT_BYTES if has_md5 else STREAM_PART_BYTES
+    most = MOST_BYTES if has_md5 else STREAM_PART_BYTES
     return min(most, threshold_bytes or most)

@@ -122,6 +122,11 @@ class WriteGuard:
         return self._mode != "probe" and self._support.confirms_digests is True
 
     @property
+    def learns_digests(self) -> bool:
+        """Return whether this write will show whether the server checks what is written: nobody knows yet."""
+        return self._support.confirms_digests is None
+
+    @property
     def completion_pin(self) -> str | None:
         """Return the unquoted ETag that a completion is pinned to: that of the object to be replaced; None: of none."""
         return self._own_etag if self._mode == "replace" and self._support.pins_completions else None
@@ -140,7 +145,12 @@ class WriteGuard:
             self._mode, self._own_etag = "replace", etag
 
     async def write(
-        self, operation: WriteOperation, build: Callable[..., Request], read_etag: Callable[[Response], str]
+        self,
+        operation: WriteOperation,
+        build: Callable[..., Request],
+        read_etag: Callable[[Response], str],
+        *,
+        tries: int = TRIES,
     ) -> tuple[str, Response]:
         """Send what writes the object, and return its ETag and the response.
 
@@ -159,18 +169,18 @@ class WriteGuard:
             return request if supported else replace(request, heeds_condition=False)
 
         try:
-            response = await self._send(operation, prepare)
+            response = await self._send(operation, prepare, tries)
         except ObjectRejected as refusal:
             if refusal.code not in CONDITION_REFUSED or self._mode != "protect" or self._support.supported(operation):
                 raise
             goes_without = True  # there was a look before, as long as it was unknown what the server heeds
-            response = await self._send(operation, prepare)
+            response = await self._send(operation, prepare, tries)
             self._support.note(operation, supported=False)
         assert request is not None
         return demand(read_etag, response, request), response
 
-    async def _send(self, operation: WriteOperation, prepare: Callable[[], Awaitable[Request]]) -> Response:
-        tries = 1 if self._mode == "probe" else TRIES
+    async def _send(self, operation: WriteOperation, prepare: Callable[[], Awaitable[Request]], tries: int) -> Response:
+        tries = 1 if self._mode == "probe" else tries
         try:
             return await self._s3.send(prepare, tries=tries, turn_of=("production", operation))
         except ObjectNotFound as error:
@@ -206,6 +216,11 @@ class WriteGuard:
     async def look_early(self) -> None:
         """Look before much work is done in vain, unless it was done. Raises ObjectExists when an object is there."""
         if self._mode == "protect" and not self._looked:
+            await self._look()
+
+    async def look_anew(self) -> None:
+        """Look after a write that has failed: it may have arrived all the same. Raises as `prepare`."""
+        if self._mode != "overwrite":
             await self._look()
 
     def note_refused(self, operation: WriteOperation) -> None:

@@ -1,5 +1,6 @@
 """A legacy object that is written while it is read; no more of it is in memory than what is on its way."""
 
+import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from msgspec.structs import replace
@@ -11,17 +12,19 @@ from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response, name_request
 from rowferry_worker.objects.compare import md5_of
 from rowferry_worker.objects.digests import mismatch, start_md5
+from rowferry_worker.objects.link_trial import LinkTrial
 from rowferry_worker.objects.requests import ObjectRequests, object_changed
 
 PIPE_BYTES = 2 * UNREAD_BYTES
 """What one pipe holds: what waits to be taken, and what is being written."""
-BEGUN_SHARE = 8
-"""A pipe's share is an eighth of its object where that is more: of many large objects begun at once none would end."""
+BEGUN_SHARE, MOST_SHARE_BYTES = 8, 24 * 1024 * 1024
+"""A pipe's share is an eighth of its object where that is more: of many large objects begun at once none would end.
+But a quarter of the memory for bodies at most: one connection alone may be slower than the link."""
 
 
 def share_of_pipe(size_bytes: int) -> int:
     """Return which share of the memory for bodies a pipe takes for an object of this size."""
-    return max(min(size_bytes, PIPE_BYTES), size_bytes // BEGUN_SHARE)
+    return max(min(size_bytes, PIPE_BYTES), min(size_bytes // BEGUN_SHARE, MOST_SHARE_BYTES))
 
 
 class PipedBody:
@@ -36,11 +39,12 @@ class PipedBody:
         *,
         checks_read: bool,
         before_end: Callable[[], Awaitable[None]],
+        trial: LinkTrial | None = None,
     ) -> None:
         """`response` is that of `read`, `stream` its body.
 
         `checks_read`: hold the bytes against the ETag, which is their MD5, before the last of them are handed on, and
-        so is `before_end` awaited, which may raise an ObjectError.
+        so is `before_end` awaited, which may raise an ObjectError. `trial` is told what passes, and may end it.
         """
         self.length = stream.length
         self._s3 = s3
@@ -50,6 +54,7 @@ class PipedBody:
         self._expected = md5_of(response)
         self._checks_read = checks_read
         self._before_end = before_end
+        self._trial = trial
         self._stream = stream
         self._is_begun = False
 
@@ -64,12 +69,20 @@ class PipedBody:
         self._is_begun = False
         self._missing = self.length
         self._digest = start_md5()
+        if self._trial is not None:
+            self._trial.begin()
 
     async def read(self) -> Sequence[bytes]:
-        """Return the next pieces. Raises ObjectDamaged instead of the last ones where the whole is not what it was."""
+        """Return the next pieces.
+
+        Raises ObjectDamaged instead of the last ones where the whole is not what it was, TooSlow when it is given up.
+        """
         self._is_begun = True
         pieces = await self._stream.read()
-        self._missing -= sum(map(len, pieces))
+        size_bytes = sum(map(len, pieces))
+        self._missing -= size_bytes
+        if self._trial is not None:
+            self._trial.note(size_bytes, time.monotonic())
         if self._checks_read:
             self._check(pieces)
         if pieces and not self._missing:

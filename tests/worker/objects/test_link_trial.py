@@ -1,0 +1,79 @@
+"""A large object over one connection: it is given up where it would take too long, and only there."""
+
+from collections.abc import Callable
+
+import pytest
+
+from rowferry_worker.objects.link_trial import REST_SECONDS, LinkTrial, TooSlow
+
+MB = 1_000_000
+GB = 1000 * MB
+TICK = 0.01
+
+
+def pass_over(link: Callable[[float], float], size_bytes: int) -> tuple[int, float]:
+    """Pass an object over a link, whose bytes a second depend on the time; return what has passed, and the seconds."""
+    trial, passed, now = LinkTrial(size_bytes), 0, 0.0
+    while passed < size_bytes:
+        now += TICK
+        piece = min(int(link(now) * TICK), size_bytes - passed)
+        try:
+            trial.note(piece, now)
+        except TooSlow:
+            return passed, now
+        passed += piece
+    return passed, now
+
+
+@pytest.mark.parametrize("rate", [60 * MB, 1000 * MB])
+def test_what_passes_within_twenty_seconds_passes(rate: int) -> None:
+    assert pass_over(lambda _now: rate, GB)[0] == GB
+
+
+@pytest.mark.parametrize("rate", [100_000, 2 * MB, 40 * MB])
+def test_a_slow_connection_is_given_up_before_a_second_is_over(rate: int) -> None:
+    passed, seconds = pass_over(lambda _now: rate, GB)
+    assert seconds < 1
+    assert passed <= rate
+
+
+def test_the_buffers_of_the_kernel_do_not_hide_a_slow_connection() -> None:
+    assert pass_over(lambda now: 100 * MB if now < 0.1 else 2 * MB, GB)[1] < 2
+
+
+def test_a_connection_that_comes_to_its_pace_is_given_the_time() -> None:
+    """Twice as much in each round trip of 0.2 s: so TCP begins."""
+    assert pass_over(lambda now: min(100 * MB, MB * 2 ** (now / 0.2)), GB)[0] == GB
+
+
+def test_a_pause_does_not_end_what_is_fast_otherwise() -> None:
+    assert pass_over(lambda now: 0 if 2 < now < 4 else 100 * MB, GB)[0] == GB
+
+
+def test_a_connection_that_becomes_slow_is_given_up() -> None:
+    passed, seconds = pass_over(lambda now: 80 * MB if now < 3 else MB, GB)
+    assert passed < 300 * MB
+    assert seconds < 15
+
+
+def test_what_is_nearly_there_goes_on() -> None:
+    size = int(REST_SECONDS * MB)
+    assert pass_over(lambda _now: MB, size)[0] == size
+
+
+def test_a_write_that_begins_anew_is_judged_anew() -> None:
+    trial = LinkTrial(GB)
+    trial.note(MB, 0.0)
+    trial.note(MB, 0.3)
+    trial.begin()
+    trial.note(MB, 0.4)
+    trial.note(MB, 0.7)
+    with pytest.raises(TooSlow, match=f"after {3 * MB} bytes"):
+        trial.note(MB, 1.2)
+
+
+def test_latency_is_no_slowness() -> None:
+    trial = LinkTrial(GB)
+    trial.note(MB, 5.0)
+    trial.note(100 * MB, 6.0)
+    trial.note(100 * MB, 7.0)
