@@ -12,6 +12,9 @@ from rowferry.http.parser import ResponseParser
 
 PIECE_BYTES = 256 * 1024
 """How much of a body is written at once."""
+HEARD_BYTES = 1024 * 1024
+"""A server that has taken so much of a body was there: if it leaves then, the request is not sent again as if a kept
+connection had been closed before it came."""
 UNREAD_BYTES = 256 * 1024
 """How much of a streamed body may wait for its reader before the server has to wait."""
 
@@ -242,6 +245,8 @@ class Connection(asyncio.Protocol):
         self._source = source
         missing = source.length
         while missing and await self._can_write():
+            if source.length - missing > HEARD_BYTES:
+                self._is_kept = False
             pieces = await self._read_source(source)
             if not self._is_awaited():  # by now
                 break

@@ -18,7 +18,8 @@ PROC = Path("/proc")
 PROCESS_BYTES = 256 * 1024 * 1024
 """The memory without which no further process is started: a worker takes 60 MB to 300 MB, by what it streams."""
 BODIES_BYTES = 96 * 1024 * 1024
-"""What the bodies under way may take of a process's memory, at most: a worker stays below 300 MB."""
+"""What the bodies under way may take of a process's memory; half as much again where parts that wait for the digest of
+the whole all end together. A worker stays below 300 MB."""
 LEAST_BODIES_BYTES = 16 * 1024 * 1024
 """Two parts of 8 MiB: with less a worker could not read one while it writes another."""
 MEMORY_SHARE = 8

@@ -3,7 +3,9 @@
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 
@@ -13,6 +15,9 @@ from rowferry.http import event_loop
 from rowferry.plan import LegacySide, MigrationSettings, ObjectPrefix, Plan, ProductionSide
 from rowferry_worker.copying import stream_copy
 from rowferry.plan import SideName
+from rowferry.errors import AccessDenied, NotFinished, NotStarted, ObjectDamaged, ObjectError, Throttled, Unreachable
+from rowferry.http import connection, event_loop
+from rowferry.plan import OnConflict
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_worker.copying import one_put, put_limit, stream_copy
@@ -28,7 +33,7 @@ from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.pipe import PIPE_BYTES, PipedBody
 from support.s3.copies import NEW, OLD
 from support.s3.fake_buckets import LOST, refuse
-from support.s3.pipes import SECONDS, Pipe, cut_off
+from support.s3.pipes import SECONDS, Pipe, corrupt, cut_off
 
 BODY = bytes(range(256)) * 4096
 """1 MiB, which is large here: its share is PIPE_BYTES, half of it."""
@@ -157,6 +162,7 @@ def tried(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> Pipe:
     for module in (stream_copy, one_put, put_limit):
         monkeypatch.setattr(module, "TRIED_BYTES", 128 * 1024)
     monkeypatch.setattr(put_limit, "ALWAYS_BYTES", 64 * 1024)
+    monkeypatch.setattr(connection, "HEARD_BYTES", 64 * 1024)
     return pipe
 
 
@@ -193,24 +199,53 @@ def test_a_slow_connection_is_given_up_and_its_object_goes_by_parts(
     assert tried.methods("production").count("PUT cut off") == 1, "the next one goes by parts at once"
 
 
-@pytest.mark.parametrize("status", [413, 500, 502, 503])
-def test_where_a_proxy_does_not_let_large_bodies_through_objects_go_by_parts(tried: Pipe, status: int) -> None:
-    def refuse_large(request: Request) -> Response | None:
+def refuse_large(pipe: Pipe, status: int, code: str = "") -> None:
+    def refuse_put(request: Request) -> Response | None:
         length = int(request.header(b"content-length") or 0)
-        return refuse(status, f"HTTP {status}") if request.operation == "PutObject" and length > 65536 else None
+        is_large = request.operation == "PutObject" and length > 65536
+        return refuse(status, code or f"HTTP {status}") if is_large else None
 
-    tried.interfere_early = refuse_large
+    pipe.interfere_early = refuse_put
+
+
+@pytest.mark.parametrize("status", [403, 413])
+def test_where_a_proxy_bounds_bodies_objects_go_by_parts(tried: Pipe, status: int) -> None:
+    refuse_large(tried, status)
     assert tried.copy().outcome is Outcome.MIGRATED
     assert tried.written == BODY
     assert written_by(tried)[1:] == BY_PARTS, "the PUT is not sent again"
 
 
-@pytest.mark.parametrize("side", ["legacy", "production"])
-def test_where_a_large_body_breaks_off_its_object_goes_by_parts(tried: Pipe, side: SideName) -> None:
-    tried.deviations[side] += [cut_off] * 2
+def fails_at_first(pipe: Pipe, error: type[ObjectError], put: str) -> None:
+    """The copy ends with an error that costs no attempt; the next one sends parts."""
+    with pytest.raises(error) as raised:
+        pipe.copy()
+    assert not raised.value.costs_attempt
+    assert written_by(pipe) == [put]
+    assert pipe.copy().outcome is Outcome.MIGRATED
+    assert (written_by(pipe)[1:], pipe.written) == (BY_PARTS, BODY)
+
+
+@pytest.mark.parametrize(("status", "error"), [(500, NotFinished), (502, NotFinished), (503, Throttled)])
+def test_where_a_proxy_gives_large_bodies_up_the_next_attempt_sends_parts(
+    tried: Pipe, status: int, error: type[ObjectError]
+) -> None:
+    refuse_large(tried, status)
+    fails_at_first(tried, error, f"PutObject {'Throttled' if error is Throttled else 'ServerFault'}")
+
+
+def test_where_a_large_put_breaks_off_the_next_attempt_sends_parts(tried: Pipe) -> None:
+    tried.deviations["production"].append(cut_off)
+    fails_at_first(tried, Unreachable, "PutObject Unreachable")
+
+
+def test_where_a_large_read_breaks_off_the_next_attempt_sends_parts(tried: Pipe) -> None:
+    tried.deviations["legacy"].append(cut_off)
+    with pytest.raises(ObjectError) as raised:
+        tried.copy()
+    assert not raised.value.costs_attempt
     assert tried.copy().outcome is Outcome.MIGRATED
-    assert tried.written == BODY
-    assert written_by(tried)[-len(BY_PARTS) :] == BY_PARTS
+    assert (written_by(tried), tried.written) == (BY_PARTS, BODY)
 
 
 def test_a_large_put_that_has_arrived_without_an_answer_is_found(tried: Pipe) -> None:
@@ -218,10 +253,61 @@ def test_a_large_put_that_has_arrived_without_an_answer_is_found(tried: Pipe) ->
         pipe.put("production", NEW, request.body)
         return LOST
 
-    tried.deviations["production"] += [write_and_break_off] * 2
+    tried.deviations["production"].append(write_and_break_off)
+    with pytest.raises(Unreachable):
+        tried.copy()
     assert tried.copy().outcome is Outcome.KEPT
+    assert (written_by(tried), tried.written) == (["PutObject Unreachable"], BODY)
+
+
+@pytest.mark.parametrize("trusts", [None, False])
+@pytest.mark.parametrize("on_conflict", ["fail", "keep"])
+def test_a_large_object_that_was_written_damaged_is_replaced_by_the_next_attempt(
+    tried: Pipe, on_conflict: OnConflict, trusts: bool | None
+) -> None:
+    tried.support.confirms_digests = trusts
+    tried.options = replace(tried.options, on_conflict=on_conflict)
+    tried.deviations["production"].append(corrupt)
+    with pytest.raises(ObjectDamaged):
+        tried.copy()
+    assert tried.written != BODY
+    assert tried.copy().outcome is Outcome.MIGRATED
     assert tried.written == BODY
-    assert "CreateMultipartUpload ok" not in tried.recorded
+
+
+def test_a_large_object_whose_etag_is_not_its_digest_is_sent_twice_and_fails(tried: Pipe) -> None:
+    tried.deviations["legacy"] += [corrupt] * 9
+    with pytest.raises(ObjectDamaged):
+        tried.copy()
+    assert tried.written is None
+    assert len([word for word in tried.methods("production") if word.startswith("PUT")]) <= 2
+    assert tried.method._put_limit.allows(len(BODY)), "others are not to suffer for it"
+
+
+class Taken(UploadRecords):
+    """Notes when a record of an upload is taken, and when it is given back."""
+
+    steps: ClassVar[list[str]] = []
+
+    async def take(self, key: str, legacy_key: str) -> UploadRecord | None:
+        self.steps.append("take")
+        return UploadRecord(self, key)
+
+    async def end(self, key: str) -> bool:
+        self.steps.append("end")
+        return True
+
+
+@pytest.mark.parametrize(("status", "steps"), [(200, ["take", "end"]), (500, ["take", "end"]), (413, ["take"])])
+def test_the_record_of_the_upload_is_held_during_the_put(tried: Pipe, status: int, steps: list[str]) -> None:
+    tried.options = replace(tried.options, large_objects=LargeObjects(Taken()))
+    Taken.steps.clear()
+    if status != 200:
+        refuse_large(tried, status)
+    with suppress(NotFinished):
+        tried.copy()
+    assert Taken.steps[: len(steps)] == steps
+    assert len(Taken.steps) == 2 or status == 413, "which is held on until the parts are sent"
 
 
 def test_a_large_put_that_is_refused_is_not_sent_by_parts(tried: Pipe) -> None:
@@ -241,14 +327,21 @@ def test_an_upload_that_was_begun_goes_on_by_parts(tried: Pipe) -> None:
 def test_as_long_as_nobody_knows_whether_digests_are_checked_one_large_object_is_hashed(
     tried: Pipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hashed, check = set[int](), PipedBody._check
+    hashed, begun = set[int](), list[int]()
+    check, under_way = PipedBody._check, tried.method._put_limit.trials
 
     def note(self: PipedBody, pieces: Sequence[bytes]) -> None:
         hashed.add(id(self))
         check(self, pieces)
 
+    def note_trial(_trial: LinkTrial, _size: int, _now: float) -> None:
+        begun.append(under_way.under_way)
+
     monkeypatch.setattr(PipedBody, "_check", note)
+    monkeypatch.setattr(LinkTrial, "note", note_trial)
     tried.support.confirms_digests = None
-    tried.method._bodies = BodyBudget(6 * PIPE_BYTES)
+    bodies = tried.method._bodies = BodyBudget(3 * PIPE_BYTES)
     assert copy_many(tried) == [Outcome.MIGRATED] * OBJECTS
     assert len(hashed) == 1
+    assert (begun[0], max(begun)) == (1, 3), "the others go side by side"
+    assert bodies._expected <= PIPE_BYTES

@@ -1,11 +1,16 @@
 """Which objects go in one PUT: such as pass in a few seconds over the link there is."""
 
 import time
+from contextlib import nullcontext
 
 import pytest
 
 from rowferry.errors import (
     AccessDenied,
+    Cancelled,
+    CutOff,
+    NotFinished,
+    ObjectDamaged,
     ObjectError,
     ObjectRejected,
     PreconditionFailed,
@@ -20,10 +25,12 @@ from rowferry_worker.copying.put_limit import (
     NO_TRIAL_SECONDS,
     PUT_SECONDS,
     TRIED_BYTES,
+    ByParts,
     PutLimit,
 )
 from rowferry_worker.copying.stream_copy import StreamCopy
 from rowferry_worker.objects.link_trial import TooSlow
+from rowferry_worker.objects.own_copies import DamagedWrite
 from rowferry_worker.objects.pipe import MOST_SHARE_BYTES, PIPE_BYTES, share_of_pipe
 from support.s3.copies import NEW, copy_once, fake_with, options_of
 
@@ -60,33 +67,59 @@ def test_a_link_that_has_become_faster_is_tried_again() -> None:
     assert all(limit.allows(100 * MB) for _ in range(9))
 
 
-FAILED = [
+REFUSED = [
     TooSlow(MB),
     ObjectRejected("EntityTooLarge", ""),
     ObjectRejected("HTTP 413", ""),
-    ServerFault("HTTP 502", ""),
-    Throttled("SlowDown", ""),
-    TimedOut("TimedOut", ""),
-    Unreachable("Unreachable", ""),
+    AccessDenied("HTTP 403", "a page"),
 ]
+FREE = [Throttled("SlowDown", ""), Unreachable("ConnectionLost", "")]
+COUNTED = [ServerFault("HTTP 502", ""), TimedOut("TimedOut", "")]
 
 
-@pytest.mark.parametrize("error", FAILED, ids=lambda error: error.code)
-def test_after_a_large_put_that_failed_none_is_tried_for_ten_minutes(
-    error: ObjectError, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [(error, ByParts) for error in REFUSED]
+    + [(error, None) for error in FREE]
+    + [(error, NotFinished) for error in COUNTED],
+    ids=lambda value: getattr(value, "code", ""),
+)
+def test_after_a_large_put_that_failed_such_go_by_parts_for_ten_minutes(
+    error: ObjectError, raised: type[Exception] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit, now = PutLimit(), time.monotonic()
-    assert limit.note_failed(error)
-    assert not limit.allows(TRIED_BYTES + 1)
+    with nullcontext() if raised is None else pytest.raises(raised):
+        limit.note_failed(error, MOST_BYTES)
+    assert not limit.allows(MOST_BYTES)
     assert limit.allows(TRIED_BYTES)
     monkeypatch.setattr(time, "monotonic", lambda: now + NO_TRIAL_SECONDS + 1)
     assert limit.allows(MOST_BYTES)
 
 
-@pytest.mark.parametrize("refused", [AccessDenied, PreconditionFailed, ObjectRejected])
-def test_what_parts_would_meet_as_well_is_no_failure_of_one_put(refused: type[ObjectError]) -> None:
+def test_a_link_that_is_slow_for_the_largest_may_pass_those_of_half_the_size() -> None:
     limit = PutLimit()
-    assert not limit.note_failed(refused("AnyCode", ""))
+    with pytest.raises(ByParts):
+        limit.note_failed(TooSlow(MB), MOST_BYTES)
+    assert limit.allows(MOST_BYTES // 2)
+    assert not limit.allows(MOST_BYTES // 2 + 1)
+
+
+OTHER = [
+    AccessDenied("AccessDenied", ""),
+    PreconditionFailed("PreconditionFailed", ""),
+    ObjectRejected("InvalidTag", ""),
+    ObjectDamaged("DigestMismatch", ""),
+    DamagedWrite("DigestMismatch", ""),
+    ServerFault("ObjectChanged", ""),
+    CutOff("Silent", ""),
+    Cancelled("Cancelled", ""),
+]
+
+
+@pytest.mark.parametrize("error", OTHER, ids=lambda error: type(error).__name__)
+def test_what_parts_would_meet_as_well_is_no_failure_of_one_put(error: ObjectError) -> None:
+    limit = PutLimit()
+    limit.note_failed(error, MOST_BYTES)
     assert limit.allows(MOST_BYTES)
 
 

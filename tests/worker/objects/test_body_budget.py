@@ -119,7 +119,7 @@ def test_who_turns_out_to_be_large_may_give_its_share_back_and_wait() -> None:
         budget = BodyBudget(100, expected_bytes=0)
         first, second = await budget.hold(60), await budget.hold()
         assert (second.fits(40), second.fits(41)) == (True, False)
-        waiting = asyncio.create_task(second.wait_for(90))
+        waiting = asyncio.create_task(second.wait_for(lambda: 90))
         await settle()
         assert (waiting.done(), budget.held_bytes) == (False, 60)
         first.release()

@@ -4,16 +4,21 @@ from collections.abc import Callable
 
 import pytest
 
-from rowferry_worker.objects.link_trial import REST_SECONDS, LinkTrial, TooSlow
+from rowferry_worker.objects.link_trial import REST_SECONDS, LinkTrial, TooSlow, Trials
 
 MB = 1_000_000
 GB = 1000 * MB
 TICK = 0.01
 
 
-def pass_over(link: Callable[[float], float], size_bytes: int) -> tuple[int, float]:
-    """Pass an object over a link, whose bytes a second depend on the time; return what has passed, and the seconds."""
-    trial, passed, now = LinkTrial(size_bytes), 0, 0.0
+def pass_over(link: Callable[[float], float], size_bytes: int, *, beside: int = 0) -> tuple[int, float]:
+    """Pass an object over a link, whose bytes a second depend on the time; return what has passed, and the seconds.
+
+    `beside`: so many others are passed at the same time.
+    """
+    trials = Trials()
+    trials.under_way = 1 + beside
+    trial, passed, now = LinkTrial(size_bytes, trials), 0, 0.0
     while passed < size_bytes:
         now += TICK
         piece = min(int(link(now) * TICK), size_bytes - passed)
@@ -35,6 +40,12 @@ def test_a_slow_connection_is_given_up_before_a_second_is_over(rate: int) -> Non
     passed, seconds = pass_over(lambda _now: rate, GB)
     assert seconds < 1
     assert passed <= rate
+
+
+def test_objects_that_share_a_link_are_given_twice_the_time() -> None:
+    assert pass_over(lambda _now: 28 * MB, GB)[0] < GB
+    assert pass_over(lambda _now: 28 * MB, GB, beside=3)[0] == GB
+    assert pass_over(lambda _now: 20 * MB, GB, beside=3)[0] < GB
 
 
 def test_the_buffers_of_the_kernel_do_not_hide_a_slow_connection() -> None:
@@ -62,7 +73,7 @@ def test_what_is_nearly_there_goes_on() -> None:
 
 
 def test_a_write_that_begins_anew_is_judged_anew() -> None:
-    trial = LinkTrial(GB)
+    trial = LinkTrial(GB, Trials())
     trial.note(MB, 0.0)
     trial.note(MB, 0.3)
     trial.begin()
@@ -73,7 +84,7 @@ def test_a_write_that_begins_anew_is_judged_anew() -> None:
 
 
 def test_latency_is_no_slowness() -> None:
-    trial = LinkTrial(GB)
+    trial = LinkTrial(GB, Trials())
     trial.note(MB, 5.0)
     trial.note(100 * MB, 6.0)
     trial.note(100 * MB, 7.0)

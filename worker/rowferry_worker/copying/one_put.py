@@ -8,11 +8,11 @@ from rowferry.s3.operations import Request, put_object
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_written_etag
 from rowferry.s3.retry import TRIES
-from rowferry_worker.copying.put_limit import TRIED_BYTES
+from rowferry_worker.copying.put_limit import TRIED_BYTES, PutLimit
 from rowferry_worker.objects.compare import md5_of
 from rowferry_worker.objects.conditional_writes import WriteGuard
 from rowferry_worker.objects.digests import content_md5, hash_body, mismatch
-from rowferry_worker.objects.link_trial import LinkTrial
+from rowferry_worker.objects.link_trial import LinkTrial, Trials
 from rowferry_worker.objects.memory import Hold
 from rowferry_worker.objects.own_copies import DamagedWrite
 from rowferry_worker.objects.pipe import PipedBody
@@ -43,15 +43,20 @@ class Taken(NamedTuple):
 class OnePut:
     """The write of one object."""
 
-    def __init__(self, s3: ObjectRequests, target_key: str, guard: WriteGuard, *, checks: bool = False) -> None:
-        """`checks`: hash what is read, also where the production server is trusted with that."""
+    def __init__(
+        self, s3: ObjectRequests, target_key: str, guard: WriteGuard, limit: PutLimit, *, checks: bool = False
+    ) -> None:
+        """`limit` is told how it goes; `checks`: hash what is read, also where the production server is trusted."""
         self.target_key = target_key
         self.guard = guard
         self._s3 = s3
+        self._limit = limit
         self._checks = checks
         self._body = b""
         self._pipe: PipedBody | None = None
         self._digest = ""
+        self._trials: Trials | None = None
+        """Where the PUT is tried."""
 
     async def take_body(self, taken: Taken) -> None:
         """Take the body, or as much of it as a pipe holds. Raises ObjectDamaged where it is not what its ETag says."""
@@ -65,7 +70,7 @@ class OnePut:
                 response.stream,
                 checks_read=self._checks,
                 before_end=self.guard.look_again,
-                trial=LinkTrial(response.body_bytes) if response.body_bytes > TRIED_BYTES else None,
+                trial=self._begin_trial(response.body_bytes),
             )
             self._digest = expected
             return
@@ -75,20 +80,32 @@ class OnePut:
         if expected not in {None, self._digest}:
             raise mismatch("read", self._digest, expected)
 
-    async def write(self, headers: list[tuple[str, str]], *, tries: int = TRIES) -> str:
+    def _begin_trial(self, size_bytes: int) -> LinkTrial | None:
+        if size_bytes <= TRIED_BYTES:
+            return None
+        self._trials = self._limit.trials
+        return LinkTrial(size_bytes, self._trials)
+
+    async def write(self, headers: list[tuple[str, str]]) -> str:
         """Write the object and return its ETag.
 
-        Raises DamagedWrite when something else was written, InDoubt when that is to be found out by hashing.
+        Raises DamagedWrite when something else was written, InDoubt when that is to be found out by hashing. A PUT that
+        is tried is sent once; where it fails, raises ByParts or NotFinished as `PutLimit.note_failed`.
         """
         headers = [*headers, content_md5(self._digest)]
         build = partial(put_object, self.target_key, self._body, headers=headers, source=self._pipe)
+        tries = TRIES if self._trials is None else 1
+        self._count_trial(1)
         try:
             etag, written = await self.guard.write("PutObject", build, read_written_etag, tries=tries)
         except ObjectError as error:
-            if self._checks or error.code not in REFUSED_DIGESTS:
-                raise
-            raise InDoubt from error
+            if not self._checks and error.code in REFUSED_DIGESTS:
+                raise InDoubt from error
+            if self._trials is not None and self._pipe is not None:
+                self._limit.note_failed(error, self._pipe.length)
+            raise
         finally:
+            self._count_trial(-1)
             if self._pipe is not None:
                 self._pipe.close()
         told = md5_of(written)
@@ -99,3 +116,7 @@ class OnePut:
             raise DamagedWrite.named("DigestMismatch", mismatch("written", self._digest, told).message, etag)
         self.guard.note_digest(confirmed=told is not None)
         return etag
+
+    def _count_trial(self, more: int) -> None:
+        if self._trials is not None:
+            self._trials.under_way += more

@@ -3,8 +3,18 @@
 import math
 import time
 
-from rowferry.errors import ObjectError
-from rowferry_worker.objects.link_trial import TooSlow
+from rowferry.errors import (
+    AccessDenied,
+    CutOff,
+    NotFinished,
+    ObjectError,
+    ObjectRejected,
+    ServerFault,
+    Throttled,
+    TimedOut,
+    Unreachable,
+)
+from rowferry_worker.objects.link_trial import TooSlow, Trials
 
 MOST_BYTES = 1024 * 1024 * 1024
 """The largest object that goes in one PUT: so much is sent anew after a failure, and many proxies bound bodies."""
@@ -21,8 +31,16 @@ DRIFT = 1.02
 """Each object that goes by parts raises the rate that is believed in by 2 %, so that a link may become faster."""
 NO_TRIAL_SECONDS = 600.0
 """After a PUT that was tried and failed, none is tried for so long."""
-TOO_LARGE = frozenset({"EntityTooLarge", "HTTP 413", "MaxMessageLengthExceeded", "RequestEntityTooLarge"})
-"""Error codes by which a server, or a proxy before it, says that a body is too large."""
+TOO_LARGE = frozenset({"EntityTooLarge", "MaxMessageLengthExceeded", "RequestEntityTooLarge"})
+"""Error codes by which a server says that a body is too large. A proxy says so by a status alone: 413, or 403."""
+
+
+PASSING = (ServerFault, Throttled, TimedOut, Unreachable)
+"""What may be due to the size of the body, since a proxy may bound the time that one takes."""
+
+
+class ByParts(Exception):
+    """An object had better go by parts: nothing of it was written."""
 
 
 class PutLimit:
@@ -32,11 +50,13 @@ class PutLimit:
         """Expect a fast link."""
         self._bytes_per_second = math.inf
         self._next_trial = -math.inf
-        """When a large PUT may be tried again, by time.monotonic()."""
+        """When objects above `_passing_bytes` may be tried again, by time.monotonic()."""
+        self._passing_bytes = TRIED_BYTES
+        self.trials = Trials()
 
     def allows(self, size_bytes: int) -> bool:
         """Return whether an object of this size passes soon enough to go in one PUT."""
-        if size_bytes > TRIED_BYTES and time.monotonic() < self._next_trial:
+        if size_bytes > self._passing_bytes and time.monotonic() < self._next_trial:
             return False
         if size_bytes <= max(ALWAYS_BYTES, self._bytes_per_second * PUT_SECONDS):
             return True
@@ -50,9 +70,23 @@ class PutLimit:
             known = self._bytes_per_second
             self._bytes_per_second = rate if known == math.inf else known + SMOOTHING * (rate - known)
 
-    def note_failed(self, error: ObjectError) -> bool:
-        """Note that a PUT that was tried has failed; return whether its object may arrive by parts."""
-        may_arrive = isinstance(error, TooSlow) or error.retryable or error.code in TOO_LARGE
-        if may_arrive:
-            self._next_trial = time.monotonic() + NO_TRIAL_SECONDS
-        return may_arrive
+    def note_failed(self, error: ObjectError, size_bytes: int) -> None:
+        """Note that a PUT that was tried has failed; other such objects go by parts for a while.
+
+        Raises ByParts where nothing was written and parts may arrive. Raises NotFinished in the place of a failure that
+        may pass and would count as an attempt: the object may have arrived, so the next attempt looks first, and then
+        sends parts.
+        """
+        is_slow = isinstance(error, TooSlow)
+        is_page = isinstance(error, ObjectRejected | AccessDenied) and error.code.startswith("HTTP")
+        is_refused = is_slow or is_page or error.code in TOO_LARGE
+        may_pass = isinstance(error, PASSING) and not isinstance(error, CutOff) and error.code != "ObjectChanged"
+        if not is_refused and not may_pass:
+            return
+        self._next_trial = time.monotonic() + NO_TRIAL_SECONDS
+        self._passing_bytes = max(TRIED_BYTES, size_bytes // 2) if is_slow else TRIED_BYTES
+        if is_refused:
+            raise ByParts(str(error)) from error
+        if error.costs_attempt:
+            words = f"it did not arrive in one PUT, so the next attempt sends parts: {error}"
+            raise NotFinished("NotFinished", words) from error

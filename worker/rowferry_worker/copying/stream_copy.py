@@ -5,12 +5,11 @@ import time
 
 from msgspec.structs import replace
 
-from rowferry.errors import RESPONSE_TOO_LONG, NotStarted, ObjectError, ObjectRejected
+from rowferry.errors import RESPONSE_TOO_LONG, NotStarted, ObjectRejected
 from rowferry.s3.operations import Request, get_object
 from rowferry.s3.responses import Response
-from rowferry.s3.retry import TRIES
 from rowferry_worker.copying.one_put import InDoubt, OnePut, Taken
-from rowferry_worker.copying.put_limit import MOST_BYTES, TRIED_BYTES, PutLimit
+from rowferry_worker.copying.put_limit import MOST_BYTES, TRIED_BYTES, ByParts, PutLimit
 from rowferry_worker.copying.transfer import ObjectWrite, Written, transfer_parts
 from rowferry_worker.multipart.completion import Large
 from rowferry_worker.multipart.copied_parts import InPlaceTrust, KnownParts, UpdatedParts
@@ -88,12 +87,12 @@ class StreamCopy:
     async def _transfer_checked(self, write: ObjectWrite) -> Written:
         s3, target_key, guard = write.s3, write.target_key, write.guard
         try:
-            return await self._transfer(write, OnePut(s3, target_key, guard))
+            return await self._transfer(write, OnePut(s3, target_key, guard, self._put_limit))
         except InDoubt as doubt:
             if doubt.written_etag:  # lest our own object, if it is damaged, passes for another one: now and later
                 guard.note_written(doubt.written_etag)
                 self.damage.remember(target_key, doubt.written_etag)
-        return await self._transfer(write, OnePut(s3, target_key, guard, checks=True))
+        return await self._transfer(write, OnePut(s3, target_key, guard, self._put_limit, checks=True))
 
     async def _transfer(self, write: ObjectWrite, put: OnePut) -> Written:
         """Read the object and write it, in one PUT where that may be, else by parts. Raises InDoubt where `put` does.
@@ -124,24 +123,23 @@ class StreamCopy:
             return None
         if response.stream is None or md5_of(response) is None:
             return Taken(read, response, hold)
-        share = self._share(write, response.body_bytes)
-        if response.body_bytes <= STREAM_PART_BYTES or hold.fits(share):
-            hold.resize(share)
-            return Taken(read, response, hold)
-        response.stream.close()
-        await hold.wait_for(share)
-        if time.monotonic() >= write.large_objects.deadline:
-            raise NotStarted("NotStarted", "its turn did not come")
-        response = await self._take(write.s3, read)
-        if response is None:
-            return None
-        hold.resize(self._share(write, response.body_bytes))
+        size_bytes = response.body_bytes
+        if size_bytes > STREAM_PART_BYTES and not hold.fits(self._share(write, size_bytes)):
+            response.stream.close()
+            await hold.wait_for(lambda: self._share(write, size_bytes))
+            if time.monotonic() >= write.large_objects.deadline:
+                raise NotStarted("NotStarted", "its turn did not come")
+            response = await self._take(write.s3, read)
+            if response is None:
+                return None
+        hold.resize(self._share(write, response.body_bytes), expected=share_of_pipe(response.body_bytes))
         return Taken(read, response, hold)
 
     def _share(self, write: ObjectWrite, size_bytes: int) -> int:
-        """Return the share of the memory for bodies; the first object above TRIED_BYTES is alone, since it is hashed.
+        """Return the share of the memory for bodies that an object takes by what is known now.
 
-        By the time that it is written, it is known whether the server checks what is written, so no other has to be.
+        An object above TRIED_BYTES is alone as long as nobody knows whether the server checks what is written: it is
+        hashed here, and once it is written, no other has to be.
         """
         is_first = size_bytes > TRIED_BYTES and write.guard.learns_digests
         return self._bodies.total_bytes if is_first else share_of_pipe(size_bytes)
@@ -158,28 +156,27 @@ class StreamCopy:
         return None
 
     async def _try_whole(self, write: ObjectWrite, taken: Taken, put: OnePut) -> Written | None:
-        """Write an object above TRIED_BYTES in one PUT; None where it had better go by parts.
+        """Write an object above TRIED_BYTES in one PUT; None where it is to go by parts.
 
         An upload that an earlier attempt has begun goes on, and one of another batch is waited for there. The record is
-        held meanwhile, so that no other batch sends the same object. A PUT that fails is not tried again; what has
-        failed may have arrived all the same.
+        held meanwhile, so that no other batch sends the same object.
         """
         record = await write.large_objects.records.take(write.target_key, write.source_key)
         if record is None or record.recorded is not None:
             return None
         try:
-            return await self._write(write, taken, put, tries=1)
-        except ObjectError as error:
-            if not self._put_limit.note_failed(error):
-                raise
-            fields = {"old_key": write.source_key, "new_key": write.target_key, "reason": str(error)}
+            written = await self._write(write, taken, put)
+        except ByParts as reason:
+            fields = {"old_key": write.source_key, "new_key": write.target_key, "reason": str(reason)}
             _log.info("an object goes by parts, since it did not pass in one PUT", extra=fields)
-        finally:
+            return None
+        except BaseException:
             await record.end()
-        await write.guard.look_anew()
-        return None
+            raise
+        await record.end()
+        return written
 
-    async def _write(self, write: ObjectWrite, taken: Taken, put: OnePut, *, tries: int = TRIES) -> Written:
+    async def _write(self, write: ObjectWrite, taken: Taken, put: OnePut) -> Written:
         """Write the object whose headers, at least, have come."""
         s3, seen, properties = write.s3, taken.response, write.properties
         if seen.body_bytes > STREAM_PART_BYTES:  # a server may read it all before it refuses it
@@ -189,7 +186,7 @@ class StreamCopy:
         await put.take_body(taken)
         described = await properties.describe(s3, write.source_key, seen, "PutObject", keep_class=self.keeps_class)
         started = time.monotonic()
-        etag = await put.write(described.headers, tries=tries)
+        etag = await put.write(described.headers)
         self._put_limit.note(seen.body_bytes, time.monotonic() - started)
         await properties.settle(s3, write.target_key, described, "PutObject")
         return Written(seen.body_bytes, "PutObject", etag, seen.etag or "")

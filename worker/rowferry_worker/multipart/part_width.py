@@ -48,7 +48,7 @@ class PartWidth:
         self._parts, self._part_seconds = self._parts + 1, self._part_seconds + seconds
         if self._parts >= self.value and now > self._began:
             mean_seconds = self._part_seconds / self._parts
-            passing = sum(min(1.0, (now - other) / mean_seconds) for other in self._under_way if other >= self._began)
+            passing = sum(min(1.0, (now - max(other, self._began)) / mean_seconds) for other in self._under_way)
             self._end_round((self._bytes + sent_bytes * passing) / (now - self._began))
             self._begin_round(now)
 

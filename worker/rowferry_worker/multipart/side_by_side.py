@@ -40,7 +40,7 @@ class PartSender:
         self._may_stop = may_stop
         self._began = time.monotonic()
         self._sent_bytes = 0
-        self._width = PartWidth(self._began, FIRST if large.room is None else max(FIRST, large.room.width))
+        self._width = PartWidth(self._began, FIRST if large.room is None else max(FIRST, large.room.first_width))
         self._under_way: set[asyncio.Task[Part]] = set()
         self._own_place: asyncio.Task[Part] | None = None
         """The part that travels in the object's own place."""

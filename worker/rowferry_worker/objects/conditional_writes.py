@@ -218,11 +218,6 @@ class WriteGuard:
         if self._mode == "protect" and not self._looked:
             await self._look()
 
-    async def look_anew(self) -> None:
-        """Look after a write that has failed: it may have arrived all the same. Raises as `prepare`."""
-        if self._mode != "overwrite":
-            await self._look()
-
     def note_refused(self, operation: WriteOperation) -> None:
         """Note that the server does not take the condition with this operation at all."""
         if self._mode == "replace":

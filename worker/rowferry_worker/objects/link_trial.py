@@ -5,7 +5,8 @@ from rowferry.errors import ObjectError
 FIRST_SECONDS, LONGEST_SECONDS = 0.2, 4.0
 """How long the first interval is; each is twice as long as the one before, up to the longest."""
 REST_SECONDS = 20.0
-"""An interval is slow whose pace leaves more than this to be waited for, as long as a batch's time budget."""
+"""An interval is slow whose pace leaves more than this to be waited for, as long as a batch's time budget; twice as
+much where other objects share the link."""
 GROWTH = 1.5
 """A connection that is so much faster than in the interval before may still come to its pace: TCP begins slowly."""
 
@@ -18,12 +19,19 @@ class TooSlow(ObjectError):
         super().__init__("TooSlow", f"the connection is slow, and was given up after {passed_bytes} bytes")
 
 
+class Trials:
+    """How many objects are being tried, of a process's migration."""
+
+    under_way = 0
+
+
 class LinkTrial:
     """Two slow intervals on end, the second not much faster than the first, and the rest had better go by parts."""
 
-    def __init__(self, size_bytes: int) -> None:
-        """`size_bytes` are to pass."""
+    def __init__(self, size_bytes: int, trials: Trials) -> None:
+        """`size_bytes` are to pass; `trials` says whether others pass beside it."""
         self._size = size_bytes
+        self._trials = trials
         self.begin()
 
     def begin(self) -> None:
@@ -49,6 +57,7 @@ class LinkTrial:
             self._interval = min(2 * self._interval, LONGEST_SECONDS)
 
     def _judge(self, rate: float) -> bool:
-        is_slow, before = self._missing > rate * REST_SECONDS, self._slow_rate
+        rest_seconds = REST_SECONDS * min(2, max(1, self._trials.under_way))
+        is_slow, before = self._missing > rate * rest_seconds, self._slow_rate
         self._slow_rate = rate if is_slow else None
         return is_slow and before is not None and rate < before * GROWTH

@@ -19,7 +19,7 @@ PIPE_BYTES = 2 * UNREAD_BYTES
 """What one pipe holds: what waits to be taken, and what is being written."""
 BEGUN_SHARE, MOST_SHARE_BYTES = 8, 24 * 1024 * 1024
 """A pipe's share is an eighth of its object where that is more: of many large objects begun at once none would end.
-But a quarter of the memory for bodies at most: one connection alone may be slower than the link."""
+But a quarter of what bodies mostly may hold at most: one connection alone may be slower than the link."""
 
 
 def share_of_pipe(size_bytes: int) -> int:
