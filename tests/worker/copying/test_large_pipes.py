@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import ClassVar
@@ -169,6 +169,18 @@ def tried(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> Pipe:
 BY_PARTS = ["CreateMultipartUpload ok", *["UploadPart ok"] * 16, "CompleteMultipartUpload ok"]
 
 
+class Granting(BodyBudget):
+    """Notes what it grants."""
+
+    def __init__(self, total_bytes: int) -> None:
+        super().__init__(total_bytes)
+        self.granted: list[int] = []
+
+    async def take(self, want: Callable[[], int]) -> int:
+        self.granted.append(await super().take(want))
+        return self.granted[-1]
+
+
 class Begun(UploadRecords):
     """An earlier attempt has begun each upload."""
 
@@ -327,21 +339,16 @@ def test_an_upload_that_was_begun_goes_on_by_parts(tried: Pipe) -> None:
 def test_as_long_as_nobody_knows_whether_digests_are_checked_one_large_object_is_hashed(
     tried: Pipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hashed, begun = set[int](), list[int]()
-    check, under_way = PipedBody._check, tried.method._put_limit.trials
+    hashed, check = set[int](), PipedBody._check
 
     def note(self: PipedBody, pieces: Sequence[bytes]) -> None:
         hashed.add(id(self))
         check(self, pieces)
 
-    def note_trial(_trial: LinkTrial, _size: int, _now: float) -> None:
-        begun.append(under_way.under_way)
-
     monkeypatch.setattr(PipedBody, "_check", note)
-    monkeypatch.setattr(LinkTrial, "note", note_trial)
     tried.support.confirms_digests = None
-    bodies = tried.method._bodies = BodyBudget(3 * PIPE_BYTES)
+    bodies = tried.method._bodies = Granting(3 * PIPE_BYTES)
     assert copy_many(tried) == [Outcome.MIGRATED] * OBJECTS
     assert len(hashed) == 1
-    assert (begun[0], max(begun)) == (1, 3), "the others go side by side"
+    assert max(bodies.granted) == PIPE_BYTES, "who has waited for the first need not be alone any more"
     assert bodies._expected <= PIPE_BYTES
