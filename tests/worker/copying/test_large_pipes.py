@@ -10,14 +10,9 @@ from typing import ClassVar
 import pytest
 
 from rowferry.batch import Outcome
-from rowferry.errors import AccessDenied, NotStarted
-from rowferry.http import event_loop
-from rowferry.plan import LegacySide, MigrationSettings, ObjectPrefix, Plan, ProductionSide
-from rowferry_worker.copying import stream_copy
-from rowferry.plan import SideName
 from rowferry.errors import AccessDenied, NotFinished, NotStarted, ObjectDamaged, ObjectError, Throttled, Unreachable
 from rowferry.http import connection, event_loop
-from rowferry.plan import OnConflict
+from rowferry.plan import LegacySide, MigrationSettings, ObjectPrefix, OnConflict, Plan, ProductionSide
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_worker.copying import one_put, put_limit, stream_copy
@@ -25,11 +20,10 @@ from rowferry_worker.copying.copy import copy_object
 from rowferry_worker.copying.stream_copy import StreamCopy
 from rowferry_worker.migration import choose_method
 from rowferry_worker.multipart.large import LargeObjects
-from rowferry_worker.objects.memory import BodyBudget, add_tls
 from rowferry_worker.multipart.records import Recorded, UploadRecord, UploadRecords
 from rowferry_worker.objects import link_trial
 from rowferry_worker.objects.link_trial import LinkTrial
-from rowferry_worker.objects.memory import BodyBudget
+from rowferry_worker.objects.memory import BodyBudget, add_tls
 from rowferry_worker.objects.pipe import PIPE_BYTES, PipedBody
 from support.s3.copies import NEW, OLD
 from support.s3.fake_buckets import LOST, refuse

@@ -88,7 +88,7 @@ def test_what_passes_over_tls_counts_with_the_buffers_of_its_connections(size: i
             assert budget.held_bytes > EXPECTED_BYTES
             hold.resize(size)
             assert budget.held_bytes == both
-            await hold.wait_for(size)
+            await hold.wait_for(lambda: size)
             assert budget.held_bytes == both
             with await budget.hold(budget.total_bytes - both):
                 assert hold.fits(size)
