@@ -14,6 +14,16 @@ savepoint rowferry_work;
 rollback to savepoint rowferry_work;
 release savepoint rowferry_work;
 
+-- name: begin_read
+-- A read that leaves no lock on the table behind.
+savepoint rowferry_read;
+
+-- name: undo_read
+rollback to savepoint rowferry_read;
+
+-- name: end_read
+release savepoint rowferry_read;
+
 -- name: begin_rows
 -- Rows that are written at once. A deferred constraint would fail only at COMMIT, too late to leave one row out.
 savepoint rowferry_rows;

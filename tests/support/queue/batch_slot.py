@@ -76,10 +76,10 @@ class Slot:
 
 
 @contextmanager
-def open_slot(table: EntryTable) -> Iterator[Slot]:
-    """Yield a slot that works on one batch of the queue `note`, which leads nowhere and may be tried three times."""
+def open_slot(table: EntryTable, batch_size: int = 30) -> Iterator[Slot]:
+    """Yield a slot that works on batches of the queue `note`, which leads nowhere and may be tried three times."""
     table.plan["migration"]["max_attempts"] = 3
-    table.enqueue(30, queue="note")
+    table.enqueue(batch_size, queue="note")
     table.execute("update rowferry.queue set next = '{}'")
     with ExitStack() as until:
         ledger = until.enter_context(closing(Ledger("test")))

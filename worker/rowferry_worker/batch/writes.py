@@ -7,6 +7,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import psycopg
 from psycopg import errors
+from psycopg.rows import DictRow
 from psycopg.sql import Composed
 
 from rowferry.db.connection import Connection, summarise, translate
@@ -48,6 +49,32 @@ def savepoint(connection: Connection, name: Literal["work", "rows"]) -> Generato
         with suppress(psycopg.Error):
             connection.execute(undo, prepare=False)
         raise
+
+
+def read_and_undo(connection: Connection, query: Composed, parameters: dict[str, Any]) -> list[DictRow]:
+    """Return the rows of a query whose locks on tables are given back at once, in one round trip.
+
+    The caller holds the transaction, which goes on where the query fails. Raises what the query raises.
+    """
+    queries, threshold = own_queries(), connection.prepare_threshold
+    try:
+        with connection.pipeline():
+            connection.execute(queries["begin_read"], prepare=False)
+            rows = connection.execute(query, parameters)
+            # psycopg forgets what it has prepared at each ROLLBACK that it may count: what is undone might be a DDL.
+            connection.prepare_threshold = None
+            connection.execute(queries["undo_read"])
+            connection.execute(queries["end_read"])
+    except psycopg.Error:
+        with suppress(psycopg.Error):
+            connection.execute(queries["undo_read"])
+            connection.execute(queries["end_read"])
+            with connection.transaction(force_rollback=True):
+                pass  # psycopg forgets a statement that could not be prepared
+        raise
+    finally:
+        connection.prepare_threshold = threshold
+    return rows.fetchall()
 
 
 def _accuse_no_table(_error: psycopg.Error) -> None:

@@ -12,7 +12,7 @@ from rowferry.errors import MigrationFault
 from rowferry.keys import Form
 from rowferry_worker.batch.context import BatchContext, find_meant
 from rowferry_worker.batch.sources.ranges import RangeSource
-from rowferry_worker.batch.writes import NAMES_AND_RIGHTS
+from rowferry_worker.batch.writes import NAMES_AND_RIGHTS, read_and_undo
 
 _VALUES = "22"
 """The class of invalid values."""
@@ -50,17 +50,15 @@ def read_range(
 ) -> list[Entry]:
     """Return the entries of the batch's range that have this form, in the order of their ids.
 
-    `columns`: of the row, which are read as text; `where`: a condition that its rows must meet besides. The savepoint
-    releases the table lock of this read, so that no `alter table` waits for S3. Raises MigrationFault when the table
-    has changed.
+    `columns`: of the row, which are read as text; `where`: a condition that its rows must meet besides. Raises
+    MigrationFault when the table has changed.
     """
     payload = context.batch.payload
     try:
-        with context.connection.transaction(force_rollback=True):
-            bounds = payload["first"], payload["last"]
-            entries = read_entries(
-                context.connection, queries, *bounds, form, since=payload.get("since"), columns=columns, where=where
-            )
+        bounds = payload["first"], payload["last"]
+        entries = read_entries(
+            context.connection, queries, *bounds, form, since=payload.get("since"), columns=columns, where=where
+        )
     except psycopg.Error as error:
         refuse_unreadable(context.connection, queries, error, payload["first"], payload["last"])
         raise
@@ -84,11 +82,12 @@ def read_entries(
     """Return the entries of one form with ids from `first` to `last`, both included, in the order of their ids.
 
     `since`: only those that have changed then or later, by the plan's `changed`. Rows that an earlier attempt or the
-    application has rewritten no longer have the form: a batch may run any number of times.
+    application has rewritten no longer have the form: a batch may run any number of times. The lock on the table is
+    given back at once, so that no `alter table` waits for S3.
     """
     wanted = sql.SQL("({} and {})").format(queries.has_form_since(form, since), queries.meets(where))
     query = queries.compose("read_entries", wanted=wanted, row_values=queries.read_columns(columns))
-    return to_entries(connection.execute(query, queries.parameters(first=first, last=last, since=since)).fetchall())
+    return to_entries(read_and_undo(connection, query, queries.parameters(first=first, last=last, since=since)))
 
 
 def refuse_unreadable(
