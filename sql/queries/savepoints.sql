@@ -19,9 +19,11 @@ release savepoint rowferry_work;
 savepoint rowferry_read;
 
 -- name: undo_read
+-- What it has locked is free again. Sent with the read, as what follows.
 rollback to savepoint rowferry_read;
 
 -- name: end_read
+-- The savepoint of the read itself.
 release savepoint rowferry_read;
 
 -- name: begin_rows
