@@ -100,4 +100,12 @@ PACE_ROWS = (
         ("rowferry, 100 MB", "rclone, 100 MB", "rclone unchecked, 100 MB"),
         "{} | {}; unchecked {} | – | – | –",
     ),
+    PaceRow(
+        "1 GB objects, MB/s, between two servers",
+        "stream",
+        "1 GB streamed, MB/s against rclone",
+        "megabytes_per_second",
+        ("rowferry, 1 GB", "rclone, 1 GB"),
+        "{} | {} | – | – | –",
+    ),
 )

@@ -44,7 +44,7 @@ def run(record: Record) -> None:
 
 def tell(record: Record) -> None:
     """Hold the medians against the targets."""
-    bound = None if record.short else 0.7
+    bound = None if record.short or record.reduced else 0.85
     record.expect("share of the link", record.median("rowferry", "share_of_the_link"), at_least=bound)
     record.compare("the same against rclone with 16 streams", "share_of_the_link", "rowferry", "rclone")
     again = max(record.values("rowferry, killed", "parts_again"))

@@ -126,7 +126,7 @@ class StreamCopy:
         size_bytes = response.body_bytes
         if size_bytes > STREAM_PART_BYTES and not hold.fits(self._share(write, size_bytes)):
             response.stream.close()
-            await hold.wait_for(lambda: self._share(write, size_bytes))
+            await hold.wait_for(lambda: self._share(write, size_bytes), expected=share_of_pipe(size_bytes))
             if time.monotonic() >= write.large_objects.deadline:
                 raise NotStarted("NotStarted", "its turn did not come")
             response = await self._take(write.s3, read)

@@ -99,9 +99,13 @@ class Hold:
         """Return whether there is room for this much in the place of what is held."""
         return self._budget.has_room(add_tls(size_bytes, self._tls_connections), instead_of=self.size_bytes)
 
-    async def wait_for(self, want: Callable[[], int]) -> None:
-        """Give it back, and wait in the line for as much as is wanted by then: nothing of it may be on its way."""
+    async def wait_for(self, want: Callable[[], int], *, expected: int) -> None:
+        """Give it back, and wait in the line for as much as is wanted by then: nothing of it may be on its way.
+
+        `expected`: what the next body may be expected to hold, lest it is begun in vain as well.
+        """
         self.release()
+        self._budget.expect(expected)
         self.size_bytes = await self._budget.take(lambda: add_tls(want(), self._tls_connections))
 
     def resize(self, size_bytes: int, *, expected: int | None = None) -> None:
