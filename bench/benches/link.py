@@ -119,7 +119,11 @@ def draw(axis: Any, result: dict[str, Any]) -> None:
     """Plot the seconds of each contestant beside those that the link needs."""
     summary = result["summary"]
     names = list(summary)[::-1]
-    axis.barh(names, [summary[name]["seconds"]["median"] for name in names], color="#56a64b")
+    axis.barh(
+        names,
+        [summary[name]["seconds"]["median"] for name in names],
+        color=["#8e8e8e" if name == "rclone" else "#56a64b" for name in names],
+    )
     axis.axvline(result["settings"]["body_bytes"] / TOTAL, color="#8e8e8e", linestyle="--")
     axis.set_xlim(left=0)
     axis.set_xlabel(f"seconds for {result['settings']['body_bytes'] / 2**30:.2g} GiB (dashed: the link)")

@@ -231,11 +231,20 @@ def draw(axis: Any, result: dict[str, Any]) -> None:
         at = [number + 0.27 * place for number in there]
         ratios = [pace / of for pace, of in zip(paces, base, strict=True)]
         bars = axis.bar(at, ratios, width=0.25, label=who, color=colour)
-        axis.bar_label(bars, [f"{pace:,.0f}" for pace in paces], fontsize=5.5)
-    axis.set_xticks([number + 0.27 for number in range(len(groups))], [group.replace(", ", "\n") for group in groups])
+        axis.bar_label(bars, [f"{pace:,.0f}" for pace in paces], fontsize=5, rotation=90, padding=2)
+    sizes, servers = zip(*(group.split(", ", 1) for group in groups), strict=True)
+    axis.set_xticks([number + 0.27 for number in range(len(groups))], servers, rotation=40, ha="right")
     axis.tick_params(axis="x", labelsize=6.5)
+    above = axis.secondary_xaxis("top")
+    middles = [sizes.index(size) + 0.27 + (sizes.count(size) - 1) / 2 for size in dict.fromkeys(sizes)]
+    above.set_xticks(middles, list(dict.fromkeys(sizes)))
+    above.tick_params(length=0, labelsize=8)
+    above.spines["top"].set_visible(False)
+    for place in (number for number in range(1, len(sizes)) if sizes[number] != sizes[number - 1]):
+        axis.axvline(place - 0.23, color="#d8d8d8", linewidth=0.8)
+    axis.set_ylim(top=1.2 * axis.get_ylim()[1])
     axis.set_ylabel("throughput against rclone's,\nstart included (numbers: MB/s)")
-    axis.legend(frameon=False, fontsize=8)
+    axis.legend(frameon=False, fontsize=8, loc="upper left", ncols=3)
 
 
 def read_pace(figures: dict[str, Any]) -> float:
