@@ -106,7 +106,7 @@ class Pool:
     def lend(self, connection: Connection) -> None:
         """Leave a connection to the reader of a response, or to a body from elsewhere, until `take_back`."""
         self._streaming.add(connection)
-        if self._connector.has_tls:
+        if self._connector.has_tls and connection in self._open:  # it may have been lost on the way here
             self._grown.add(connection)
             self._most_streaming = max(self._most_streaming, len(self._streaming))
 

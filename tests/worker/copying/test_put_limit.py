@@ -73,8 +73,8 @@ REFUSED = [
     ObjectRejected("HTTP 413", ""),
     AccessDenied("HTTP 403", "a page"),
 ]
-FREE = [Throttled("SlowDown", ""), Unreachable("ConnectionLost", "")]
-COUNTED = [ServerFault("HTTP 502", ""), TimedOut("TimedOut", "")]
+FREE = [Throttled("SlowDown", "")]
+COUNTED = [ServerFault("HTTP 502", ""), TimedOut("TimedOut", ""), Unreachable("ConnectionLost", "")]
 
 
 @pytest.mark.parametrize(
@@ -102,6 +102,14 @@ def test_a_link_that_is_slow_for_the_largest_may_pass_those_of_half_the_size() -
         limit.note_failed(TooSlow(MB), MOST_BYTES)
     assert limit.allows(MOST_BYTES // 2)
     assert not limit.allows(MOST_BYTES // 2 + 1)
+
+
+def test_a_slow_link_lets_nothing_pass_that_was_refused_before() -> None:
+    limit = PutLimit()
+    for error in (ObjectRejected("HTTP 413", ""), TooSlow(MB)):
+        with pytest.raises(ByParts):
+            limit.note_failed(error, MOST_BYTES)
+    assert not limit.allows(TRIED_BYTES + 1)
 
 
 OTHER = [

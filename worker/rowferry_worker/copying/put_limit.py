@@ -83,10 +83,12 @@ class PutLimit:
         may_pass = isinstance(error, PASSING) and not isinstance(error, CutOff) and error.code != "ObjectChanged"
         if not is_refused and not may_pass:
             return
+        passing_bytes = max(TRIED_BYTES, size_bytes // 2) if is_slow else TRIED_BYTES
+        is_on = time.monotonic() < self._next_trial
+        self._passing_bytes = min(passing_bytes, self._passing_bytes) if is_on else passing_bytes
         self._next_trial = time.monotonic() + NO_TRIAL_SECONDS
-        self._passing_bytes = max(TRIED_BYTES, size_bytes // 2) if is_slow else TRIED_BYTES
         if is_refused:
             raise ByParts(str(error)) from error
-        if error.costs_attempt:
+        if error.costs_attempt or isinstance(error, Unreachable):  # which counts where the server can be reached
             words = f"it did not arrive in one PUT, so the next attempt sends parts: {error}"
             raise NotFinished("NotFinished", words) from error

@@ -5,7 +5,7 @@ import time
 
 from msgspec.structs import replace
 
-from rowferry.errors import RESPONSE_TOO_LONG, NotStarted, ObjectRejected
+from rowferry.errors import RESPONSE_TOO_LONG, NotFinished, NotStarted, ObjectRejected
 from rowferry.s3.operations import Request, get_object
 from rowferry.s3.responses import Response
 from rowferry_worker.copying.one_put import InDoubt, OnePut, Taken
@@ -167,9 +167,14 @@ class StreamCopy:
         try:
             written = await self._write(write, taken, put)
         except ByParts as reason:
-            fields = {"old_key": write.source_key, "new_key": write.target_key, "reason": str(reason)}
-            _log.info("an object goes by parts, since it did not pass in one PUT", extra=fields)
+            _log.info("an object goes by parts, since it did not pass in one PUT", extra=_describe(write, reason))
             return None
+        except InDoubt:  # it is written once more
+            raise
+        except NotFinished as reason:
+            _log.warning("the PUT of a large object failed", extra=_describe(write, reason))
+            await record.end()
+            raise
         except BaseException:
             await record.end()
             raise
@@ -206,6 +211,10 @@ async def _read(s3: ObjectRequests, read: Request) -> Response | None:
         if error.code != RESPONSE_TOO_LONG:
             raise
         return None
+
+
+def _describe(write: ObjectWrite, reason: Exception) -> dict[str, str]:
+    return {"old_key": write.source_key, "new_key": write.target_key, "reason": str(reason)}
 
 
 def _close(response: Response) -> None:
