@@ -1,5 +1,6 @@
 """One object in one PUT: taken whole or piped through, its digest checked at both ends."""
 
+from contextlib import nullcontext
 from functools import partial
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from rowferry_worker.copying.put_limit import TRIED_BYTES, PutLimit
 from rowferry_worker.objects.compare import md5_of
 from rowferry_worker.objects.conditional_writes import WriteGuard
 from rowferry_worker.objects.digests import content_md5, hash_body, mismatch
-from rowferry_worker.objects.link_trial import LinkTrial, Trials
+from rowferry_worker.objects.link_trial import LinkTrial
 from rowferry_worker.objects.memory import Hold
 from rowferry_worker.objects.own_copies import DamagedWrite
 from rowferry_worker.objects.pipe import PipedBody
@@ -55,8 +56,6 @@ class OnePut:
         self._body = b""
         self._pipe: PipedBody | None = None
         self._digest = ""
-        self._trials: Trials | None = None
-        """Where the PUT is tried."""
 
     async def take_body(self, taken: Taken) -> None:
         """Take the body, or as much of it as a pipe holds. Raises ObjectDamaged where it is not what its ETag says."""
@@ -70,7 +69,7 @@ class OnePut:
                 response.stream,
                 checks_read=self._checks,
                 before_end=self.guard.look_again,
-                trial=self._begin_trial(response.body_bytes),
+                trial=LinkTrial(response.body_bytes, self._limit.trials) if response.body_bytes > TRIED_BYTES else None,
             )
             self._digest = expected
             return
@@ -80,12 +79,6 @@ class OnePut:
         if expected not in {None, self._digest}:
             raise mismatch("read", self._digest, expected)
 
-    def _begin_trial(self, size_bytes: int) -> LinkTrial | None:
-        if size_bytes <= TRIED_BYTES:
-            return None
-        self._trials = self._limit.trials
-        return LinkTrial(size_bytes, self._trials)
-
     async def write(self, headers: list[tuple[str, str]]) -> str:
         """Write the object and return its ETag.
 
@@ -94,18 +87,18 @@ class OnePut:
         """
         headers = [*headers, content_md5(self._digest)]
         build = partial(put_object, self.target_key, self._body, headers=headers, source=self._pipe)
-        tries = TRIES if self._trials is None else 1
-        self._count_trial(1)
+        tried_bytes = self._pipe.length if self._pipe is not None and self._pipe.length > TRIED_BYTES else 0
         try:
-            etag, written = await self.guard.write("PutObject", build, read_written_etag, tries=tries)
+            with self._limit.trials.counting() if tried_bytes else nullcontext():
+                tries = 1 if tried_bytes else TRIES
+                etag, written = await self.guard.write("PutObject", build, read_written_etag, tries=tries)
         except ObjectError as error:
             if not self._checks and error.code in REFUSED_DIGESTS:
                 raise InDoubt from error
-            if self._trials is not None and self._pipe is not None:
-                self._limit.note_failed(error, self._pipe.length)
+            if tried_bytes:
+                self._limit.note_failed(error, tried_bytes)
             raise
         finally:
-            self._count_trial(-1)
             if self._pipe is not None:
                 self._pipe.close()
         told = md5_of(written)
@@ -116,7 +109,3 @@ class OnePut:
             raise DamagedWrite.named("DigestMismatch", mismatch("written", self._digest, told).message, etag)
         self.guard.note_digest(confirmed=told is not None)
         return etag
-
-    def _count_trial(self, more: int) -> None:
-        if self._trials is not None:
-            self._trials.under_way += more

@@ -1,5 +1,8 @@
 """Whether a large object passes soon enough over one connection, judged while it passes."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
+
 from rowferry.errors import ObjectError
 
 FIRST_SECONDS, LONGEST_SECONDS = 0.2, 4.0
@@ -23,6 +26,15 @@ class Trials:
     """How many objects are being tried, of a process's migration."""
 
     under_way = 0
+
+    @contextmanager
+    def counting(self) -> Generator[None]:
+        """Count one more within the block."""
+        self.under_way += 1
+        try:
+            yield
+        finally:
+            self.under_way -= 1
 
 
 class LinkTrial:
@@ -50,11 +62,13 @@ class LinkTrial:
             self._began = now
             return
         self._in_interval += size_bytes
-        if now - self._began >= self._interval and self._judge(self._in_interval / (now - self._began)):
+        seconds = now - self._began
+        if seconds < self._interval:
+            return
+        if self._judge(self._in_interval / seconds):
             raise TooSlow(self._size - self._missing)
-        if now - self._began >= self._interval:
-            self._began, self._in_interval = now, 0
-            self._interval = min(2 * self._interval, LONGEST_SECONDS)
+        self._began, self._in_interval = now, 0
+        self._interval = min(2 * self._interval, LONGEST_SECONDS)
 
     def _judge(self, rate: float) -> bool:
         rest_seconds = REST_SECONDS * min(2, max(1, self._trials.under_way))

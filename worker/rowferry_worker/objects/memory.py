@@ -45,9 +45,10 @@ class BodyBudget:
 
     async def take(self, want: Callable[[], int]) -> int:
         """Wait until there is room for as much as is wanted by then, take it, and return how much that is."""
-        if self._waiting or not self.has_room(want()):
+        wanted = want()
+        if self._waiting or not self.has_room(wanted):
             return await self._wait(want)
-        self.held_bytes += (wanted := want())
+        self.held_bytes += wanted
         return wanted
 
     def expect(self, size_bytes: int) -> None:
