@@ -123,9 +123,9 @@ def remove_left(servers: set[int]) -> None:
 def list_children(parent: int) -> list[int]:
     """Return the ids of the processes whose parent is this one; none where the system has no /proc."""
     found: list[int] = []
-    for task in Path(f"/proc/{parent}/task").glob("*/children"):
+    for task in Path(f"/proc/{parent}/task").glob("*"):
         with contextlib.suppress(OSError):
-            found += map(int, task.read_text().split())
+            found += map(int, (task / "children").read_text().split())
     return found
 
 

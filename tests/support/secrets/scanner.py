@@ -80,10 +80,11 @@ class SecretScanner:
 
     def add_processes(self) -> None:
         """Add the command line and the title of every process; what is in its environment is its own affair."""
-        for name in ("cmdline", "comm"):
-            for path in Path("/proc").glob(f"[0-9]*/{name}"):
+        for process in Path("/proc").glob("[0-9]*"):  # one that ends meanwhile makes a longer pattern fail
+            for name in ("cmdline", "comm"):
                 with suppress(OSError):
-                    self.add(f"process {name}", path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
+                    text = (process / name).read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+                    self.add(f"process {name}", text)
 
     def add_activity(self, connection: psycopg.Connection[tuple[str]]) -> None:
         """Add what the server tells everybody about its sessions: names, queries, where they come from."""
