@@ -99,7 +99,9 @@ def describe_result(result: Result) -> Iterator[str]:
         f"{machine['memory_gb']:.0f} GB, {machine['system']}; load before a repetition {describe_load(result)}."
         f"{' A reduced run.' if result.get('reduced') else ''}"
     )
-    yield "Versions: " + ", ".join(f"{name} {version}" for name, version in result["versions"].items()) + "."
+    versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
+    call = f" Python takes {machine['python_call_ns']} ns for a call." if "python_call_ns" in machine else ""
+    yield f"Versions: {versions}.{call}"
     settings = [f"{name.replace('_', ' ')} {write_setting(value)}" for name, value in result["settings"].items()]
     if settings:
         yield "Settings: " + ", ".join(settings) + "."

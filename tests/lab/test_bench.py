@@ -26,7 +26,7 @@ def test_every_bench_runs_checks_its_work_and_tells_what_it_saw(name: str, tmp_p
     result = json.loads(record.write(tmp_path).read_text())
     assert result.keys() == PARTS
     assert result["short"] is True
-    assert {"cpu", "cores", "memory_gb", "system"} == result["machine"].keys()
+    assert {"cpu", "cores", "memory_gb", "system", "python_call_ns"} == result["machine"].keys()
     assert {"rowferry", "python", "uvloop", "boto3"} <= result["versions"].keys()
     if not result["absent"]:
         assert result["targets"]
