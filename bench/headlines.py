@@ -14,7 +14,7 @@ class Headline:
 
 
 HEADLINES = (
-    Headline("Small objects a second, one worker", "copy", "entries/s, one worker without a flag"),
+    Headline("Small objects a second, one worker process", "copy", "entries/s, one worker without a flag"),
     Headline("… against s5cmd, which checks nothing", "copy", "entries/s against s5cmd's copies/s"),
     Headline("… against rclone", "copy", "entries/s against rclone's copies/s"),
     Headline("… against rclone with all checks off", "copy", "the same, rclone with all checks off"),
@@ -30,7 +30,11 @@ HEADLINES = (
     Headline(
         "1 GiB over a slow link, against rclone with 16 streams", "link", "the same against rclone with 16 streams"
     ),
-    Headline("Eight workers against eight times one", "scale", "pace of 8 workers, as a share of 8 times that of one"),
+    Headline(
+        "Eight workers against eight times one, held by latency alone (32 in flight, 400 ms)",
+        "scale",
+        "pace of 8 workers, as a share of 8 times that of one",
+    ),
     Headline(
         "Default settings against the best fixed ones, 70 ms",
         "defaults",
@@ -48,11 +52,13 @@ HEADLINES = (
         "after {}",
     ),
     Headline(
-        "Memory of a worker over a million entries", "memory", "memory of the worker over the run, at its largest"
+        "Memory of a worker process that copies a million entries",
+        "memory",
+        "memory of the worker over the run, at its largest",
     ),
     Headline("CPU of PostgreSQL for an entry", "copy", "CPU of PostgreSQL per entry"),
     Headline(
-        "… for a refresh of the dashboard, a day of 6,000,000 batches",
+        "… for a refresh of the dashboard over 24 hours, of a queue of 6,000,000 batches",
         "large_queue",
         "CPU, refresh, 24 h, jit off, now",
     ),

@@ -1,6 +1,6 @@
 """CPU of PostgreSQL for one job of a queue: rowferry, a plain queue, one like River's, pgqueuer.
 
-    python -m bench.job_cost [JOBS] [ROUNDS]
+    python -m bench.job_cost [--jobs 400] [--rounds 3]
 
 Each takes one job and finishes it, again and again; rowferry takes batches of one entry and of 500. The plain queue
 takes a job by an UPDATE over `for update skip locked`, and finishes it by another. The one like River's does the same
@@ -8,10 +8,10 @@ to a table with its columns and indexes, and finishes jobs by arrays, as its two
 The contestants run in turn, a few jobs each, so that what else the machine does meets them all.
 """
 
+import argparse
 import asyncio
 import os
 import statistics
-import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -175,14 +175,23 @@ def list_contestants(jobs: int, until: ExitStack) -> Iterator[tuple[str, Work]]:
         yield "pgqueuer", run_pgqueuer(jobs, until)
 
 
-def main(jobs: int = 400, rounds: int = 3) -> None:
+def main() -> None:
     """Print milliseconds of CPU a job, the median over turns of ten jobs, on each PostgreSQL here."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=400, help="Jobs of each contestant a round (default: 400)")
+    parser.add_argument("--rounds", type=int, default=3, help="Rounds of so many jobs (default: 3)")
+    options = parser.parse_args()
+    compare(options.jobs * options.rounds)
+
+
+def compare(jobs: int) -> None:
+    """Let each contestant do so many jobs, on each PostgreSQL here, and print the medians."""
     for binaries in find_postgres_binaries():
         for fsync in ("on", "off"):
             with running_postgres({"fsync": fsync}, binaries=binaries), ExitStack() as until:
-                contestants = dict(list_contestants(jobs * rounds + WARM, until))
+                contestants = dict(list_contestants(jobs + WARM, until))
                 used: dict[str, list[float]] = {name: [] for name in contestants}
-                for turn in range((jobs * rounds) // AT_ONCE):
+                for turn in range(jobs // AT_ONCE):
                     for name, (pids, work) in contestants.items():
                         if not turn:
                             for _ in range(WARM):
@@ -198,4 +207,4 @@ def main(jobs: int = 400, rounds: int = 3) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main()

@@ -1,14 +1,14 @@
 """What a batch of one costs PostgreSQL, by what is said to it, and without what keeps a promise.
 
-    python -m bench.job_parts [JOBS]
+    python -m bench.job_parts [--jobs 400]
 
 Beside rowferry as it is, databases that lack something, in which nothing else differs; and one whose functions do
 nothing, which shows what the four calls cost by themselves. CPU of the backends, medians, five jobs of each in turn.
 """
 
+import argparse
 import os
 import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -134,8 +134,15 @@ class BatchOfOne:
         return done, sum(map(read_backend_cpu, self.pids)) - before
 
 
-def main(jobs: int = 400) -> None:
+def main() -> None:
     """Print microseconds of CPU a job, by part, and the sum against a plain queue, on each PostgreSQL here."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=400, help="Jobs of each contestant (default: 400)")
+    compare(parser.parse_args().jobs)
+
+
+def compare(jobs: int) -> None:
+    """Let each contestant do so many jobs, on each PostgreSQL here, and print the medians."""
     for binaries in find_postgres_binaries():
         with running_postgres({"fsync": "off"}, binaries=binaries), ExitStack() as until:
             contestants = {
@@ -167,4 +174,4 @@ def main(jobs: int = 400) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main()

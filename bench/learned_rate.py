@@ -148,12 +148,12 @@ def show(case: Case, shape: Shape) -> None:
 def main() -> None:
     """Read the options, measure, print a line for each case."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rates", default="30,300,1000,3500")
-    parser.add_argument("--workers", default="1,4")
-    parser.add_argument("--bursts", default="0.1,1,10")
-    parser.add_argument("--kinds", default="fair,harsh")
-    parser.add_argument("--unlucky", default="0")
-    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--rates", default="30,300,1000,3500", help="Writes a second that are let through; 0: all")
+    parser.add_argument("--workers", default="1,4", help="Worker processes")
+    parser.add_argument("--bursts", default="0.1,1,10", help="Seconds of the rate that are let through at once")
+    parser.add_argument("--kinds", default="fair,harsh", help="Whether refusals count as well: harsh")
+    parser.add_argument("--unlucky", default="0", help="The shares of writes that are refused at random")
+    parser.add_argument("--seconds", type=float, default=30.0, help="How long, from the first refusal on")
     options = parser.parse_args()
     if not build_stub():
         sys.exit("the stub takes go")

@@ -64,12 +64,13 @@ def find_answer(headline: Headline, results: Iterable[Result]) -> tuple[str, str
 def compose_headlines(results: Iterable[Result]) -> str:
     """Return the table of the questions that a reader has first, and how many targets were not reached."""
     results = list(results)
-    lines = ["| question | answer | worst of the servers | bench |", "| --- | --- | --- | --- |"]
+    lines = ["| question | answer | worst of the servers | bench | day |", "| --- | --- | --- | --- | --- |"]
+    days = {result["name"]: result["when"][:10] for result in results}
     for headline in HEADLINES:
         found = find_answer(headline, results)
         if found is not None:
             bench = f"[`{headline.bench}`]({FIGURES_PAGE.name}#{headline.bench})"
-            lines.append(f"| {headline.question} | {' | '.join(found)} | {bench} |")
+            lines.append(f"| {headline.question} | {' | '.join(found)} | {bench} | {days[headline.bench]} |")
     verdicts = [describe_target(target)[3] for _, target in list_targets(results)]
     missed, asked = verdicts.count("no"), len(verdicts) - verdicts.count("reported")
     return "\n".join(

@@ -1,6 +1,6 @@
 """Runs over so many objects from the start of a process to its end: of other programs, and of `rowferry worker`.
 
-The figures of each run come twice: with the start, and without.
+The figures of each run come twice: with the start, and without where that can be told apart.
 """
 
 import json
@@ -24,7 +24,7 @@ def measure_program(
     """Let a program copy so many objects to a server, its start and its listing included; no row is touched.
 
     Its pace without the start is that from the time on when as many objects are done as it has in flight: these were
-    begun together. Its CPU is always that of the whole run.
+    begun together. Where they are most of all objects, only the whole run is told. Its CPU is always that of all of it.
     """
     watch = Watch(server, every_seconds=EVERY_SECONDS)
     try:
@@ -33,8 +33,8 @@ def measure_program(
         watch.stop()
     check_objects(server, objects)
     first = next((sample for sample in watch.samples if sample.objects >= in_flight), None)
-    if first is None or first.objects > objects / 2:  # it was too short to tell
-        return compose(objects, used, used.wall_seconds, used.cpu_seconds)
+    if first is None or first.objects > objects / 2:
+        return compose_whole(objects, used)
     seconds = (used.wall_seconds - first.at) * objects / (objects - first.objects)
     return compose(objects, used, seconds, used.cpu_seconds)
 
@@ -59,10 +59,13 @@ def measure_worker(launch: Launch, entries: int) -> Figures:
 
 def compose(objects: int, used: Usage, seconds: float, cpu_seconds: float) -> Figures:
     """Return rate and CPU with the start and without, and memory."""
+    return {RATE: objects / seconds, CPU: 1000 * cpu_seconds / objects, **compose_whole(objects, used)}
+
+
+def compose_whole(objects: int, used: Usage) -> Figures:
+    """Return rate and CPU with the start, and memory."""
     return {
-        RATE: objects / seconds,
         f"{RATE}{INCLUDED}": objects / used.wall_seconds,
-        CPU: 1000 * cpu_seconds / objects,
         f"{CPU}{INCLUDED}": 1000 * used.cpu_seconds / objects,
         "memory_mb": used.memory_mb,
     }

@@ -36,10 +36,10 @@ def measure(options: argparse.Namespace) -> dict[str, float]:
 def main() -> None:
     """Read the options, measure, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--entries", type=int, default=30_000)
-    parser.add_argument("--batch-size", type=int, default=250)
-    parser.add_argument("--parallel", type=int)
-    parser.add_argument("--latency-ms", type=float, default=70)
+    parser.add_argument("--entries", type=int, default=30_000, help="Rows to migrate")
+    parser.add_argument("--batch-size", type=int, default=250, help="Entries of a batch")
+    parser.add_argument("--parallel", type=int, help="Objects in flight; without it the worker finds its pace")
+    parser.add_argument("--latency-ms", type=float, default=70, help="What the server waits before it answers")
     options = parser.parse_args()
     print(json.dumps({**vars(options), **tidy(measure(options))}))
 

@@ -9,24 +9,32 @@ STARTS = {"start excluded": "", "start included": INCLUDED}
 
 
 def list_medians(record: Record, servers: Sequence[str], who: str, figure: str) -> dict[str, float]:
-    """Return the medians of a figure of a contestant, by server and, where it was seen both ways, by start."""
+    """Return the medians of a figure of a contestant, by server and, where a whole run was measured, by start."""
     found: dict[str, float] = {}
     for server in servers:
-        name = f"{who}, {server}"
-        seen = {
-            start: record.median(name, figure + end)
-            for start, end in STARTS.items()
-            if record.values(name, figure + end)
-        }
-        found |= {f"{server}, {start}" if len(seen) > 1 else server: value for start, value in seen.items()}
+        seen = _list_starts(record, f"{who}, {server}", figure)
+        found |= {_name(server, start, seen): value for start, value in seen.items()}
     return found
 
 
 def list_ratios(record: Record, servers: Sequence[str], ours: str, rival: str, figure: str) -> dict[str, float]:
-    """Return the ratios of the medians of two contestants in the same way."""
-    theirs = list_medians(record, servers, rival, figure)
-    medians = list_medians(record, servers, ours, figure)
-    return {where: seen / theirs[where] for where, seen in medians.items() if where in theirs}
+    """Return the ratios of the medians of two contestants in the same way: with the start or without, both alike."""
+    found: dict[str, float] = {}
+    for server in servers:
+        seen, theirs = (_list_starts(record, f"{who}, {server}", figure) for who in (ours, rival))
+        found |= {_name(server, start, seen): value / theirs[start] for start, value in seen.items() if start in theirs}
+    return found
+
+
+def _list_starts(record: Record, who: str, figure: str) -> dict[str, float]:
+    """Return the medians of a figure of a contestant on one server, by start."""
+    return {
+        start: record.median(who, figure + end) for start, end in STARTS.items() if record.values(who, figure + end)
+    }
+
+
+def _name(server: str, start: str, seen: Mapping[str, float]) -> str:
+    return f"{server}, {start}" if "start included" in seen else server
 
 
 def expect_worst(

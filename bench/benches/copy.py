@@ -200,7 +200,7 @@ def draw(axis: Any, result: dict[str, Any]) -> None:
             figures = summary.get(f"{who}, {server}".removesuffix(", "))
             if figures is None:
                 continue
-            pace = figures.get(RATE + INCLUDED, figures[RATE])
+            pace = figures.get(RATE + INCLUDED) or figures[RATE]
             above = [[pace["median"] - pace["min"]], [pace["max"] - pace["median"]]]
             at = row + 0.42 - (place + 0.5) * height
             colour = COLOURS[place] if who == OURS else FAINT[place]

@@ -249,5 +249,5 @@ def draw(axis: Any, result: dict[str, Any]) -> None:
 
 def read_pace(figures: dict[str, Any]) -> float:
     """Return the median throughput, the start included where that was measured."""
-    pace = figures.get("megabytes_per_second" + INCLUDED, figures["megabytes_per_second"])
+    pace = figures.get("megabytes_per_second" + INCLUDED) or figures["megabytes_per_second"]
     return float(pace["median"])
