@@ -8,7 +8,14 @@ from datetime import timedelta
 
 import pytest
 
-from support.entries.files import add_file, make_table, now, read_production, replace_file
+from support.entries.files import (
+    add_file,
+    make_table,
+    now,
+    read_production,
+    replace_file,
+    wait_for_next_second,
+)
 from support.entries.migration import Migration
 from support.queue.workers_here import run_here
 from support.s3.buckets import Buckets
@@ -61,6 +68,7 @@ def test_no_write_of_either_version_is_lost(staying: Migration) -> None:
 
     replace_file(staying, 1, "old version's")
     staying.production.put("f2", b"new version's")
+    wait_for_next_second()  # so that both are stamped with one
     staying.production.put("f3", b"new version's, with it")
     replace_file(staying, 3, "old version's, with it")
     time.sleep(APART_SECONDS)

@@ -76,7 +76,7 @@ def test_what_will_be_moved_is_counted_and_nothing_is_written(each_fake: FakeMig
     migration.add_row(53, f"{TO}migrated already")
     before = migration.rows()
     with each_fake.counting() as sent:
-        found = estimate(migration)
+        found = estimate(migration, within="5s")
     assert not WRITES & {operation for _, operation in sent}
     assert migration.rows() == before
     assert found["entries"]["estimate"] == found["entries"]["high"] == 52
@@ -237,7 +237,7 @@ def test_a_database_that_cannot_be_written_to_is_enough(fake: FakeMigration) -> 
     fake.migration.fill(3)
     fake.migration.write_plan()
     options = {"PGOPTIONS": "-c default_transaction_read_only=on"}
-    done = fake.migration.run("estimate", "--copy", "--json", "--for", "4s", **options)
+    done = fake.migration.run("estimate", "--copy", "--json", "--for", "30s", **options)
     assert json.loads(done.stdout)["measured"]["outcomes"] == {"migrated": 3}
 
 
@@ -391,6 +391,6 @@ def test_two_tables_are_estimated_each_by_its_own_sample(fake: FakeMigration) ->
     for number in range(4):
         migration.legacy.put(f"pictures/{number}", b"x" * 1000)
         migration.execute("insert into public.banners values (%s, %s)", (number, f"pictures/{number}"))
-    found = estimate(migration)
+    found = estimate(migration, within="5s")
     assert found["bytes"]["estimate"] == 4000 + sum(len(f"body of {number}") for number in range(1, 31))
     assert found["entries"]["tables"]["public.banners.path"]["estimate"] == 4

@@ -23,7 +23,7 @@ def count_sent(found: FakeMigration) -> Counter[tuple[str, str]]:
 
 
 def read_requests(found: FakeMigration) -> dict[tuple[str, str], int]:
-    requests = estimate(found.migration)["requests"]
+    requests = estimate(found.migration, within="5s")["requests"]
     sides = ("legacy", "production")
     return {(side, name): number for side in sides for name, number in requests[side].items() if number}
 

@@ -420,7 +420,7 @@ def test_p_pauses_r_resumes_e_asks_and_requeues_and_q_leaves_the_terminal_as_it_
         terminal.press("\x1b[A")  # an arrow is no key of ours, whatever its letters are
         terminal.press("q")
         assert terminal.wait() == 0
-        assert ORDINARY_SCREEN in terminal.output
+        wait_for(lambda: ORDINARY_SCREEN in terminal.output)
         assert terminal.settings == terminal.settings_before
 
 
@@ -435,7 +435,7 @@ def test_a_signal_ends_it_and_leaves_the_terminal_as_it_was(how: str) -> None:
             terminal.process.send_signal(getattr(signal, how))
         assert terminal.wait() == 0
         assert terminal.settings == terminal.settings_before
-        assert ORDINARY_SCREEN in terminal.output
+        wait_for(lambda: ORDINARY_SCREEN in terminal.output)
         assert "Traceback" not in terminal.output
 
 

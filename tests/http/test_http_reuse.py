@@ -189,6 +189,8 @@ def test_a_connection_is_closed_whichever_of_several_lines_says_so() -> None:
 
 
 def test_no_task_ends_in_an_error_as_connections_are_opened(caplog: pytest.LogCaptureFixture) -> None:
+    gc.collect()  # what other tests have left
+    caplog.clear()
     with facing(answer(200), answer(200)) as (client, _):
         assert ask(client, GET).error is None
         gc.collect()

@@ -102,7 +102,10 @@ def _accept(listener: socket.socket, heads: list[str], refusal: bytes) -> None:
 
 def _tunnel(connection: socket.socket, heads: list[str], refusal: bytes) -> None:
     with suppress(OSError), connection:
-        heads.append(connection.recv(65536).decode())
+        head = connection.recv(65536).decode()
+        if not head:
+            return
+        heads.append(head)
         if refusal:
             connection.sendall(refusal)
             return

@@ -108,7 +108,9 @@ def watching(world: Discovering) -> Iterator[list[float]]:
     ended = Event()
 
     def watch() -> None:
-        while not ended.wait(0.1):
+        is_over = False
+        while not is_over:
+            is_over = ended.wait(0.1)  # then there is one more look
             found = world.production.client.list_objects_v2(Bucket=world.production.bucket, MaxKeys=10)
             # A check writes probes beforehand.
             if any(not one["Key"].startswith("rowferry-check") for one in found.get("Contents", [])):

@@ -14,8 +14,8 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from rowferry_lab.servers.server_process import find_free_port
 from support.processes.processes import wait_for
+from support.s3.servers.own import find_low_port
 
 PROGRAM = shutil.which("pgbouncer") or shutil.which("/usr/sbin/pgbouncer")
 SETTINGS = """[databases]
@@ -44,7 +44,7 @@ def pgbouncer(database: str, folder: Path, pool_size: int) -> Iterator[str]:
     """
     if PROGRAM is None:
         pytest.skip("pgbouncer is not here: Debian's package `pgbouncer` has it")
-    target, port = conninfo_to_dict(database), find_free_port()
+    target, port = conninfo_to_dict(database), find_low_port()  # that nobody connects from meanwhile
     (folder / "users.txt").write_text(f'"{target["user"]}" "{target["password"]}"\n')
     words = SETTINGS.format(host=target["host"], port=target["port"], own_port=port, folder=folder, pool_size=pool_size)
     (folder / "pgbouncer.ini").write_text(words)

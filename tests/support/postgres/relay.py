@@ -46,8 +46,9 @@ def relayed(dsn: str, change: Callable[[bytes], bytes]) -> Iterator[str]:
         try:
             while True:
                 client, _ = listener.accept()
+                sockets.append(client)
                 server = socket.create_connection((str(target["host"]), int(str(target["port"]))))
-                sockets.extend((client, server))
+                sockets.append(server)
                 for arguments in ((client, server, bytes), (server, client, change)):
                     threading.Thread(target=pump, args=arguments, daemon=True).start()
         except OSError:

@@ -61,7 +61,8 @@ class Proxy(ABC):
 
     async def _close(self) -> None:
         self._server.close()
-        await asyncio.sleep(0)  # what was accepted just now has to be known before it can be ended
+        for _ in range(5):  # what was accepted just now has to be known before it can be ended
+            await asyncio.sleep(0)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -104,7 +104,7 @@ class StandIn:
         self._threads[0].join(10)
         for connection in self._connections:
             with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)  # that of TLS would take it away from its thread
         for thread in self._threads[1:]:
             thread.join(10)
         for connection in self._connections:

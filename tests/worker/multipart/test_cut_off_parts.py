@@ -138,7 +138,7 @@ def kill_in_the_middle(site: Site, *, sent: int, recorded: int = 0) -> set[int]:
 @pytest.mark.by_day("ignores")
 def test_a_part_that_was_cut_off_and_kept_is_sent_again(make_site: MakeSite, checks_md5: bool) -> None:
     site = make_site(Deviations(keeps_cut_parts=True, checks_md5=checks_md5))
-    cut_off = kill_in_the_middle(site, sent=PARTS - 2)
+    cut_off = kill_in_the_middle(site, sent=PARTS - 4)
     finished = site.finished()
     assert max(finished.values()) == 1
     site.finish()

@@ -48,6 +48,8 @@ from rowferry_lab.servers.fake_s3.uniform import make_log_store, make_uniform_st
 BACKLOG = 4096
 OUTAGE_BEGINS_SECONDS = 0.02
 """So late that the response to the request for it has left."""
+LISTEN_AGAIN_SECONDS = 0.05
+"""After an outage, while somebody has the port for a connection of his own."""
 
 
 class FakeS3:
@@ -184,7 +186,16 @@ class FakeS3:
 
     async def _listen_again(self, ports: list[tuple[int, ssl.SSLContext | None]]) -> None:
         for port, tls in ports:
+            while not await self._has_port(port, tls):
+                await asyncio.sleep(LISTEN_AGAIN_SECONDS)
+
+    async def _has_port(self, port: int, tls: ssl.SSLContext | None) -> bool:
+        """Listen again on a port; return whether that could be: somebody may connect from it just now."""
+        try:
             await self.listen(port, tls)
+        except OSError:
+            return False
+        return True
 
 
 async def serve(server: FakeS3, port: int, tls: tuple[int, ssl.SSLContext] | None = None) -> None:
