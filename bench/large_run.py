@@ -1,7 +1,7 @@
 """`make scale`: enqueue a hundred million entries, migrate a fifth of them, kill a worker every ten seconds.
 
     python -m bench.large_run [--entries 100000000] [--migrate 20000000] [--minutes 120] [--workers 4] [--immutable]
-        [--out FOLDER]
+        [--out FOLDER] [--record]
 
 Everything that should stay flat is looked at throughout and plotted: see bench/run_samples.py. It ends by itself: when
 so many entries are migrated, or after so many minutes. The entries take 90 bytes each on disk, their rows once more as
@@ -10,6 +10,7 @@ they are rewritten: 100 million need 20 GB, and 20 million take an hour and a ha
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -19,6 +20,8 @@ from pathlib import Path
 
 from bench.environment import execute, fake_s3, running_postgres
 from bench.migration import enqueue_rows, make_rows
+from bench.page import PAGE, rewrite_pages
+from bench.run_costs import RECORD
 from bench.run_samples import Sampler, tell, write
 from bench.server_cpu import read_server_cpu
 
@@ -45,25 +48,31 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--workers", type=int, default=4, help="The oldest of them is killed")
     parser.add_argument("--immutable", action="store_true", help="One request an entry: its object never changes")
     parser.add_argument("--out", type=Path, default=Path("build/scale"))
+    parser.add_argument("--record", action="store_true", help="Bring docs/speed.md to this run")
     chosen = parser.parse_args(arguments)
     with running_postgres(SETTINGS) as postgres, fake_s3(LATENCY_MS) as server:
-        enqueue(chosen, server.endpoint_url, postgres.pid)
+        enqueued = enqueue(chosen, server.endpoint_url, postgres.pid)
         sampler = Sampler(postgres.pid)
         kills = migrate(chosen, sampler)
         done, faults = sampler.done(), sum(execute(query)[0][0] for query in (CRASHED, UNBALANCED))
-    settings = {"entries": chosen.entries, "migrated": done, "kills": kills, "load": os.getloadavg()[0]}
+    settings = {"entries": chosen.entries, "batch_size": BATCH_SIZE, **enqueued, "migrated": done, "kills": kills}
+    settings |= {"workers": chosen.workers, "latency_ms": LATENCY_MS, "load": os.getloadavg()[0]}
     if not sampler.samples:
         print("ended before the second look: give it more minutes")
         return 1
     write(sampler.samples, settings, chosen.out)
+    if chosen.record:
+        shutil.copy(chosen.out / "scale.json", RECORD)
+        shutil.copy(chosen.out / "scale.svg", PAGE.parent / "pictures" / "large_run.svg")
+        rewrite_pages()
     print(f"{done:,} of {chosen.entries:,} entries migrated, {kills} workers killed, {faults} batches at fault")
     print("\n".join(tell(sampler.samples)))
     print(f"{chosen.out}, load {settings['load']:.1f}")
     return int(faults > 0)
 
 
-def enqueue(chosen: argparse.Namespace, url: str, postgres_pid: int) -> None:
-    """Make the rows and put them in the queue; say what that took."""
+def enqueue(chosen: argparse.Namespace, url: str, postgres_pid: int) -> dict[str, float]:
+    """Make the rows and put them in the queue; say what that took, and return it."""
     make_rows(chosen.entries)
     ((temp,),), began, used = execute(TEMP), time.monotonic(), read_server_cpu(postgres_pid)
     enqueue_rows(url, url, BATCH_SIZE, immutable=chosen.immutable)
@@ -71,6 +80,7 @@ def enqueue(chosen: argparse.Namespace, url: str, postgres_pid: int) -> None:
     ((after,),) = execute(TEMP)
     words = f"{chosen.entries:,} entries enqueued: {seconds:.0f} s, {cpu:.0f} s of PostgreSQL's CPU"
     print(f"{words}, {(after - temp) / 1e6:.0f} MB of temporary files", flush=True)
+    return {"enqueue_seconds": seconds, "enqueue_cpu_seconds": cpu, "enqueue_temp_bytes": after - temp}
 
 
 def migrate(chosen: argparse.Namespace, sampler: Sampler) -> int:

@@ -8,6 +8,8 @@ from typing import Any
 from bench import BENCHES, QUESTIONS
 from bench.headlines import HEADLINES, PACE_ROWS, Headline, PaceRow
 from bench.record import INCLUDED, RESULTS
+from bench.run_costs import compose_costs
+from bench.stream_table import compose_streams
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE, FIGURES_PAGE = DOCS / "speed.md", DOCS / "speed-figures.md"
@@ -139,7 +141,12 @@ def compose_pictures(results: Iterable[Result]) -> str:
 
 
 BLOCKS: dict[Path, dict[str, Callable[[Iterable[Result]], str]]] = {
-    PAGE: {"headlines": compose_headlines, "pictures": compose_pictures},
+    PAGE: {
+        "headlines": compose_headlines,
+        "streams": compose_streams,
+        "large run": lambda _results: compose_costs(),
+        "pictures": compose_pictures,
+    },
     FIGURES_PAGE: {"targets": compose_targets, "figures": compose_figures},
 }
 """What stands between `<!-- NAME: written by make bench -->` and `<!-- end of NAME -->` on each page."""
