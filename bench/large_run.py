@@ -5,7 +5,8 @@
 
 Everything that should stay flat is looked at throughout and plotted: see bench/run_samples.py. It ends by itself: when
 so many entries are migrated, or after so many minutes. The entries take 90 bytes each on disk, their rows once more as
-they are rewritten: 100 million need 20 GB, and 20 million take an hour and a half on two cores without other work.
+they are rewritten: 100 million need 40 GB with their WAL, and 20 million take an hour and a half on two cores without
+other work.
 """
 
 import argparse
@@ -16,13 +17,17 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from bench.environment import execute, fake_s3, running_postgres
+from bench.machine import describe_machine, list_versions
 from bench.migration import enqueue_rows, make_rows
 from bench.page import PAGE, rewrite_pages
 from bench.run_costs import RECORD
-from bench.run_samples import Sampler, tell, write
+from bench.run_curves import tell
+from bench.run_samples import Sampler, write
 from bench.server_cpu import read_server_cpu
 
 BATCH_SIZE = 500
@@ -38,8 +43,8 @@ where status = 'DONE' and entry_count <> migrated + kept + changed + deleted + m
 """
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run; return 1 where a batch is in ERROR or does not balance."""
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the options."""
     parser = argparse.ArgumentParser(prog="make scale", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--entries", type=int, default=100_000_000)
     parser.add_argument("--migrate", type=int, default=20_000_000, help="Stop after so many")
@@ -49,26 +54,51 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--immutable", action="store_true", help="One request an entry: its object never changes")
     parser.add_argument("--out", type=Path, default=Path("build/scale"))
     parser.add_argument("--record", action="store_true", help="Bring docs/speed.md to this run")
-    chosen = parser.parse_args(arguments)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run; return 1 where a batch is in ERROR or does not balance, which is not recorded."""
+    chosen = parse(arguments)
     with running_postgres(SETTINGS) as postgres, fake_s3(LATENCY_MS) as server:
         enqueued = enqueue(chosen, server.endpoint_url, postgres.pid)
         sampler = Sampler(postgres.pid)
         kills = migrate(chosen, sampler)
         done, faults = sampler.done(), sum(execute(query)[0][0] for query in (CRASHED, UNBALANCED))
-    settings = {"entries": chosen.entries, "batch_size": BATCH_SIZE, **enqueued, "migrated": done, "kills": kills}
-    settings |= {"workers": chosen.workers, "latency_ms": LATENCY_MS, "load": os.getloadavg()[0]}
     if not sampler.samples:
         print("ended before the second look: give it more minutes")
         return 1
+    settings = {**describe(chosen), **enqueued, "migrated": done, "kills": kills}
     write(sampler.samples, settings, chosen.out)
-    if chosen.record:
-        shutil.copy(chosen.out / "scale.json", RECORD)
-        shutil.copy(chosen.out / "scale.svg", PAGE.parent / "pictures" / "large_run.svg")
-        rewrite_pages()
     print(f"{done:,} of {chosen.entries:,} entries migrated, {kills} workers killed, {faults} batches at fault")
     print("\n".join(tell(sampler.samples)))
     print(f"{chosen.out}, load {settings['load']:.1f}")
+    if chosen.record and not faults:
+        keep(chosen.out)
     return int(faults > 0)
+
+
+def describe(chosen: argparse.Namespace) -> dict[str, Any]:
+    """Return what the figures are of."""
+    return {
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "entries": chosen.entries,
+        "batch_size": BATCH_SIZE,
+        "workers": chosen.workers,
+        "immutable": chosen.immutable,
+        "latency_ms": LATENCY_MS,
+        "load": os.getloadavg()[0],
+        "machine": describe_machine(),
+        "versions": list_versions(),
+    }
+
+
+def keep(folder: Path) -> None:
+    """Bring docs/speed.md to a run."""
+    shutil.copy(folder / "scale.json", RECORD)
+    if (folder / "scale.svg").exists():
+        shutil.copy(folder / "scale.svg", PAGE.parent / "pictures" / "large_run.svg")
+    rewrite_pages()
 
 
 def enqueue(chosen: argparse.Namespace, url: str, postgres_pid: int) -> dict[str, float]:

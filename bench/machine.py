@@ -23,9 +23,9 @@ def describe_machine() -> dict[str, str | int | float]:
 
 
 def time_call() -> float:
-    """Return how many nanoseconds of CPU a call of a Python function takes.
+    """Return the nanoseconds of CPU that a loop takes for each call of a Python function whose result it keeps.
 
-    One version differs by a half: a Python that was built without --enable-optimizations is so much slower.
+    Builds of one version differ by a half: those without --enable-optimizations are so much slower.
     """
 
     def call() -> None:

@@ -173,8 +173,10 @@ def compose_row(row: PaceRow, results: Iterable[Result]) -> str:
     server, _, start = target.get("server", "").partition(", start ")
     figure = row.figure + (INCLUDED if start == "included" else "")
     names = [f"{contestant}, {server}" if server else contestant for contestant in row.contestants]
-    paces = [result["summary"][name][figure]["median"] if name in result["summary"] else 0.0 for name in names]
-    words = [f"**{write_number(pace)}**" if pace == max(paces) else write_number(pace) for pace in paces]
+    spreads = [result["summary"].get(name, {}).get(figure) for name in names]
+    paces = [spread["median"] if spread else 0.0 for spread in spreads]
+    words = [write_number(pace) if pace else "–" for pace in paces]
+    words = [f"**{word}**" if pace == max(paces) else word for word, pace in zip(words, paces, strict=True)]
     return f"| {row.what} | {row.cells.format(*words)} |"
 
 

@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any
 
 from bench.record import RESULTS
-from bench.run_samples import GROWS, MEGABYTE, SWINGS, TITLES, Sample, judge
+from bench.run_curves import GROWS, MEGABYTE, SWINGS, TITLES, Sample, judge
 
 RECORD = RESULTS / "large_run.json"
 SIZES = 100e6, 1000e6
@@ -29,6 +29,8 @@ def describe(document: dict[str, Any]) -> str:
     settings, samples = document["settings"], [Sample(**sample) for sample in document["samples"]]
     return "\n".join(
         [
+            tell_run(settings, samples),
+            "",
             f"| | for each | {' | '.join(f'{entries / 1e6:,.0f} million entries' for entries in SIZES)} |",
             "| --- | --- | --- | --- |",
             *list_costs(settings, samples),
@@ -37,6 +39,16 @@ def describe(document: dict[str, Any]) -> str:
             "| --- | --- | --- | --- |",
             *list_flat(samples),
         ]
+    )
+
+
+def tell_run(settings: dict[str, Any], samples: list[Sample]) -> str:
+    """Return what was run, in a sentence."""
+    option = "with `--immutable`, one request an entry" if settings["immutable"] else "with two requests an entry"
+    return (
+        f"On {settings['when'][:10]}, {option}, {settings['workers']} workers migrated {settings['migrated']:,} of "
+        f"{settings['entries']:,} entries in {samples[-1].minutes:.0f} minutes; {settings['kills']} were killed, and "
+        f"no batch was at fault. Workers, PostgreSQL and the S3 server shared {settings['machine']['cores']} cores."
     )
 
 
@@ -68,7 +80,7 @@ def list_flat(samples: list[Sample]) -> Iterator[str]:
     """Yield a row for each curve that neither grows with the work nor swings with autovacuum."""
     for name, (first, last, _) in judge(samples).items():
         if name not in GROWS | SWINGS:
-            yield f"| {TITLES[name]} | {_number(first)} | {_number(last)} | {last / first:.2f}x |"
+            yield f"| {TITLES[name]} | {_number(first)} | {_number(last)} | {last / first if first else 1.0:.2f}x |"
 
 
 def describe_seconds(seconds: float) -> str:

@@ -9,11 +9,13 @@ from dataclasses import asdict, dataclass, field, fields
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
 from bench.benches.large_queue import list_asked, measure_refresh
 from bench.environment import execute
+from bench.run_curves import MEGABYTE, TITLES, Sample
 from bench.server_cpu import list_processes, read_backend_cpu, read_server_cpu
 from bench.watch import read_sizes
 
@@ -40,59 +42,9 @@ select
     coalesce(sum(n_dead_tup) filter (where schemaname <> 'rowferry'), 0)
 from pg_stat_user_tables
 """
-WAL = "select pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')"
-MEGABYTE = 1024 * 1024
-FLAT = 1.3
-"""Of what should stay flat, the last third of the run may have so much more than the first."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """What was seen at one time."""
-
-    minutes: float
-    claim_cpu_ms: float
-    """Of a session of its own, which gives the batch back."""
-    batch_cpu_ms: float
-    """Of the whole of PostgreSQL, application and all, by the batches that were finished since the sample before."""
-    entries_per_second: float
-    wal_bytes_per_entry: float
-    worker_memory_mb: float
-    """Of the largest process, resident."""
-    board_cpu_ms: float
-    """A refresh of the dashboard Migration, as it is set up."""
-    queue_mb: float
-    queue_indexes_mb: float
-    attempts_mb: float
-    tally_mb: float
-    entries_table_mb: float
-    dead_queue_rows: float
-    dead_entries_rows: float
-
-
-GROWS = {"queue_mb", "queue_indexes_mb", "attempts_mb", "entries_table_mb"}
-"""What grows with the work that was done: a row of the ledger a batch, an entry in the index of finished batches, new
-versions of the entries' rows."""
-SWINGS = {"dead_queue_rows", "dead_entries_rows", "tally_mb"}
-"""What autovacuum lets rise and fall."""
-LESS_IS_WORSE = {"entries_per_second"}
-TITLES = {
-    "claim_cpu_ms": "a claim, ms of PostgreSQL's CPU",
-    "batch_cpu_ms": "a batch of 500, ms of PostgreSQL's CPU",
-    "entries_per_second": "entries a second",
-    "wal_bytes_per_entry": "WAL, bytes an entry",
-    "worker_memory_mb": "the largest worker, MB",
-    "board_cpu_ms": "a refresh of the dashboard, ms",
-    "queue_mb": "the queue, MB",
-    "queue_indexes_mb": "its indexes, MB",
-    "attempts_mb": "the ledger of attempts, MB",
-    "tally_mb": "the running sums, MB",
-    "entries_table_mb": "the table of the entries, MB",
-    "dead_queue_rows": "dead rows of the schema rowferry",
-    "dead_entries_rows": "dead rows of the entries",
-}
 BEYOND = 4
 """A plot ends at so many times the median: a look at a moment without a batch would hide all others."""
+WAL = "select pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')"
 
 
 @dataclass(slots=True)
@@ -153,32 +105,10 @@ def measure_claims() -> float:
         return (read_backend_cpu(connection.info.backend_pid) - began) / CLAIMS
 
 
-def judge(samples: Sequence[Sample]) -> dict[str, tuple[float, float, float]]:
-    """Return the medians of the first and of the last third of each curve, and how much worse the last one is."""
-    third = max(1, len(samples) // 3)
-    found: dict[str, tuple[float, float, float]] = {}
-    for name in [each.name for each in fields(Sample)][1:]:
-        first, last = (
-            statistics.median(getattr(s, name) for s in part) for part in (samples[:third], samples[-third:])
-        )
-        worse = (first, last) if name in LESS_IS_WORSE else (last, first)
-        found[name] = (first, last, worse[0] / worse[1] if worse[1] else 1.0)
-    return found
-
-
-def tell(samples: Sequence[Sample]) -> list[str]:
-    """Return a line for each curve."""
-    lines: list[str] = []
-    for name, (first, last, ratio) in judge(samples).items():
-        kind = "grows with the work" if name in GROWS else "autovacuum's" if name in SWINGS else ""
-        verdict = kind or ("flat" if ratio <= FLAT else "NOT FLAT")
-        lines.append(f"{name:<22} first third {first:12,.2f}   last third {last:12,.2f}   {ratio:5.2f}x   {verdict}")
-    return lines
-
-
-def write(samples: Sequence[Sample], settings: dict[str, float], folder: Path) -> None:
+def write(samples: Sequence[Sample], settings: dict[str, Any], folder: Path) -> None:
     """Write the samples into a folder, and their plots where matplotlib is installed."""
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / "scale.svg").unlink(missing_ok=True)
     document = {"settings": settings, "samples": [asdict(sample) for sample in samples]}
     (folder / "scale.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
     if find_spec("matplotlib") is None:

@@ -24,7 +24,8 @@ def measure_program(
     """Let a program copy so many objects to a server, its start and its listing included; no row is touched.
 
     Its pace without the start is that from the time on when as many objects are done as it has in flight: these were
-    begun together. Where they are most of all objects, only the whole run is told. Its CPU is always that of all of it.
+    begun together. Where that is more than half of the objects, only the whole run is told. Its CPU is always that of
+    the whole run.
     """
     watch = Watch(server, every_seconds=EVERY_SECONDS)
     try:
@@ -33,7 +34,7 @@ def measure_program(
         watch.stop()
     check_objects(server, objects)
     first = next((sample for sample in watch.samples if sample.objects >= in_flight), None)
-    if first is None or first.objects > objects / 2:
+    if 2 * in_flight > objects or first is None or first.objects == objects:
         return compose_whole(objects, used)
     seconds = (used.wall_seconds - first.at) * objects / (objects - first.objects)
     return compose(objects, used, seconds, used.cpu_seconds)

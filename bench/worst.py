@@ -1,6 +1,7 @@
 """Figures that were seen on several servers, with the start and without: the worst of them is the target's."""
 
 from collections.abc import Mapping, Sequence
+from statistics import median
 
 from bench.record import INCLUDED, Record
 
@@ -27,10 +28,10 @@ def list_ratios(record: Record, servers: Sequence[str], ours: str, rival: str, f
 
 
 def _list_starts(record: Record, who: str, figure: str) -> dict[str, float]:
-    """Return the medians of a figure of a contestant on one server, by start."""
-    return {
-        start: record.median(who, figure + end) for start, end in STARTS.items() if record.values(who, figure + end)
-    }
+    """Return the medians of a figure of a contestant on one server, by start, where each repetition has it."""
+    found = {start: record.values(who, figure + end) for start, end in STARTS.items()}
+    runs = max(map(len, found.values()))
+    return {start: median(values) for start, values in found.items() if values and len(values) == runs}
 
 
 def _name(server: str, start: str, seen: Mapping[str, float]) -> str:

@@ -8,8 +8,10 @@ import pytest
 
 from bench import BENCHES, load_bench
 from bench.page import BLOCKS, compose_targets, fill_in, list_targets, read_results
-from bench.record import RESULTS, Record
-from bench.worst import expect_worst, list_ratios
+from bench.record import INCLUDED, RESULTS, Record
+from bench.run_costs import RECORD
+from bench.stream_table import compose_streams
+from bench.worst import STARTS, expect_worst, list_medians, list_ratios
 
 pytestmark = pytest.mark.soak
 
@@ -27,6 +29,7 @@ def test_every_bench_runs_checks_its_work_and_tells_what_it_saw(name: str, tmp_p
     assert result.keys() == PARTS
     assert result["short"] is True
     assert {"cpu", "cores", "memory_gb", "system", "python_call_ns"} == result["machine"].keys()
+    assert 5 < result["machine"]["python_call_ns"] < 5_000
     assert {"rowferry", "python", "uvloop", "boto3"} <= result["versions"].keys()
     if not result["absent"]:
         assert result["targets"]
@@ -106,6 +109,26 @@ def test_the_worst_of_the_servers_counts_with_the_start_or_without(
     assert f"| cost, at worst: {server} |" in compose_targets([record.compose()])
 
 
+def test_a_start_that_is_not_told_apart_is_compared_in_no_table() -> None:
+    record = Record("stream", "x")
+    ours = {f"megabytes_per_second{end}": 2.0 for end in STARTS.values()} | {"cpu_ms_per_mb_start_included": 1.0}
+    whole = {name: 4.0 for name in ours if name.endswith(INCLUDED)}
+    record.interleave(
+        {"rowferry, 1 GB, stub, TLS": lambda: ours, "rclone, 1 GB, stub, TLS": lambda: whole}, repetitions=2
+    )
+    ratios = list_ratios(record, ["stub, TLS"], "rowferry, 1 GB", "rclone, 1 GB", "megabytes_per_second")
+    assert ratios == {"stub, TLS, start included": 0.5}
+    assert "| 1 GB | stub, TLS | – | 0.50x | 0.25x |" in compose_streams([record.compose()])
+    assert compose_streams([]) == ""
+
+
+def test_a_start_that_was_told_apart_once_is_not_told() -> None:
+    record = Record("x", "x")
+    seen = iter([{"cost": 1.0, "cost_start_included": 2.0}, {"cost_start_included": 4.0}])
+    record.interleave({"we, a": lambda: next(seen)}, repetitions=2)
+    assert list_medians(record, ["a"], "we", "cost") == {"a, start included": 3.0}
+
+
 @pytest.mark.parametrize("page", BLOCKS, ids=lambda page: page.name)
 def test_the_tables_of_a_page_are_those_of_the_results(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
@@ -120,7 +143,7 @@ def test_the_tables_are_replaced_and_nothing_else(page: Path) -> None:
 
 def test_published_results_are_those_of_full_runs() -> None:
     results = read_results()
-    assert {path.stem for path in RESULTS.glob("*.json")} == {result["name"] for result in results}
+    assert {path.stem for path in RESULTS.glob("*.json")} == {*(result["name"] for result in results), RECORD.stem}
     for result in results:
         assert result["short"] is False
         assert result["repetitions"]

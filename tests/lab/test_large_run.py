@@ -8,7 +8,7 @@ from dataclasses import fields
 import pytest
 
 from bench.run_costs import describe, describe_bytes, describe_seconds
-from bench.run_samples import Sample, judge, tell
+from bench.run_curves import Sample, judge, tell
 from bench.server_cpu import read_server_cpu
 
 NAMES = [each.name for each in fields(Sample)]
@@ -29,13 +29,14 @@ def test_a_pace_that_falls_is_not_flat() -> None:
 
 
 def test_what_a_run_took_is_told_for_a_hundred_million_entries() -> None:
-    enqueued = {"enqueue_cpu_seconds": 2, "enqueue_temp_bytes": 5_000}
-    settings = {"entries": 1_000_000, "batch_size": 500, "migrated": 500_000, **enqueued}
+    settings = {"entries": 1_000_000, "batch_size": 500, "migrated": 500_000, "kills": 7, "workers": 4}
+    settings |= {"when": "2026-11-26T18:00", "immutable": False, "machine": {"cores": 2}}
+    settings |= {"enqueue_cpu_seconds": 2, "enqueue_temp_bytes": 5_000}
     curves = (1.0, 25.0, 1000.0, 400.0, 80.0, 9.0, 1.5, 0.5, 1.0, 1.0, 1.0, 0.0, 0.0)
     samples = [dict(zip(NAMES, (minute, *curves), strict=True)) for minute in range(1, 10)]
-    rows = dict(
-        line[2:].split(" | ", 1) for line in describe({"settings": settings, "samples": samples}).splitlines() if line
-    )
+    told = describe({"settings": settings, "samples": samples})
+    assert told.startswith("On 2026-11-26, with two requests an entry, 4 workers migrated 500,000 of 1,000,000 entries")
+    rows = dict(line[2:].split(" | ", 1) for line in told.splitlines() if line.startswith("| "))
     assert rows["batches of 500"] == " | 200,000 | 2,000,000 |"
     assert rows["enqueue, PostgreSQL's CPU"] == "2 µs an entry | 3.3 minutes | 33 minutes |"
     assert rows["the queue on disk, indexes too"] == "1,049 bytes a batch | 210 MB | 2.1 GB |"

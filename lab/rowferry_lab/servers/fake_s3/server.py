@@ -19,6 +19,7 @@ other bodies of parts are hashed and not kept.
 
 import argparse
 import asyncio
+import errno
 import json
 import ssl
 import time
@@ -193,7 +194,9 @@ class FakeS3:
         """Listen again on a port; return whether that could be: somebody may connect from it just now."""
         try:
             await self.listen(port, tls)
-        except OSError:
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
             return False
         return True
 
