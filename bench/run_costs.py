@@ -45,10 +45,11 @@ def describe(document: dict[str, Any]) -> str:
 def tell_run(settings: dict[str, Any], samples: list[Sample]) -> str:
     """Return what was run, in a sentence."""
     option = "with `--immutable`, one request an entry" if settings["immutable"] else "with two requests an entry"
+    cores = settings["machine"]["cores"]
     return (
         f"On {settings['when'][:10]}, {option}, {settings['workers']} workers migrated {settings['migrated']:,} of "
-        f"{settings['entries']:,} entries in {samples[-1].minutes:.0f} minutes; {settings['kills']} were killed, and "
-        f"no batch was at fault. Workers, PostgreSQL and the S3 server shared {settings['machine']['cores']} cores."
+        f"{settings['entries']:,} entries in {samples[-1].minutes:.0f} minutes; {settings['kills']} workers were "
+        f"killed, and no batch was at fault. Workers, PostgreSQL and the S3 server shared {cores} cores."
     )
 
 
@@ -80,7 +81,8 @@ def list_flat(samples: list[Sample]) -> Iterator[str]:
     """Yield a row for each curve that neither grows with the work nor swings with autovacuum."""
     for name, (first, last, _) in judge(samples).items():
         if name not in GROWS | SWINGS:
-            yield f"| {TITLES[name]} | {_number(first)} | {_number(last)} | {last / first if first else 1.0:.2f}x |"
+            ratio = last / first if first else 1.0
+            yield f"| {TITLES[name]} | {_number(first, 3)} | {_number(last, 3)} | {ratio:.2f}x |"
 
 
 def describe_seconds(seconds: float) -> str:
@@ -98,8 +100,8 @@ def _describe_all(of_one: float, entries: float) -> str:
     return describe_bytes(of_one * entries)
 
 
-def _number(number: float) -> str:
-    return f"{number:,.0f}" if number >= 10 else f"{number:.2g}"
+def _number(number: float, digits: int = 2) -> str:
+    return f"{number:,.0f}" if number >= 10 else f"{number:.{digits}g}"
 
 
 def _row(what: str, each: str, of_all: Callable[[float], str]) -> str:
