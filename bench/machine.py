@@ -25,7 +25,7 @@ def describe_machine() -> dict[str, str | int | float]:
 def time_call() -> float:
     """Return the nanoseconds of CPU that a loop takes for each call of a Python function whose result it keeps.
 
-    Builds of one version differ by a half: those without --enable-optimizations are so much slower.
+    Builds of one version differ by a third: those without --enable-optimizations are so much slower.
     """
 
     def call() -> None:
