@@ -8,6 +8,8 @@ from threading import Thread
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from support.s3.fake_s3 import close_connections
+
 LINE_LIMIT_BYTES = 1024 * 1024
 START_SECONDS = 100
 
@@ -66,6 +68,7 @@ class Proxy(ABC):
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await close_connections(self._loop)  # those of which no task has begun
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
