@@ -8,8 +8,6 @@ from threading import Thread
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from support.s3.fake_s3 import close_connections
-
 LINE_LIMIT_BYTES = 1024 * 1024
 START_SECONDS = 100
 
@@ -62,13 +60,14 @@ class Proxy(ABC):
         self.endpoint_url = f"http://{self._host}:{self._server.sockets[0].getsockname()[1]}"
 
     async def _close(self) -> None:
-        self._server.close()
-        for _ in range(5):  # what was accepted just now has to be known before it can be ended
+        for listener in self._server.sockets:
+            self._loop.remove_reader(listener)
+        for _ in range(5):  # what was accepted just now needs the server until its task has begun, which can be ended
             await asyncio.sleep(0)
+        self._server.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await close_connections(self._loop)  # those of which no task has begun
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
