@@ -18,6 +18,7 @@ from support.queue.plug_in import NOTES, PlugIn, write_plan
 
 pytest_plugins = [
     "support.running.plugin",
+    "support.running.quick",
     "support.running.tiers",
     "support.s3.fixtures",
     "support.entries.fixtures",

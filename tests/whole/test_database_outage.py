@@ -26,6 +26,7 @@ def database(own_postgres: EmbeddedPostgres) -> str:
     return as_owner(own_postgres.dsn())
 
 
+@pytest.mark.must("a database that restarts", "immediate")
 @pytest.mark.by_day("immediate")
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_a_restart_costs_no_attempt(

@@ -103,6 +103,7 @@ def test_every_command_ends_well(migration: Migration, log_in_as: Callable[[Part
     walk(migration, log_in_as, WALK)
 
 
+@pytest.mark.must("a switch-over", "*least")
 def test_an_application_is_switched(migration: Migration, log_in_as: Callable[[Part], str]) -> None:
     make_table(migration, "timestamptz")
     for number in range(1, 4):

@@ -1,7 +1,7 @@
 """The short form of `make test-servers`: two servers that differ from versitygw and moto in what they honour.
 
-`make test` streams from moto to gofakes3; nightly, both servers are tried in each direction, and those whose listings
-are compressed, or begin an upload by another word.
+`make test-all` streams from moto to gofakes3; nightly, both servers are tried in each direction, and those whose
+listings are compressed, or begin an upload by another word.
 """
 
 from collections.abc import Iterator

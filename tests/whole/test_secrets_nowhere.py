@@ -41,7 +41,7 @@ def legacy_server() -> Iterator[S3Server]:
     """A server that checks secrets, and has the distinctive one."""
     program = find_versitygw()
     if program is None:
-        pytest.skip("versitygw is not here: `make test` builds it where `go` is installed")
+        pytest.skip("versitygw is not here: `make servers` builds it where `go` is installed")
     server = VersityServer(program)
     server.secret_key = SECRETS["legacy secret"]
     with server:

@@ -19,7 +19,7 @@ one_after_the_other = pytest.mark.xdist_group("torture")
 
 
 TELLING = ("kills",)
-"""What every push is held to; `make test-all` runs the others, `make torture` all of them in their long form."""
+"""What every push is held to; `make test-nightly` runs the others, `make torture` all of them in their long form."""
 
 
 def marks_of(name: str) -> list[pytest.MarkDecorator]:

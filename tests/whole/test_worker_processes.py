@@ -39,6 +39,7 @@ def test_eight_workers_migrate_every_entry_exactly_once(logged_migration: Migrat
     migration.audit()
 
 
+@pytest.mark.must("a killed worker")
 def test_a_killed_worker_gives_its_batch_back(logged_migration: Migration, log: RequestLog) -> None:
     """Killed between copy and commit: another, which has waited for more work, takes over and copies nothing twice."""
     migration = logged_migration

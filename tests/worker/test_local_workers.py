@@ -103,6 +103,7 @@ def test_ctrl_c_ends_the_command_and_its_workers(times: int, migration: Migratio
     assert not is_running(worker)
 
 
+@pytest.mark.must("a full disk")
 def test_a_full_log_disk_is_one_sentence_and_disturbs_no_work(migration: Migration) -> None:
     migration.fill(5)
     migration.write_plan()

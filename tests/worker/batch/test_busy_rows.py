@@ -36,6 +36,7 @@ DISTURBANCES = [
 ]
 
 
+@pytest.mark.must("rows that the application changes")
 def test_rows_rewritten_and_deleted_meanwhile_are_never_overwritten(
     logged_migration: Migration, log: RequestLog
 ) -> None:

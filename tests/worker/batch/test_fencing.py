@@ -3,6 +3,7 @@
 import signal
 
 import psycopg
+import pytest
 
 from support.entries.migration import Migration
 from support.processes.worker_process import WorkerProcess, eventually
@@ -24,6 +25,7 @@ def lose_the_batch(migration: Migration, worker: WorkerProcess) -> None:
     eventually(lambda: "batch released" in worker.messages())
 
 
+@pytest.mark.must("a lost connection")
 def test_a_worker_that_has_lost_its_batch_writes_over_nothing(logged_migration: Migration, log: RequestLog) -> None:
     """It was told that nothing stands there, late; meanwhile the application has stored a new object."""
     migration = logged_migration

@@ -75,6 +75,7 @@ def end_outage(migration: Migration) -> None:
     migration.work()
 
 
+@pytest.mark.must("an S3 server that is down", "500 to writes")
 @pytest.mark.by_day("302 to a login page", "500 to writes", "captive portal", "garbage")
 @pytest.mark.parametrize("outage", OUTAGES)
 def test_an_outage_from_the_first_write_on_costs_nothing(outage: str, twelve: Migration, log: RequestLog) -> None:

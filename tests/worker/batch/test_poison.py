@@ -80,6 +80,7 @@ def test_the_innocent_half_of_a_poisoned_batch_has_its_turn() -> None:
     assert treat(inherited=9, entries=1) is CrashPolicy.RUN_SLOWLY
 
 
+@pytest.mark.must("a poisonous entry")
 def test_a_poisonous_entry_ends_up_alone_in_error_and_the_others_are_migrated(
     versitygw_migration: Migration, tmp_path: Path
 ) -> None:

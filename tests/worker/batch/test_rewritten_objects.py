@@ -116,6 +116,7 @@ def test_what_is_rewritten_while_another_is_copied_again_is_not_missed(three: Mi
     three.audit()
 
 
+@pytest.mark.must("objects that the application changes")
 def test_what_is_rewritten_while_rows_wait_for_their_turn_is_not_missed(
     three: Migration, monkeypatch: pytest.MonkeyPatch
 ) -> None:

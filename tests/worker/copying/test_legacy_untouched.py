@@ -45,6 +45,7 @@ def test_a_worker_only_reads_the_legacy_bucket(
     check_log(mixed, log)
 
 
+@pytest.mark.must("a whole migration")
 def test_a_whole_migration_from_its_checks_to_its_last_count_only_reads_the_legacy_bucket(
     mixed: Migration, log: RequestLog
 ) -> None:

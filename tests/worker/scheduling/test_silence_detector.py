@@ -115,6 +115,7 @@ def test_a_server_is_not_probed_while_nothing_waits_for_it(watched: Any, monkeyp
     assert len(server.requests) == 1
 
 
+@pytest.mark.must("a network that is cut")
 def test_a_worker_cut_off_from_s3_gives_its_batch_back_at_no_cost(
     logged_migration: Migration, log: RequestLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
