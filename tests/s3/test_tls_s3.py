@@ -48,7 +48,7 @@ def trust() -> Iterator[Trust]:
 def buckets(trust: Trust) -> Iterator[Buckets]:
     """Two buckets of a versitygw that speaks https only."""
     if trust.server is None:
-        pytest.skip("versitygw is not here: `make test` builds it where `go` is installed")
+        pytest.skip("versitygw is not here: `make servers` builds it where `go` is installed")
     client = connect(trust.server, trust.bundle)
     found = Buckets(trust.server, client, "tls-legacy", "tls-production")
     for bucket in (found.legacy, found.production):

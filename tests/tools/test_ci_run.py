@@ -1,6 +1,7 @@
 """What .ci/run prints and how it ends: red if any step is, with the seconds of each and all that did not run."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,11 +17,16 @@ test-versions)
     mkdir -p .tools/matrix
     echo 'Python 3.12 and PostgreSQL 14: passed in 3 s' >.tools/matrix/summary
     tools/not-run 'PostgreSQL 16' 'there is no mvn here' ;;
-test) printf 'NOT RUN: versitygw (there is no go here): 3 tests\\n==== 9 passed, 3 skipped in 1.00s ====\\n' ;;
+test) echo '==== 5 passed in 1.00s ====' ;;
+test-all) printf 'NOT RUN: versitygw (there is no go here): 3 tests\\n==== 9 passed, 3 skipped in 1.00s ====\\n' ;;
 esac
 echo "CI=$CI" >&2
 case $1 in '@broken') exit 2 ;; esac
 """
+STEPS = (
+    *("make servers", "make test", "make check", "make docs", "pages in a browser", "make test-versions"),
+    "the rest of the tests",
+)
 NOT_ROOT = "#!/bin/sh\necho 1000\n"
 
 
@@ -59,21 +65,22 @@ def test_the_last_line_is_that_of_pytest_and_before_it_stands_what_ran(checkout:
     assert lines.count(lines[-1]) == 1
     summary = lines[next(number for number, line in enumerate(lines) if "what .ci/run did" in line) :]
     steps = [line.split(" s  ")[1] for line in summary if " s  " in line]
-    names = ("make check", "make docs", "pages in a browser", "make test-versions", "make test")
-    assert steps == [f"{name}: passed" for name in names]
+    assert steps[:-1] == [f"{name}: passed" for name in STEPS]
+    assert re.fullmatch(r"in turn: make .*: passed", steps[-1])
     assert "NOT RUN: PostgreSQL 16 (there is no mvn here)" in summary
     assert "NOT RUN: chromium (it could not be installed)" in summary
     assert "         Python 3.12 and PostgreSQL 14: passed in 3 s" in summary
-    assert errors.count("CI=true") == 4
+    assert errors.count("CI=true") == len(STEPS)  # make's, the turn's among them; the browser's is none
 
 
 @pytest.mark.by_day("check")
-@pytest.mark.parametrize("broken", ["check", "docs", "test-versions", "test"])
+@pytest.mark.parametrize("broken", ["servers", "test", "check", "docs", "test-versions", "test-all"])
 def test_one_failed_step_makes_the_run_fail_and_the_others_run_all_the_same(broken: str, checkout: Path) -> None:
     status, lines, _ = run(checkout, broken)
     assert status == 1
-    assert [line.split(" s  ")[1] for line in lines if line.endswith(": FAILED")] == [f"make {broken}: FAILED"]
-    assert len([line for line in lines if line.endswith(": passed")]) == 4
+    step = STEPS[-1] if broken == "test-all" else f"make {broken}"
+    assert [line.split(" s  ")[1] for line in lines if line.endswith(": FAILED")] == [f"{step}: FAILED"]
+    assert len([line for line in lines if line.endswith(": passed")]) == len(STEPS)
     assert lines[-1] == "==== 9 passed, 3 skipped in 1.00s ===="
 
 
@@ -91,5 +98,14 @@ def test_a_process_that_is_left_behind_does_not_hold_up_the_run(checkout: Path) 
 def test_the_limits_of_all_steps_together_are_below_85_minutes() -> None:
     lines = (ROOT / ".ci/run").read_text(encoding="utf-8").splitlines()
     limits = [int(line.partition("=")[2]) for line in lines if line.partition("=")[0].endswith("_LIMIT")]
-    assert len(limits) == 6
+    assert len(limits) == 9
     assert sum(limits) <= 85 * 60
+
+
+def test_each_day_of_the_week_has_a_target_in_turn() -> None:
+    """Of the Makefile, each another one."""
+    _, _, script = (ROOT / ".ci/run").read_text(encoding="utf-8").partition("list_turns() {")
+    turns = re.findall(r"^    (make ([a-z-]+).*)$", script.partition("}\n")[0], re.MULTILINE)
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert len({target for _, target in turns}) == 7
+    assert all(f"\n{target}:" in makefile for _, target in turns)

@@ -63,7 +63,7 @@ PART = """
 
     @pytest.mark.parametrize("number", range(3))
     def test_of_versitygw(number):
-        pytest.skip("versitygw is not here: `make test` builds it")
+        pytest.skip("versitygw is not here: `make servers` builds it")
 """
 
 
@@ -117,7 +117,7 @@ def test_an_absent_part_may_be_absent_only_where_its_installation_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("support.running.skips.NOT_RUN", tmp_path)
-    entries, reason = read_allowed_skips(), "versitygw is not here: `make test` builds it where `go` is installed"
+    entries, reason = read_allowed_skips(), "versitygw is not here: `make servers` builds it where `go` is installed"
     assert find_entry(entries, "tests/s3/test_it.py::test_it", reason) is None
     (tmp_path / "versitygw").write_text("there is no go here\n")
     assert find_entry(entries, "tests/s3/test_it.py::test_it", reason) is not None

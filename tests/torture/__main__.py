@@ -24,7 +24,7 @@ class TooSlow(RuntimeError):
 @click.command()
 @click.option("--only", multiple=True, type=click.Choice(NAMES), help="A scenario; may be given again.")
 @click.option("--seed", type=int, help="What all chance comes from; left out: another one each time.")
-@click.option("--short", is_flag=True, help="The short form that `make test` runs.")
+@click.option("--short", is_flag=True, help="The short form that `make test-all` runs.")
 @click.option("--server", type=click.Choice(sorted(SERVERS)), help="Another S3 server than versitygw.")
 @click.option("--record", "recorded", is_flag=True, help="Write the results to tests/torture and docs/torture.md.")
 def main(only: tuple[str, ...], seed: int | None, short: bool, server: str | None, recorded: bool) -> None:

@@ -26,7 +26,7 @@ class Run:
     name: str
     seed: int
     short: bool = False
-    """Well under a minute on a quiet machine, as `make test` wants it."""
+    """Well under a minute on a quiet machine, as `make test-all` wants it."""
     say: Callable[[str], None] = say_nothing
     """Shows one line of progress."""
     server: str | None = None

@@ -24,7 +24,7 @@ BYTES = re.compile(r'^toxiproxy_proxy_(received|sent)_bytes_total\{.*proxy="(.*?
 
 
 def find_toxiproxy() -> Path | None:
-    """Return the server that `make test` built, or the one on PATH; None when there is neither."""
+    """Return the server that `make servers` built, or the one on PATH; None when there is neither."""
     on_path = shutil.which("toxiproxy-server")
     return BUILT if BUILT.exists() else Path(on_path) if on_path else None
 

@@ -4,12 +4,12 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 EMBEDDED = "18"
-"""The PostgreSQL of `make test`, which is a wheel among the packages and so always here."""
+"""The PostgreSQL of `make test-all`, which is a wheel among the packages and so always here."""
 LEAST = 4
 """So many combinations have to run, or the matrix says nothing."""
 
 SHORT = (("3.12", "14"), ("3.11", "15"), ("3.13", "16"), ("3.14", "17"))
-"""Each version once: `make test` itself runs on the machine's own Python and on PostgreSQL 18."""
+"""Each version once: `make test-all` itself runs on the machine's own Python and on PostgreSQL 18."""
 FULL = (
     *(("3.11", version) for version in ("14", "15", "16", "17", "18")),
     *((version, "18") for version in ("3.12", "3.13", "3.14")),
@@ -18,7 +18,7 @@ FULL = (
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """A run of the tests. `marks` chooses among them, as pytest's -m; all of `make test` where it is empty."""
+    """A run of the tests. `marks` chooses among them, as pytest's -m; all of `make test-all` where it is empty."""
 
     python: str
     postgres: str
@@ -34,7 +34,7 @@ def choose_legs(
     """Return the legs that this machine can run, none twice.
 
     `pythons` and `versions` of PostgreSQL are those to be had here; `own` is the Python of the environment, which is.
-    What is absent is replaced by what `make test` takes: the other half of the pair is tried all the same.
+    What is absent is replaced by what `make test-all` takes: the other half of the pair is tried all the same.
     """
     chosen: list[Leg] = []
     for python, postgres in pairs:

@@ -167,7 +167,7 @@ class VersityServer(S3Server):
         """Take the path of the versitygw program; raises UsageError when there is none."""
         super().__init__()
         if not program.is_file():
-            raise UsageError(f"There is no versitygw at {program}; `make test` builds one where `go` is installed.")
+            raise UsageError(f"There is no versitygw at {program}; `make servers` builds one where `go` is installed.")
         self._program = program
 
     def command(self, port: int, folder: Path) -> Sequence[str]:

@@ -21,7 +21,7 @@ def build_stand_ins(engine: Engine) -> None:
     """Have the images `rowferry-stand-in/*` in the engine. Raises Impossible where Debian's packages cannot be had."""
     if not VERSITYGW.exists():
         raise Impossible(
-            "The stand-in for the S3 server is versitygw, which `make test` builds where `go` is installed."
+            "The stand-in for the S3 server is versitygw, which `make servers` builds where `go` is installed."
         )
     if not CACHE.exists():
         _make_root()

@@ -21,7 +21,7 @@ TRANSFERS = {
 }
 """The servers of both sides: where they are one, it copies by itself; where they are two, objects are streamed."""
 BY_DAY = {QUICK_SERVER, "moto-to-versitygw"}
-"""Those that `make test` takes; the others are for the night."""
+"""Those that `make test-all` takes; the others are for the night."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Which parameters of a test run in `make test`, and which only in `make test-all`, nightly."""
+"""Which parameters of a test run in `make test-all`, and which only in `make test-nightly`, nightly."""
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
@@ -7,7 +7,7 @@ import pytest
 
 
 def is_nightly(item: pytest.Item) -> bool:
-    """Return whether a test runs only in `make test-all`: its closest marker `by_day` names other parameters.
+    """Return whether a test runs only in `make test-nightly`: its closest marker `by_day` names other parameters.
 
     The marker has patterns of ids as of a shell. A test without parameters always runs.
     """

@@ -21,7 +21,7 @@ SMALL_BYTES = 1024**2
 
 
 def find_versitygw() -> Path | None:
-    """Return the versitygw that `make test` built, or the one on PATH; None when there is neither."""
+    """Return the versitygw that `make servers` built, or the one on PATH; None when there is neither."""
     built = ROOT / ".tools" / "bin" / "versitygw"
     on_path = shutil.which("versitygw")
     return built if built.exists() else Path(on_path) if on_path else None

@@ -19,7 +19,7 @@ def moto() -> Iterator[S3Server]:
 def versitygw() -> Iterator[S3Server]:
     program = find_versitygw()
     if program is None:
-        pytest.skip("versitygw is not here: `make test` builds it where `go` is installed")
+        pytest.skip("versitygw is not here: `make servers` builds it where `go` is installed")
     with running_for_all(VersityServer(program)) as server:
         yield server
 
