@@ -29,32 +29,36 @@ def problems_of(findings: list[Finding]) -> list[str]:
     return [finding.what for finding in findings if finding.level == "problem"]
 
 
-@pytest.mark.parametrize(
-    ("policies", "expected"),
-    [
-        ([], [NONE, FORBIDS_ALL]),
-        (["using (id % 2 = 0)"], [SOME, FORBIDS_SOME]),
-        (["for select using (true)"], [FORBIDS_ALL]),
-        (["for select using (true)", "for update using (id > 0)"], [FORBIDS_SOME]),
-        (["for select using (true)", "for update using (true) with check (id > 0)"], [FORBIDS_SOME]),
-        (["as restrictive using (true)"], [NONE, FORBIDS_ALL]),
-        (["using (true)", "as restrictive for select using (id > 0)"], [SOME]),
-        (["to pg_monitor using (true)"], [NONE, FORBIDS_ALL]),
-        (["for insert with check (true)"], [NONE, FORBIDS_ALL]),
-        (["using (true)"], []),
-        (["using (id > 0)", "using (true)"], []),
-        (["using (true)", "as restrictive using (true)", "as restrictive for delete using (false)"], []),
-        (["for select using (true)", "for update using (true)"], []),
-    ],
+POLICIES: tuple[tuple[list[str], list[str]], ...] = (
+    ([], [NONE, FORBIDS_ALL]),
+    (["using (id % 2 = 0)"], [SOME, FORBIDS_SOME]),
+    (["for select using (true)"], [FORBIDS_ALL]),
+    (["for select using (true)", "for update using (id > 0)"], [FORBIDS_SOME]),
+    (["for select using (true)", "for update using (true) with check (id > 0)"], [FORBIDS_SOME]),
+    (["as restrictive using (true)"], [NONE, FORBIDS_ALL]),
+    (["using (true)", "as restrictive for select using (id > 0)"], [SOME]),
+    (["to pg_monitor using (true)"], [NONE, FORBIDS_ALL]),
+    (["for insert with check (true)"], [NONE, FORBIDS_ALL]),
+    (["using (true)"], []),
+    (["using (id > 0)", "using (true)"], []),
+    (["using (true)", "as restrictive using (true)", "as restrictive for delete using (false)"], []),
+    (["for select using (true)", "for update using (true)"], []),
 )
+"""Policies of the table, and the problems that they are."""
+
+
 def test_row_level_security_that_hides_or_forbids_rows_is_a_problem(
-    secured: EntryTable, policies: list[str], expected: list[str]
+    secured: EntryTable, subtests: pytest.Subtests
 ) -> None:
-    for number, policy in enumerate(policies):
-        secured.execute(f"create policy p{number} on public.avatars {policy}")
-    findings = check_as_role(secured, GRANTED)
-    assert problems_of(findings) == expected
-    assert (FINE in [finding.what for finding in findings]) == (not expected)
+    for policies, expected in POLICIES:
+        for number, policy in enumerate(policies):
+            secured.execute(f"create policy p{number} on public.avatars {policy}")
+        findings = check_as_role(secured, GRANTED)
+        with subtests.test("; ".join(policies)):
+            assert problems_of(findings) == expected
+            assert (FINE in [finding.what for finding in findings]) == (not expected)
+        for number in range(len(policies)):
+            secured.execute(f"drop policy p{number} on public.avatars")
 
 
 def test_the_remedy_names_what_ends_it_and_the_key_that_accepts_it(secured: EntryTable) -> None:

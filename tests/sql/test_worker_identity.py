@@ -45,14 +45,15 @@ def call(session: psycopg.Connection[tuple[object, ...]], function: str, *argume
     session.execute(sql.SQL("select rowferry.{}({})").format(sql.Identifier(function), places), arguments)
 
 
-@pytest.mark.parametrize("function", AS_LIVE)
 def test_nothing_is_done_in_the_name_of_a_worker_that_lives(
-    session: psycopg.Connection[tuple[object, ...]], ten: EntryTable, function: str
+    session: psycopg.Connection[tuple[object, ...]], ten: EntryTable, subtests: pytest.Subtests
 ) -> None:
     before = ten.execute(EVERYTHING)
-    with pytest.raises(errors.InsufficientPrivilege, match=f"another session is worker {LIVE}"):
-        call(session, function, *AS_LIVE[function])
-    assert ten.execute(EVERYTHING) == before
+    for function, arguments in AS_LIVE.items():
+        with subtests.test(function):
+            with pytest.raises(errors.InsufficientPrivilege, match=f"another session is worker {LIVE}"):
+                call(session, function, *arguments)
+            assert ten.execute(EVERYTHING) == before
 
 
 def test_a_worker_loses_its_own_attempts_only(session: psycopg.Connection[tuple[object, ...]], ten: EntryTable) -> None:
