@@ -16,15 +16,22 @@ from support.screens.report_pages import write_page
 NOW, HOUR = datetime.now(UTC), timedelta(hours=1)
 
 
-@pytest.mark.by_day("*-errors")
+REASONS = ["reason 1", "A%b", "A_b", r"back\slash", "it's", "two  spaces", "-x", "$(id) `id` !!", "long " * 30, "a\tb"]
+
+
+@pytest.mark.by_day("errors")
 @pytest.mark.parametrize("source", ["errors", "page", "board"])
-@pytest.mark.parametrize(
-    "reason",
-    ["reason 1", "A%b", "A_b", r"back\slash", "it's", "two  spaces", "-x", "$(id) `id` !!", "long " * 30, "a\tb"],
-)
 def test_what_is_typed_requeues_that_reason_alone(
-    migration: Migration, tmp_path: Path, source: str, reason: str
+    migration: Migration, tmp_path: Path, source: str, subtests: pytest.Subtests
 ) -> None:
+    for reason in REASONS:
+        with subtests.test(reason):
+            check_what_is_typed(migration, tmp_path, source, reason)
+        migration.execute("truncate rowferry.migration cascade")
+
+
+def check_what_is_typed(migration: Migration, tmp_path: Path, source: str, reason: str) -> None:
+    """Let batches fail, one of them for a reason, type what a source says to type for it, and look what is due."""
     wanted = fail(migration, {"image/1": reason})
     for other in (f"x{reason}", f"{reason}9", f"{reason} more", reason.translate({ord(c): "z" for c in "%_\\"}) + "z"):
         fail(migration, {"image/2": other})
