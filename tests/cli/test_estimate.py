@@ -76,7 +76,7 @@ def test_what_will_be_moved_is_counted_and_nothing_is_written(each_fake: FakeMig
     migration.add_row(53, f"{TO}migrated already")
     before = migration.rows()
     with each_fake.counting() as sent:
-        found = estimate(migration, within="5s")
+        found = estimate(migration)
     assert not WRITES & {operation for _, operation in sent}
     assert migration.rows() == before
     assert found["entries"]["estimate"] == found["entries"]["high"] == 52
@@ -131,7 +131,7 @@ def test_a_server_that_refuses_is_named_as_the_bound(fake: FakeMigration) -> Non
     fake.migration.fill(40)
     set_latency(fake, 0.02)
     set_limits(fake, Limits(reads_per_second=150))
-    found = estimate(fake.migration, "-p", "16", within="6s")
+    found = estimate(fake.migration, "-p", "16", within="6s", at_pace=True)
     assert found["bound"]["cause"] == "server_rate"
     assert found["bound"]["more_workers_help"] is False
     assert found["entries_per_second"]["estimate"] < 400
@@ -154,7 +154,7 @@ def test_the_plans_own_limit_is_kept_and_named(fake: FakeMigration) -> None:
     fake.migration.plan["production"]["max_requests_per_second"] = 20
     fake.migration.fill(10)
     with fake.counting() as sent:
-        found = estimate(fake.migration, within="3s")
+        found = estimate(fake.migration, within="3s", at_pace=True)
     assert found["bound"]["cause"] == "plan_requests"
     assert found["bound"]["side"] == "production"
     assert sum(number for (side, _), number in sent.items() if side == "production") < 20 * 12
@@ -167,7 +167,7 @@ def test_copied_objects_are_kept_by_the_migration(each_fake: FakeMigration) -> N
     migration.add(31, "different", b"legacy")
     migration.production.put(f"{TO}different", b"the application's own")
     before = migration.rows()
-    found = estimate(migration, "--copy", within="20s")
+    found = estimate(migration, "--copy")
     assert found["measured"]["copied"] is True
     assert found["measured"]["outcomes"] == {"migrated": 30, "conflict": 1}
     assert migration.rows() == before
@@ -189,7 +189,7 @@ def test_a_copy_does_not_trust_a_condition_that_a_dry_run_has_met(
         migration.fill(10)
         for number in range(2, 11):
             migration.production.put(f"{TO}u{number}/me.png", b"the application's own")
-        estimated = estimate(migration, "--copy", within="20s")
+        estimated = estimate(migration, "--copy")
         assert estimated["measured"]["outcomes"] == {"migrated": 1, "conflict": 9}
         assert {migration.production.read(f"{TO}u{number}/me.png") for number in range(2, 11)} == {
             b"the application's own"
@@ -199,7 +199,7 @@ def test_a_copy_does_not_trust_a_condition_that_a_dry_run_has_met(
 def test_nothing_of_the_legacy_bucket_is_written_by_a_copy(each_fake: FakeMigration) -> None:
     each_fake.migration.fill(10)
     with each_fake.counting() as sent:
-        estimate(each_fake.migration, "--copy", within="10s")
+        estimate(each_fake.migration, "--copy")
     assert sum(number for (_, operation), number in sent.items() if operation in WRITES) >= 10
     assert {operation for side, operation in sent if side == "legacy"}.isdisjoint(WRITES)
 
@@ -321,7 +321,7 @@ def test_a_large_table_is_counted_by_some_of_its_blocks(fake: FakeMigration, mon
     monkeypatch.setattr(counting, "SAMPLED_BLOCKS", 60)
     migration = fake.migration
     migration.execute("insert into public.avatars select n, 'image/' || n from generate_series(1, 40000) as n")
-    found = estimate(migration, "--sample", "20", within="1s")["entries"]
+    found = estimate(migration, "--sample", "20")["entries"]
     assert found["low"] < 40_000 < found["high"]
     assert found["low"] > 20_000
     assert found["estimate"] != 40_000
@@ -337,7 +337,7 @@ def test_entries_that_stand_together_widen_the_range(fake: FakeMigration, monkey
     for condition in ("n % 4 = 0", "n <= 10000"):
         fake.migration.execute("truncate public.avatars")
         fake.migration.execute(fill.format(condition) + series)
-        found = estimate(fake.migration, "--sample", "20", within="1s")["entries"]
+        found = estimate(fake.migration, "--sample", "20")["entries"]
         assert found["low"] < 10_000 < found["high"]
         widths.append(found["high"] - found["low"])
     assert widths[1] > 1.5 * widths[0]
@@ -353,7 +353,7 @@ def test_a_partitioned_table_is_counted_with_its_partitions(
     execute("create table public.first partition of public.avatars for values from (0) to (1000)")
     execute("create table public.others partition of public.avatars default")
     execute("insert into public.avatars select n, 'image/' || n from generate_series(1, 3000) as n")
-    assert estimate(fake.migration, "--sample", "20", within="1s")["entries"]["estimate"] == 3000
+    assert estimate(fake.migration, "--sample", "20")["entries"]["estimate"] == 3000
 
 
 @pytest.mark.parametrize("scanned_bytes", [0, 10**9], ids=["blocks", "whole"])
@@ -368,7 +368,7 @@ def test_the_rights_of_an_enqueuer_are_enough(
     with new_role(migration.dsn) as role:
         grant(migration, {"enqueuer": role})
         monkeypatch.setenv("DATABASE_URL", log_in(migration, role))
-        found = estimate(migration, "--sample", "20", within="1s")["entries"]
+        found = estimate(migration, "--sample", "20")["entries"]
     assert found["low"] <= 9000 <= found["high"]
 
 
@@ -391,6 +391,6 @@ def test_two_tables_are_estimated_each_by_its_own_sample(fake: FakeMigration) ->
     for number in range(4):
         migration.legacy.put(f"pictures/{number}", b"x" * 1000)
         migration.execute("insert into public.banners values (%s, %s)", (number, f"pictures/{number}"))
-    found = estimate(migration, within="5s")
+    found = estimate(migration)
     assert found["bytes"]["estimate"] == 4000 + sum(len(f"body of {number}") for number in range(1, 31))
     assert found["entries"]["tables"]["public.banners.path"]["estimate"] == 4
