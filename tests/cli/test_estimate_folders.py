@@ -5,12 +5,13 @@ from collections.abc import Callable
 
 import pytest
 
+from rowferry_lab.servers.fake_s3.store import Upload, make_object
 from support.entries.estimates import estimate
 from support.entries.estimating import FakeMigration, fake_migration
 from support.entries.migration import Migration
 from support.entries.runs import Runs
 
-LARGE = bytes(6 * 1024**2)
+LARGE = make_object(bytes(6 * 1024**2))
 
 
 def count_sent(found: FakeMigration) -> Counter[tuple[str, str]]:
@@ -23,20 +24,16 @@ def count_sent(found: FakeMigration) -> Counter[tuple[str, str]]:
 
 
 def read_requests(found: FakeMigration) -> dict[tuple[str, str], int]:
-    requests = estimate(found.migration, within="5s")["requests"]
+    requests = estimate(found.migration)["requests"]
     sides = ("legacy", "production")
     return {(side, name): number for side in sides for name, number in requests[side].items() if number}
 
 
-def add_uploaded(runs: Runs, run: str, name: str) -> None:
+def add_uploaded(found: FakeMigration, run: str, name: str) -> None:
     """Add an artifact that was uploaded in parts, so that its ETag is no digest."""
-    client, bucket = runs.migration.legacy.client, runs.migration.legacy.bucket
-    place = {"Bucket": bucket, "Key": f"0/{run}/artifacts/{name}"}
-    upload = client.create_multipart_upload(**place)["UploadId"]
-    part = client.upload_part(**place, UploadId=upload, PartNumber=1, Body=LARGE)
-    client.complete_multipart_upload(
-        **place, UploadId=upload, MultipartUpload={"Parts": [{"PartNumber": 1, "ETag": part["ETag"]}]}
-    )
+    bucket, key = found.migration.legacy.bucket, f"0/{run}/artifacts/{name}"
+    uploaded = Upload(bucket, key, {}, {}, parts={1: LARGE}).assemble([1])
+    found.legacy.fake.store.bucket(bucket).put(key, uploaded)
 
 
 @pytest.mark.parametrize("server_side", [True, False], ids=["server", "stream"])
@@ -49,7 +46,7 @@ def test_an_estimate_counts_what_a_worker_sends_for_folders(
         for run in range(12):
             runs.add(f"r{run}", [] if kind == "uploaded in parts" else ["MLmodel", "model/a", "model/b"])
             if kind == "uploaded in parts":
-                add_uploaded(runs, f"r{run}", "model.bin")
+                add_uploaded(found, f"r{run}", "model.bin")
         if kind == "immutable":
             found.migration.plan["legacy"]["immutable"] = True
         expected = read_requests(found)

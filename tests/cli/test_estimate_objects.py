@@ -8,7 +8,7 @@ from rowferry.batch import DEFAULT_BATCH_SIZE
 from rowferry_cli.estimate import listings
 from support.entries.estimates import estimate
 from support.entries.estimating import FakeMigration, fake_migration
-from support.entries.listed_objects import PREFIX, name_objects, put_objects
+from support.entries.listed_objects import PREFIX, name_objects, put_many, put_objects
 from support.entries.migration import Migration
 
 LISTED = ("legacy", "ListObjectsV2")
@@ -23,7 +23,7 @@ def fake(make_migration: Callable[..., Migration]) -> Iterator[FakeMigration]:
 
 def test_listed_objects_and_the_requests_that_list_them_are_counted(fake: FakeMigration) -> None:
     migration = fake.migration
-    put_objects(migration, [f"{number:04}" for number in range(1100)])
+    put_many(migration, fake.legacy, 1100)
     put_objects(migration, ["other"], prefix="x/")
     found = estimate(migration)
     assert found["entries"]["estimate"] == found["entries"]["high"] == 1100
@@ -40,7 +40,7 @@ def test_listed_objects_and_the_requests_that_list_them_are_counted(fake: FakeMi
 def test_a_listing_that_was_given_up_says_that_there_are_more(
     fake: FakeMigration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put_objects(fake.migration, [f"{number:04}" for number in range(1100)])
+    put_many(fake.migration, fake.legacy, 1100)
     plan = fake.migration.read_plan()
     monkeypatch.setattr(listings, "LISTED_WITHIN", listings.LISTED_WITHIN * 0)
     (sample,) = listings.sample_objects(plan, 10, lambda _: None)
