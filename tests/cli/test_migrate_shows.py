@@ -60,7 +60,7 @@ def test_what_is_shown_meanwhile_goes_by_the_time_in_which_work_could_move(
 
 
 def test_workers_that_cannot_go_on_are_told_of_in_one_sentence(filled: Migration) -> None:
-    done = filled.run_here("migrate", "--yes", "--no-objects", ROWFERRY_ALLOWED_ENDPOINTS="https://s3.example.com")
+    done = filled.run("migrate", "--yes", "--no-objects", ROWFERRY_ALLOWED_ENDPOINTS="https://s3.example.com")
     assert done.returncode == 2
     assert "rowferry: The workers cannot go on: The legacy bucket" in done.stderr
     assert done.stderr.count("rowferry: ") == 1

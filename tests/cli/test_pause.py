@@ -155,7 +155,7 @@ def test_migrate_refuses_a_paused_migration_instead_of_waiting(versitygw_migrati
     migration.enqueue(batch_size=1)
     migration.write_plan()
     migration.execute("update rowferry.migration set paused_at = now()")
-    refused = migration.run("migrate", "--yes", "--no-objects")
+    refused = migration.run_here("migrate", "--yes", "--no-objects")
     assert refused.returncode == 2
     assert refused.stderr.startswith("rowferry: Migration avatars is paused since 2")
     assert refused.stderr.endswith(": run `rowferry resume` first.\n")

@@ -17,16 +17,17 @@ from rowferry_enqueue import items as module
 from rowferry_enqueue.items import ItemsEnqueued, enqueue_items, read_items
 from support.entries.entry_table import EntryTable
 from support.postgres.roles import grant, log_in, new_roles
-from support.processes.cli import Run, run_here_in
+from support.processes.cli import Run
 from support.processes.processes import run_to_end
 from support.queue.plug_in import notes
+from support.queue.workers_here import run_here_in
 
 QUEUE = "items_alone"
 
 
 @pytest.fixture
 def run_rowferry(tmp_path: Path) -> Run:
-    """Run commands in this process; workers have their own."""
+    """Run commands in this process, with the workers that they start."""
     return run_here_in(tmp_path)
 
 

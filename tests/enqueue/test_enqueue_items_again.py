@@ -17,8 +17,9 @@ from rowferry_enqueue import items as module
 from rowferry_enqueue.items import ItemsEnqueued, enqueue_items
 from support.entries.entry_table import EntryTable, trusted
 from support.postgres.roles import grant, log_in, new_roles
-from support.processes.cli import Run, run_here_in
+from support.processes.cli import Run
 from support.processes.processes import wait_for
+from support.queue.workers_here import run_here_in
 
 QUEUE = "items_alone"
 BLOCKED = """

@@ -10,8 +10,9 @@ from rowferry.queues import list_queues
 from rowferry_worker.queues import find_queue, list_usable
 from support.entries.entry_table import TO, EntryTable
 from support.entries.migration import to_toml
-from support.processes.cli import Run, run_here_in
+from support.processes.cli import Run
 from support.queue.plug_in import NOTES, PlugIn
+from support.queue.workers_here import run_here_in
 
 SPEC = """
 from notes_queues import make
@@ -53,7 +54,7 @@ FAULTS = {
 
 @pytest.fixture
 def run_rowferry(tmp_path: Path) -> Run:
-    """Run commands in this process; workers have their own."""
+    """Run commands in this process, with the workers that they start."""
     return run_here_in(tmp_path)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import psycopg
 
 from rowferry.plan_file import parse_plan
-from support.processes.cli import Done, run_rowferry
+from support.processes.cli import Done, run_in_this_process
+from support.queue.workers_here import working_here
 from support.s3.buckets import Buckets
 from support.s3.objects import legacy_side, production_side
 
@@ -58,8 +59,9 @@ class Discovering:
         return f"{self._server.endpoint_url}/{bucket}"
 
     def run(self, *arguments: str, **environment: str) -> Done:
-        """Run a command with the environment of a new user."""
-        return run_rowferry(arguments, {**self.environment, **environment}, self.folder)
+        """Run a command with the environment of a new user, in this process with all of its workers."""
+        with working_here():
+            return run_in_this_process(arguments, {**self.environment, **environment}, self.folder)
 
     def discover(
         self, *arguments: str, legacy: str | None = None, production: str | None = None, **environment: str

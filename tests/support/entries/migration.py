@@ -13,10 +13,11 @@ from typing import Any
 
 from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.entry_table import FROM, EntryTable
-from support.processes.cli import run_here_in, run_rowferry
+from support.processes.cli import run_rowferry
 from support.processes.processes import COMMAND_DEADLINE
 from support.processes.worker_process import WorkerProcess, eventually
 from support.queue.at_work import at_work
+from support.queue.workers_here import run_here
 from support.s3.buckets import Buckets
 from support.s3.objects import digest, legacy_side, production_side
 
@@ -120,8 +121,8 @@ class Migration(EntryTable):
         return run_rowferry(arguments, {**os.environ, **environment}, self.folder)
 
     def run_here(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end in this process; the workers that it starts have their own."""
-        return run_here_in(self.folder)(*arguments, **environment)
+        """Run a command to its end in this process, with the workers that it starts."""
+        return run_here(self.folder, *arguments, **environment)
 
     @contextmanager
     def workers(self, count: int, *arguments: str, **environment: str) -> Iterator[list[WorkerProcess]]:

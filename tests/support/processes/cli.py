@@ -25,6 +25,10 @@ OWN_PROCESS = frozenset(
     {"worker", "migrate", "cutover", "verify", "revert", "run", "watch", "exporter", "demo", "sweep", "prepare"}
 )
 """Commands that start processes, listen for signals or run for long: they get a process of their own."""
+ONE_WORKER = {
+    f"ROWFERRY_{command}_PROCESSES": "1" for command in ("WORKER", "MIGRATE", "CUTOVER", "VERIFY", "REVERT", "RUN")
+}
+"""Unless a test says otherwise: each further worker process is an interpreter, which costs 0.7 s of CPU."""
 
 
 def assert_went_well(done: Done) -> None:
@@ -52,27 +56,19 @@ def run_rowferry_in(folder: Path) -> Run:
     return run
 
 
-def run_here_in(folder: Path) -> Run:
-    """Return the same, but that only workers get a process of their own: by themselves or started by a command."""
-
-    def run(*arguments: str, **environment: str) -> Done:
-        run = run_in_own_process if arguments[:1] == ("worker",) else run_in_this_process
-        return run(arguments, {**os.environ, **environment}, folder)
-
-    return run
-
-
 def run_rowferry(arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> Done:
     """Run a command to its end: in this process where that makes no difference, since imports cost 0.6 s of CPU."""
-    if OWN_PROCESS.intersection(arguments[:1]) or current_thread() is not main_thread():
+    is_long = OWN_PROCESS.intersection(arguments[:1]) and tuple(arguments[:2]) != ("watch", "--once")
+    if is_long or current_thread() is not main_thread():
         return run_in_own_process(arguments, environment, folder)
     return run_in_this_process(arguments, environment, folder)
 
 
 def run_in_own_process(arguments: Sequence[str], environment: Mapping[str, str], folder: Path) -> Done:
     """Run a command to its end in a process that has all modules already, where that makes no difference."""
+    environment = {**ONE_WORKER, **environment}
     if not may_fork(environment):
-        return run_to_end([sys.executable, "-m", "rowferry_cli", *arguments], env=dict(environment), cwd=folder)
+        return run_to_end([sys.executable, "-m", "rowferry_cli", *arguments], env=environment, cwd=folder)
     with TemporaryDirectory() as name:
         out, err = Path(name, "out"), Path(name, "err")
         process = ForkedProcess(arguments, environment, folder, out, err)

@@ -45,9 +45,9 @@ class WorkersHere:
 def run_here(folder: Path, *arguments: str, **environment: str) -> Done:
     """Run a command to its end in a folder, with all of its workers; `--processes 0` leaves the work to others.
 
-    `worker` itself listens for signals, and `watch` for keys: they get a process all the same.
+    `worker` itself listens for signals: it gets a process all the same.
     """
-    if {"worker", "watch"}.intersection(arguments[:1]):
+    if arguments[:1] == ("worker",):
         return run_rowferry(arguments, {**os.environ, **environment}, folder)
     with working_here():
         return run_in_this_process(arguments, {**os.environ, **environment}, folder)

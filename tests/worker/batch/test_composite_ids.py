@@ -234,7 +234,7 @@ def test_a_bound_of_another_type_ends_with_one_sentence(things: Migration) -> No
     things.work()
     bad_number = 'invalid input syntax for type numeric: "b"; correct --first or --last'
     for bound, words in (("a,b,c", "--first is 'a,b,c'"), ("a,b", bad_number)):
-        refused = things.run("verify", "--yes", "--first", bound)
+        refused = things.run_here("verify", "--yes", "--first", bound)
         assert refused.returncode == 2
         assert words in refused.stderr
         assert len(list_errors(refused)) == 1
