@@ -1,24 +1,12 @@
 """What `rowferry migrate` asks a person before it migrates anything."""
 
-import subprocess
-import sys
-
 from support.entries.migration import Migration
-from support.processes.processes import COMMAND_DEADLINE
 
 
 def migrate(migration: Migration, answers: str) -> str:
     """Run the command with these answers; return what it has shown."""
     migration.write_plan()
-    done = subprocess.run(
-        [sys.executable, "-m", "rowferry_cli", "migrate", "--no-objects", "--processes", "1"],
-        cwd=migration.folder,
-        input=answers,
-        capture_output=True,
-        text=True,
-        timeout=COMMAND_DEADLINE.total_seconds(),
-        check=False,
-    )
+    done = migration.run_here("migrate", "--no-objects", typed=answers)
     return done.stdout + done.stderr
 
 

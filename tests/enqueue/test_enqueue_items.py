@@ -1,7 +1,6 @@
 """`rowferry enqueue --queue` and `--items`: entries of any queue, and items of a file, in bounded memory."""
 
 import json
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,8 @@ from rowferry_enqueue.items import ItemsEnqueued, enqueue_items, read_items
 from support.entries.entry_table import EntryTable
 from support.postgres.roles import grant, log_in, new_roles
 from support.processes.cli import Run
-from support.processes.processes import run_to_end
 from support.queue.plug_in import notes
-from support.queue.workers_here import run_here_in
+from support.queue.workers_here import run_here, run_here_in
 
 QUEUE = "items_alone"
 
@@ -75,9 +73,8 @@ def test_items_follow_the_chain(noted: EntryTable, run_rowferry: Run, tmp_path: 
 
 def test_items_come_from_standard_input(noted: EntryTable, tmp_path: Path) -> None:
     lines = "".join(f'{{"id": "{number}"}}\n' for number in range(7))
-    arguments = ["enqueue", "--queue", QUEUE, "--items", "-"]
     for more, status in (([], 2), (["--yes"], 0)):
-        done = run_to_end([sys.executable, "-m", "rowferry_cli", *arguments, *more], typed=lines, cwd=tmp_path)
+        done = run_here(tmp_path, "enqueue", "--queue", QUEUE, "--items", "-", *more, typed=lines)
         assert done.returncode == status, done.stderr
     assert item_ids(noted) == [[str(number) for number in range(7)]]
 

@@ -1,7 +1,5 @@
 """`prepare` makes an environment to try a migration in, the same for the same seed, and touches nothing real."""
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -228,14 +226,7 @@ def test_no_way_into_the_code_that_deletes_leads_around_the_refusal(migration: M
 def test_it_names_what_it_will_delete_and_takes_no_for_an_answer(simulated: Migration) -> None:
     simulated.fill(2)
     simulated.write_plan()
-    done = subprocess.run(
-        [sys.executable, "-m", "rowferry_cli", "prepare", "5"],
-        cwd=simulated.folder,
-        input="n\n",
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = simulated.run_here("prepare", "5", typed="n\n")
     assert done.returncode not in {0, 2}
     assert "public.avatars" in done.stdout
     assert simulated.legacy.bucket in done.stdout

@@ -120,9 +120,9 @@ class Migration(EntryTable):
         """Run a command to its end."""
         return run_rowferry(arguments, {**os.environ, **environment}, self.folder)
 
-    def run_here(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    def run_here(self, *arguments: str, typed: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end in this process, with the workers that it starts."""
-        return run_here(self.folder, *arguments, **environment)
+        return run_here(self.folder, *arguments, typed=typed, **environment)
 
     @contextmanager
     def workers(self, count: int, *arguments: str, **environment: str) -> Iterator[list[WorkerProcess]]:

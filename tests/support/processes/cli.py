@@ -10,9 +10,9 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from threading import current_thread, main_thread
-from typing import Protocol
+from typing import Protocol, TextIO
 from unittest.mock import patch
 
 from rowferry_cli import main
@@ -80,19 +80,25 @@ def run_in_own_process(arguments: Sequence[str], environment: Mapping[str, str],
 
 
 def run_in_this_process(
-    arguments: Sequence[str], environment: Mapping[str, str], folder: Path, *, encoding: str = "utf-8"
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path,
+    *,
+    typed: str = "",
+    encoding: str = "utf-8",
 ) -> Done:
     """Run a command as `python -m rowferry` would, and put back what it changed of the process.
 
-    `encoding`: of its output, as PYTHONIOENCODING names it; unless it is UTF-8, a letter for each byte is returned.
+    `typed` is its input. `encoding`: of its output, as PYTHONIOENCODING names it; unless it is UTF-8, a letter for
+    each byte is returned.
     """
     out, err = _Output(encoding), _Output(encoding)
     with (
         chdir(folder),
         patch.dict(os.environ, environment, clear=True),
         patch.object(sys, "argv", ["rowferry", *arguments]),
-        Path(os.devnull).open(encoding="utf-8") as nothing,
-        patch.object(sys, "stdin", nothing),
+        _input_of(typed) as lines,
+        patch.object(sys, "stdin", lines),
         redirect_stdout(out),
         redirect_stderr(err),
         _kept_signals(),
@@ -100,6 +106,15 @@ def run_in_this_process(
     ):
         status = _end_of_main()
     return subprocess.CompletedProcess(list(arguments), status, out.text(), err.text())
+
+
+@contextmanager
+def _input_of(typed: str) -> Iterator[TextIO]:
+    """Yield a file to read this from."""
+    with TemporaryFile("w+", encoding="utf-8") as lines:
+        lines.write(typed)
+        lines.seek(0)
+        yield lines
 
 
 class _Output(io.TextIOWrapper):

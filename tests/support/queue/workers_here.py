@@ -42,7 +42,7 @@ class WorkersHere:
         return 0
 
 
-def run_here(folder: Path, *arguments: str, **environment: str) -> Done:
+def run_here(folder: Path, *arguments: str, typed: str = "", **environment: str) -> Done:
     """Run a command to its end in a folder, with all of its workers; `--processes 0` leaves the work to others.
 
     `worker` itself listens for signals: it gets a process all the same.
@@ -50,7 +50,7 @@ def run_here(folder: Path, *arguments: str, **environment: str) -> Done:
     if arguments[:1] == ("worker",):
         return run_rowferry(arguments, {**os.environ, **environment}, folder)
     with working_here():
-        return run_in_this_process(arguments, {**os.environ, **environment}, folder)
+        return run_in_this_process(arguments, {**os.environ, **environment}, folder, typed=typed)
 
 
 def run_here_in(folder: Path) -> Run:
