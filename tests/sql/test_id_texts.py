@@ -1,7 +1,5 @@
 """An id has one text, whatever the session's role or database has set: what an enqueuer writes, every worker reads."""
 
-from contextlib import closing
-
 import pytest
 from psycopg import sql
 
@@ -29,20 +27,22 @@ ROWS = 40
 
 
 @pytest.mark.parametrize("pooled", ["", "1"], ids=["", "as for pgbouncer"])
-@pytest.mark.parametrize("id_type", IDS)
 def test_ids_survive_other_settings_of_the_enqueuer(
-    id_type: str, pooled: str, database: str, monkeypatch: pytest.MonkeyPatch
+    pooled: str, table: EntryTable, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
-    monkeypatch.setenv("DATABASE_URL", database)
     monkeypatch.setenv(PGBOUNCER, pooled)
-    with closing(EntryTable(database, id_type=id_type)) as table:
+    for id_type, ids in IDS.items():
+        table.execute("truncate rowferry.batch_queue cascade")
+        table.execute("drop table public.avatars")
+        table.make_table(id_type)
         fill = "insert into public.avatars select {ids}, 'image/' || i from generate_series(1, %s) as i"
-        table.execute(sql.SQL(fill).format(ids=trusted(IDS[id_type])), (ROWS,))
-        monkeypatch.setenv("PGOPTIONS", ODD_SETTINGS)
-        table.enqueue(7)
-        monkeypatch.delenv("PGOPTIONS")
-        assert move_all(table) == ROWS
-        assert all((key or "").startswith(TO) for key in table.rows().values())
+        table.execute(sql.SQL(fill).format(ids=trusted(ids)), (ROWS,))
+        with subtests.test(id_type):
+            with monkeypatch.context() as patch:
+                patch.setenv("PGOPTIONS", ODD_SETTINGS)
+                table.enqueue(7)
+            assert move_all(table) == ROWS
+            assert all((key or "").startswith(TO) for key in table.rows().values())
 
 
 def move_all(table: EntryTable) -> int:
