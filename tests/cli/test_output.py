@@ -68,7 +68,7 @@ def test_status_and_check_are_shown_in_ascii(migration: Migration) -> None:
     migration.enqueue()
     migration.write_plan()
     for command in ("status", "check"):
-        done = run(migration.dsn, command, environment=migration.environment | OLD)
+        done = run_in_this_process([command], os.environ, migration.folder, encoding="ascii")
         assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
 
 

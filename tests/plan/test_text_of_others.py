@@ -4,7 +4,6 @@ import json
 import logging
 import re
 import subprocess
-import sys
 
 import pytest
 from hypothesis import given
@@ -63,13 +62,9 @@ def test_the_key_can_be_read_all_the_same(command: str, failed: Migration) -> No
 
 def test_the_command_that_requeues_a_reason_with_control_characters_finds_it(failed: Migration) -> None:
     (line,) = [line for line in failed.run("errors").stdout.splitlines() if "to retry" in line]
-    done = subprocess.run(
-        ["sh", "-c", line.replace("    to retry     rowferry", f"{sys.executable} -m rowferry_cli")],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "1 batch" in done.stdout
+    show_words = line.replace("    to retry     rowferry", r"printf '%s\0'")
+    words = subprocess.run(["sh", "-c", show_words], capture_output=True, text=True, check=True).stdout.split("\0")
+    assert "1 batch" in failed.run(*words[:-1]).stdout
 
 
 def test_migrate_prints_no_control_character_and_its_log_holds_none(moto_migration: Migration) -> None:
