@@ -23,8 +23,10 @@ import pytest
 MODULES = (
     "boto3.session",
     "rowferry_cli",
-    "rowferry_queues.migrate.perform",
-    "rowferry_worker.batch.run",
+    *(f"rowferry_cli.{command}.command" for command in ("cutover", "migrate", "watch")),
+    *(f"rowferry_cli.work.{command}" for command in ("revert", "run", "verify", "worker")),
+    *(f"rowferry_queues.{queue}.perform" for queue in ("inspect", "migrate", "parts", "revert", "tag", "verify")),
+    "rowferry_worker.daemon",
     "rowferry_worker.supervisor.supervisor",
     "_pytest.config",  # where pytest is not run by xdist, each process imports its script
 )
