@@ -1,17 +1,14 @@
-"""`python -m queue_conformance.crash_injector STEP QUEUE …`: a `rowferry worker` that kills itself after a step.
+"""The steps after which a `rowferry worker` can be made to kill itself.
 
 Nothing in rowferry knows of it: the functions of the steps are wrapped here, from outside.
 """
 
-import os
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import psycopg
 
 from rowferry.batch import Entry, EntryResult
-from rowferry_cli import main
 from rowferry_worker import slot
 from rowferry_worker.attempts import AttemptRecorder
 from rowferry_worker.batch import run
@@ -76,9 +73,8 @@ def die_after_performing() -> None:
     wrap_perform(doomed)
 
 
-def die_of_an_entry() -> None:
+def die_of_an_entry(poison: str) -> None:
     """Kill the process as soon as a perform is given the poisonous entry."""
-    poison = os.environ["ROWFERRY_TEST_POISON"]
 
     def doomed(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
         if any(entry.id == poison for entry in entries):
@@ -99,10 +95,3 @@ STEPS: dict[str, Callable[[], None]] = {
     "in COMMIT": die_in_commit,
     "after COMMIT": lambda: die_after(run, "process_batch"),
 }
-POISONED = "of an entry"
-
-if __name__ == "__main__":
-    step, queue = sys.argv[1:3]
-    (STEPS | {POISONED: die_of_an_entry})[step]()
-    sys.argv[:3] = ["rowferry", "worker", "--processes=1", f"--queue={queue}"]
-    sys.exit(main())

@@ -20,7 +20,8 @@ from rowferry.plan import SideName
 from rowferry_worker.batch.context import BatchContext, Perform
 from support.entries.entry_table import Record
 from support.entries.migration import Migration
-from support.processes.processes import run_to_end
+from support.processes.cli import run_in_own_process
+from support.processes.forked import HOOK
 
 TESTS = Path(__file__).parent.parent
 LOOK_AT_TRANSACTION = """
@@ -119,21 +120,28 @@ class Stand:
         with working(self.queue) as worker:
             worker.work()
 
-    def run_doomed(self, step: str, **environment: str) -> bool:
+    def run_doomed(self, step: str) -> bool:
         """Run a worker process that kills itself after a step; return whether it did, else it has done all."""
-        arguments = ("-m", "queue_conformance.crash_injector", step, self.queue, "--until-empty", "--max-batches=1")
-        status = self._run(*arguments, **environment)
+        return self._run_with(f"STEPS[{step!r}]()")
+
+    def run_poisoned(self, entry_id: str) -> bool:
+        """The same for a worker process that kills itself as soon as a perform is given this entry."""
+        return self._run_with(f"die_of_an_entry({entry_id!r})")
+
+    def _run_with(self, crash: str) -> bool:
+        hook = self.migration.folder / "hook" / HOOK
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"from queue_conformance.crash_injector import STEPS, die_of_an_entry\n{crash}\n")
+        paths = [str(hook.parent), str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
+        arguments = ("worker", "--processes=1", f"--queue={self.queue}", "--until-empty", "--max-batches=1")
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+        done = run_in_own_process(arguments, environment, self.migration.folder)
+        sys.stdout.write(done.stderr)  # which pytest shows where a test fails
+        status = done.returncode
         assert status in {0, -9}
         self.migration.execute("delete from rowferry.worker")  # so that no claim waits for a dead worker's heartbeat
         self.make_due()
         return status == -9
-
-    def _run(self, *arguments: str, **environment: str) -> int:
-        paths = [str(TESTS), *filter(None, [os.environ.get("PYTHONPATH")])]
-        found = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **environment}
-        done = run_to_end([sys.executable, *arguments], env=found, cwd=self.migration.folder)
-        sys.stdout.write(done.stderr)  # which pytest shows where a test fails
-        return done.returncode
 
     @staticmethod
     def reversed(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:

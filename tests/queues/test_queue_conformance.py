@@ -1,7 +1,6 @@
 """What every queue promises (rowferry_worker/queues.py), held against each that is installed here, plug-ins as well."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
@@ -10,7 +9,7 @@ from threading import get_ident
 import psycopg
 import pytest
 
-from queue_conformance.crash_injector import POISONED, STEPS
+from queue_conformance.crash_injector import STEPS
 from queue_conformance.fixture import QueueFixture
 from queue_conformance.fixtures import find_fixture
 from queue_conformance.stand import Stand, look_at_transaction
@@ -21,6 +20,7 @@ from rowferry.queues import find_queue, list_queues
 from rowferry_lab.servers.fake_s3.settings import Deviations
 from rowferry_worker.batch.context import BatchContext, BatchReleased, Perform
 from support.entries.migration import Migration
+from support.processes.processes import run_to_end
 from support.s3.buckets import fresh_buckets
 from support.s3.fake_s3 import FakeAddress, running_fakes
 
@@ -88,16 +88,28 @@ def test_every_fixture_is_of_its_queue(fixture: QueueFixture) -> None:
 # What a specification promises
 
 
-def test_a_specification_needs_nothing_of_workers(fixture: QueueFixture) -> None:
+SPECIFICATIONS_ALONE = """
+import json, sys
+from rowferry.queues import find_queue
+seen = {}
+for queue in sys.argv[1:]:
+    find_queue(queue)
+    seen[queue] = [name for name in sys.modules if name.startswith(("rowferry_worker", "boto"))]
+print(json.dumps(seen))
+"""
+
+
+@pytest.fixture(scope="module")
+def loaded() -> dict[str, list[str]]:
+    """Which modules of workers are loaded by the specification of each queue, and those before it."""
+    done = run_to_end([sys.executable, "-c", SPECIFICATIONS_ALONE, *list_queues()])
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_specification_needs_nothing_of_workers(fixture: QueueFixture, loaded: dict[str, list[str]]) -> None:
     """Enqueuer, check and reports import it where no worker can run."""
-    script = (
-        "import sys; from rowferry.queues import find_queue; find_queue(sys.argv[1]);"
-        "print([name for name in sys.modules if name.startswith(('rowferry_worker', 'boto'))])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script, fixture.spec.name], capture_output=True, text=True, check=False, timeout=100
-    )
-    assert done.stdout == "[]\n", done.stderr
+    assert loaded[fixture.spec.name] == []
 
 
 def test_a_queue_has_words_for_all_that_it_says(fixture: QueueFixture) -> None:
@@ -315,7 +327,7 @@ def test_an_entry_that_kills_workers_ends_up_alone(stand: Stand) -> None:
     with stand.enqueued():
         poison = next(entry for entry in stand.read_entry_ids() if stand.fixture.number_of(entry) == POISON)
         deaths = 0
-        while stand.run_doomed(POISONED, ROWFERRY_TEST_POISON=poison):
+        while stand.run_poisoned(poison):
             deaths += 1
             assert deaths < 20, "a poison loop"
     assert deaths
