@@ -2,16 +2,14 @@
 
 import os
 import random
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
-from support.checkout import TESTS
 from support.processes.clock import LoadClock
+from support.processes.forked import HOOK, ForkedProcess
 from support.queue.lines import Lines
 
 MOST = {"tag": 3, "verify": 1}
@@ -47,17 +45,20 @@ def lines(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
         yield lines
 
 
-def start() -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", WORK], cwd=TESTS, env={**os.environ})
+def start(folder: Path) -> ForkedProcess:
+    """Start a process that works until it is killed: what it runs first has no end."""
+    (folder / HOOK).write_text(WORK)
+    log = folder / "log"
+    return ForkedProcess([], {**os.environ, "PYTHONPATH": str(folder)}, folder, log, log)
 
 
-def test_no_auditor_sees_more_than_max_in_hand_while_sessions_are_killed(lines: Lines) -> None:
+def test_no_auditor_sees_more_than_max_in_hand_while_sessions_are_killed(lines: Lines, tmp_path: Path) -> None:
     lines.register("one", {queue: {"max_in_hand": most} for queue, most in MOST.items()})
     for queue in MOST:
         lines.add(("one", queue), BATCHES)
     limits = {lines.rows("one")[queue]["id"]: most for queue, most in MOST.items()}
     seen = dict.fromkeys(limits, 0)
-    workers = [start() for _ in range(WORKERS)]
+    workers = [start(tmp_path) for _ in range(WORKERS)]
     choose, killed, clock = random.Random(7), 0, LoadClock()
     try:
         while lines.session.execute("select 1 from rowferry.batch_queue where status = 'INIT' limit 1").fetchone():
@@ -68,9 +69,9 @@ def test_no_auditor_sees_more_than_max_in_hand_while_sessions_are_killed(lines: 
             if killed < MOST_KILLED and choose.random() < 0.05:
                 killed += 1
                 victim = choose.randrange(WORKERS)
-                workers[victim].send_signal(signal.SIGKILL)
-                workers[victim].wait(30)
-                workers[victim] = start()
+                workers[victim].kill()
+                workers[victim].wait()
+                workers[victim] = start(tmp_path)
             elif choose.random() < 0.02:
                 lines.session.execute(
                     "select pg_terminate_backend(pid) from pg_stat_activity "
@@ -79,7 +80,7 @@ def test_no_auditor_sees_more_than_max_in_hand_while_sessions_are_killed(lines: 
     finally:
         for worker in workers:
             worker.kill()
-            worker.wait(30)
+            worker.wait()
     assert killed > 3
     assert seen == limits, "the proof that the limits were reached, and that the auditor sees it"
     assert lines.session.execute("select sum(migrated) as done from rowferry.batch_queue").fetchall() == [
