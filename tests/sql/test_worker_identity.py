@@ -48,8 +48,8 @@ def call(session: psycopg.Connection[tuple[object, ...]], function: str, *argume
 def test_nothing_is_done_in_the_name_of_a_worker_that_lives(
     session: psycopg.Connection[tuple[object, ...]], ten: EntryTable, subtests: pytest.Subtests
 ) -> None:
-    before = ten.execute(EVERYTHING)
     for function, arguments in AS_LIVE.items():
+        before = ten.execute(EVERYTHING)
         with subtests.test(function):
             with pytest.raises(errors.InsufficientPrivilege, match=f"another session is worker {LIVE}"):
                 call(session, function, *arguments)
