@@ -1,14 +1,13 @@
 """Servers and commands for the search for secrets; their secrets cannot be mistaken for anything else."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from uuid import uuid4
 
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.s3_servers import S3Server
 from support.postgres.ordinary import as_owner
+from support.processes.cli import run_in_own_process
 from support.processes.worker_process import WorkerProcess
 from support.secrets.scanner import SecretScanner
 
@@ -62,15 +61,8 @@ class Environment:
 
     def run(self, scanner: SecretScanner, *arguments: str, expected: int = 0, **environment: str) -> str:
         """Run a command to its end, note what it says, and return it."""
-        done = subprocess.run(
-            [sys.executable, "-m", "rowferry_cli", *arguments],
-            env={**os.environ, **(environment or self.environment)},
-            cwd=self.work,
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-        )
+        found = {**os.environ, **(environment or self.environment)}
+        done = run_in_own_process(arguments, found, self.work)
         said = done.stdout + done.stderr
         scanner.add(f"output {arguments[0]}", said)
         assert done.returncode == expected, said
