@@ -86,7 +86,7 @@ def test_a_whole_migration_over_https_trusts_the_bundle(secure: Migration, trust
         done = secure.run(*arguments, **bundle)
         assert done.returncode == 0, done.stdout + done.stderr
     assert secure.counts() == {"migrated": 20}
-    assert secure.run("verify", "--yes", "--log-file", "verify.log", **bundle).returncode == 0
+    assert secure.run_here("verify", "--yes", "--log-file", "verify.log", **bundle).returncode == 0
     secure.audit()
 
 
