@@ -98,15 +98,6 @@ class Bucket:
         for page in self._list_pages(prefix):
             yield [found["Key"] for found in page]
 
-    def list_folder(self, prefix: str, *, deep: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the folders and the keys directly below a prefix, the first 1,000; `deep`: the keys at any depth."""
-        delimiter = {} if deep else {"Delimiter": "/"}
-        with self._translated():
-            response = self._client.list_objects_v2(Bucket=self._side.bucket, Prefix=prefix, MaxKeys=1000, **delimiter)
-        folders: list[dict[str, str]] = response.get("CommonPrefixes", [])
-        contents: list[dict[str, str]] = response.get("Contents", [])
-        return tuple(one["Prefix"] for one in folders), tuple(one["Key"] for one in contents)
-
     def head(self, key: str) -> ObjectInfo:
         """Return what the server tells of an object; raises ObjectNotFound."""
         with self._translated():

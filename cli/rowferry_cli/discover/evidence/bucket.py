@@ -1,7 +1,6 @@
 """Looks at the legacy bucket: which keys name objects, and how keys begin. Only HEAD and listing requests."""
 
 import asyncio
-import os
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import timedelta
@@ -11,13 +10,11 @@ from typing import Self
 from rowferry.errors import AccessDenied, ObjectError, ObjectNotFound, ObjectRejected, UsageError
 from rowferry.http import event_loop
 from rowferry.plan import Side
-from rowferry.s3.access.credentials import load_credentials
 from rowferry.s3.acl import find_canned, read_grants
-from rowferry.s3.boto import open_bucket
 from rowferry.s3.client import open_object_client
 from rowferry.s3.listings.keys import read_page
 from rowferry.s3.operations import get_object_acl, head_object, list_keys
-from rowferry.s3.retry import send_with_retries
+from rowferry.s3.retry import TRIES, send_with_retries
 from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists
 
 AT_ONCE = 32
@@ -164,11 +161,11 @@ class LegacyBucket:
                 return (), ()
             self._on_progress(f"listing {self.side.bucket}/{prefix}")
             try:
-                with open_bucket(self.side, load_credentials(self.side, os.environ)) as bucket:
-                    self._listed[prefix, deep] = bucket.list_folder(prefix, deep=deep)
+                page = read_page(self._client.ask(list_keys("legacy", prefix, by_folder=not deep), tries=TRIES))
             except ObjectError as error:
                 self.refusal = error
                 return (), ()
+            self._listed[prefix, deep] = tuple(page.folders), tuple(page.keys)
         return self._listed[prefix, deep]
 
     def has_prefix(self, prefix: str) -> bool:
