@@ -103,6 +103,18 @@ def test_a_listing_goes_on_over_many_pages_in_the_order_of_the_keys(buckets: Buc
     assert [item["Key"] for page in pages for item in page["Contents"]] == keys
 
 
+def test_a_listing_by_folder_names_each_folder_once(buckets: Buckets) -> None:
+    for key in ("a", "b/1", "b/2", "b/c/3", "d/", "e"):
+        buckets.client.put_object(Bucket=buckets.legacy, Key=key, Body=b"")
+    listed = buckets.client.get_paginator("list_objects_v2").paginate
+    for prefix, expected in ("", ["a", "b/", "d/", "e"]), ("b/", ["b/1", "b/2", "b/c/"]):
+        pages = list(listed(Bucket=buckets.legacy, Prefix=prefix, Delimiter="/", PaginationConfig={"PageSize": 2}))
+        assert len(pages) == 2
+        keys = [item["Key"] for page in pages for item in page.get("Contents", [])]
+        folders = [item["Prefix"] for page in pages for item in page.get("CommonPrefixes", [])]
+        assert (sorted(keys + folders), all(name.endswith("/") for name in folders)) == (expected, True)
+
+
 def test_conditions_are_honoured(buckets: Buckets) -> None:
     s3, here = buckets.client, {"Bucket": buckets.legacy, "Key": "k"}
     there = {"Bucket": buckets.production, "Key": "k"}

@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 from rowferry_lab.servers.fake_s3.http import COPIES, OPERATIONS, XML, Request, Response, refuse, respond, respond_with
 from rowferry_lab.servers.fake_s3.operations import copy_result, parse, result, timestamp
 from rowferry_lab.servers.fake_s3.settings import Deviations
-from rowferry_lab.servers.fake_s3.store import NOTHING, Bucket, S3Error, Store
+from rowferry_lab.servers.fake_s3.store import NOTHING, Bucket, S3Error, Store, StoredObject
 from rowferry_lab.servers.fake_s3.uploads import UploadOperations
 
 PAGE_KEYS = 1000
@@ -72,29 +72,32 @@ class FakeApi(UploadOperations):
         return respond(204)
 
     def _ListObjectsV2(self, request: Request) -> bytes:
-        """Return a page; its continuation token is the last key of the page before."""
+        """Return a page; its continuation token is the last key, or folder, of the page before."""
         query = request.query
         most = min(int(query.get("max-keys", PAGE_KEYS)), PAGE_KEYS)
         after = query.get("continuation-token", query.get("start-after", ""))
+        prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
         encode = quote if query.get("encoding-type") == "url" else escape
-        found: list[str] = []
-        last, more = "", False
-        for key, stored in self.store.bucket(request.bucket).walk(query.get("prefix", ""), after):
+        found: dict[str, str] = {}
+        more = False
+        for key, stored in self.store.bucket(request.bucket).walk(prefix, after):
+            folder = _find_folder(key, prefix, delimiter)
+            if folder and (folder in found or folder == after):
+                continue
             if len(found) == most:
                 more = True
                 break
-            found.append(
-                f"<Contents><Key>{encode(key)}</Key><ETag>&quot;{stored.etag}&quot;</ETag><Size>{stored.size}</Size>"
-                f"<LastModified>{timestamp(stored.written)}</LastModified>"
-                "<StorageClass>STANDARD</StorageClass></Contents>"
-            )
-            last = key
-        found.append(f"<KeyCount>{len(found)}</KeyCount><IsTruncated>{str(more).lower()}</IsTruncated>")
+            if folder:
+                found[folder] = f"<CommonPrefixes><Prefix>{encode(folder)}</Prefix></CommonPrefixes>"
+            else:
+                found[key] = _describe_listed(encode(key), stored)
+        listed = "".join(found.values())
+        listed += f"<KeyCount>{len(found)}</KeyCount><IsTruncated>{str(more).lower()}</IsTruncated>"
         if more:
-            found.append(f"<NextContinuationToken>{escape(last)}</NextContinuationToken>")
+            listed += f"<NextContinuationToken>{escape(next(reversed(found), ''))}</NextContinuationToken>"
         if encode is quote:
-            found.append("<EncodingType>url</EncodingType>")
-        return result("ListBucketResult", "".join(found))
+            listed += "<EncodingType>url</EncodingType>"
+        return result("ListBucketResult", listed)
 
     def _DeleteObjects(self, request: Request) -> bytes:
         bucket = self.store.bucket(request.bucket)
@@ -204,6 +207,20 @@ class FakeApi(UploadOperations):
     def _refuse_unknown_tags(self) -> None:
         if not self.deviations.knows_tags:
             raise S3Error(501, "NotImplemented")
+
+
+def _describe_listed(key: str, stored: StoredObject) -> str:
+    """Return an object of a listing; `key`: as the listing writes it."""
+    return (
+        f"<Contents><Key>{key}</Key><ETag>&quot;{stored.etag}&quot;</ETag><Size>{stored.size}</Size>"
+        f"<LastModified>{timestamp(stored.written)}</LastModified><StorageClass>STANDARD</StorageClass></Contents>"
+    )
+
+
+def _find_folder(key: str, prefix: str, delimiter: str) -> str:
+    """Return what a key is listed under instead: all up to the delimiter; empty where it has none behind the prefix."""
+    end = key.find(delimiter, len(prefix)) if delimiter else -1
+    return key[: end + len(delimiter)] if end >= 0 else ""
 
 
 def _compress(response: bytes) -> bytes:
