@@ -9,7 +9,7 @@ from conformance.keys import list_keys
 from conformance.plain import PlainRequests, make_buckets
 from conformance.properties import PROPERTIES, TAGS, WITHOUT_UNDERSCORE, compare_properties, encode_tags
 from rowferry_lab.servers.s3_servers import S3Server
-from support.s3.buckets import connect_s3
+from support.s3.buckets import S3Access, connect_s3
 
 WAYS = ("PutObject", "CopyObject", "CreateMultipartUpload")
 CONDITIONAL = ("PutObject", "CopyObject", "CompleteMultipartUpload")
@@ -166,8 +166,8 @@ class Asker(PlainRequests):
 
 def ask_server(server: S3Server) -> Facts:
     """Return what a running server does."""
-    with closing(connect_s3(server)) as client:
-        return Asker(make_buckets(server, client)).ask_all()
+    with closing(S3Access(server)) as access:
+        return Asker(make_buckets(access)).ask_all()
 
 
 def judge_condition(refusal: str) -> str:

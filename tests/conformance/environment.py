@@ -18,7 +18,7 @@ from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
 from support.postgres.servers import DatabaseServers, find_installations
-from support.s3.buckets import connect_s3
+from support.s3.buckets import S3Access
 from support.s3.objects import digest
 
 Direction = Literal["within", "from", "to"]
@@ -134,10 +134,8 @@ def make_environment(
         folder = Path(until.enter_context(TemporaryDirectory(prefix="rowferry-conformance-")))
         binaries = next(iter(find_installations().values()))
         dsn = until.enter_context(databases.fresh_database(binaries))
-        sides = []
-        for server in dict.fromkeys((legacy[0], production[0])):
-            client = until.enter_context(closing(connect_s3(server)))
-            sides.append(make_buckets(server, client))
+        accesses = [until.enter_context(closing(S3Access(one))) for one in dict.fromkeys((legacy[0], production[0]))]
+        sides = [make_buckets(access) for access in accesses]
         migration = until.enter_context(closing(Migration(dsn, sides[0], sides[-1], folder)))
         migration.plan["migration"] |= {"multipart_threshold_bytes": PART_BYTES, "max_attempts": 3}
         until.enter_context(patch.dict(os.environ, migration.environment))

@@ -6,8 +6,7 @@ from uuid import uuid4
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from rowferry_lab.servers.s3_servers import S3Server
-from support.s3.buckets import Buckets
+from support.s3.buckets import Buckets, S3Access
 
 
 class PlainRequests:
@@ -66,10 +65,10 @@ class PlainRequests:
         return ""
 
 
-def make_buckets(server: S3Server, client: Any) -> Buckets:
+def make_buckets(access: S3Access) -> Buckets:
     """Make two buckets, which go with their server: not each of them can remove what it has taken."""
     unique = uuid4().hex[:12]
-    buckets = Buckets(server, client, f"legacy-{unique}", f"production-{unique}")
+    buckets = Buckets(access.server, access, f"legacy-{unique}", f"production-{unique}")
     for name in (buckets.legacy, buckets.production):
-        client.create_bucket(Bucket=name)
+        access.client.create_bucket(Bucket=name)
     return buckets

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 import pytest
 from psycopg import sql
 
-from conformance.plain import make_buckets
 from rowferry.db.connection import connect
 from rowferry.db.entries import EntryQueries
 from rowferry.errors import UsageError
@@ -18,7 +17,7 @@ from support.entries.checks import check, problems
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.postgres.roles import new_role
-from support.s3.buckets import connect_s3, fresh_buckets
+from support.s3.buckets import Buckets, fresh_buckets
 from support.s3.fake_s3 import running_fakes
 from support.s3.request_log import LoggedRequest, RequestLog
 from support.s3.servers import SERVERS, NotInstalled
@@ -49,11 +48,11 @@ def test_a_plan_without_the_queue_tags_no_probe(any_migration: Migration) -> Non
 
 
 def test_each_version_is_tagged_by_itself(moto: S3Server, make_migration: Callable[..., Migration]) -> None:
-    client = connect_s3(moto)
-    migration = prepare(make_migration(*[make_buckets(moto, client)] * 2))
-    client.put_bucket_versioning(Bucket=migration.production.bucket, VersioningConfiguration={"Status": "Enabled"})
-    assert problems(migration) == []
-    assert words(migration, "fine", "can be tagged") != []
+    with fresh_buckets(moto) as buckets:
+        migration = prepare(make_migration(buckets, buckets))
+        buckets.client.put_bucket_versioning(Bucket=buckets.production, VersioningConfiguration={"Status": "Enabled"})
+        assert problems(migration) == []
+        assert words(migration, "fine", "can be tagged") != []
 
 
 @pytest.mark.parametrize(
@@ -75,21 +74,21 @@ def test_a_server_without_tags_is_found_with_a_next_step(
 
 
 @pytest.fixture
-def gofakes3() -> Iterator[S3Server]:
+def gofakes3() -> Iterator[Buckets]:
     try:
         server = SERVERS["gofakes3"]()
     except NotInstalled as reason:
         pytest.skip(str(reason))
-    with server:
-        yield server
+    with server, fresh_buckets(server) as buckets:
+        yield buckets
 
 
 def test_no_object_is_overwritten_by_its_tags_where_a_server_takes_them_for_it(
-    gofakes3: S3Server, make_migration: Callable[..., Migration]
+    gofakes3: Buckets, make_migration: Callable[..., Migration]
 ) -> None:
     """gofakes3 answers with the object, here one that looks like a list of tags, and puts what it is sent."""
     body = b"<Tagging><TagSet></TagSet></Tagging>"
-    migration = prepare(make_migration(*[make_buckets(gofakes3, connect_s3(gofakes3))] * 2))
+    migration = prepare(make_migration(gofakes3, gofakes3))
     migration.production.put("avatar/1.png", body)
     migration.execute("insert into public.avatars values (1, 'avatar/1.png', 't1')")
     assert any("knows no tags" in each for each in problems(migration))

@@ -10,7 +10,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from botocore.exceptions import ClientError
 from psycopg import sql
 
 from rowferry.db.statements import list_sql
@@ -29,6 +28,7 @@ from support.entries.migration import Migration
 from support.postgres.roles import new_role
 from support.processes.processes import wait_for
 from support.processes.worker_process import WorkerProcess
+from support.s3.quick_requests import RequestFailed
 
 
 @pytest.fixture
@@ -424,7 +424,7 @@ class Application(threading.Thread):
                 while not self.stopping.is_set():
                     self.act(connection)
                     connection.commit()
-        except (psycopg.Error, ClientError) as error:
+        except (psycopg.Error, RequestFailed) as error:
             self.errors.append(error)
 
     def act(self, connection: psycopg.Connection[Any]) -> None:

@@ -2,22 +2,19 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import boto3
 import pytest
-from botocore.config import Config
 from botocore.credentials import Credentials
 
 from rowferry.errors import ObjectError, ServerNotTrusted
 from rowferry.s3.boto import open_bucket
-from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.migration import Migration
-from support.s3.buckets import Buckets, find_versitygw, remove_bucket
+from support.s3.buckets import Buckets, S3Access, find_versitygw, remove_bucket
 from support.s3.clients import HEAD, ask, opened, side_of
 from support.s3.stand_in import StandIn, answer
 from support.s3.tls import Authority, TlsVersityServer, serving_context
@@ -49,26 +46,13 @@ def buckets(trust: Trust) -> Iterator[Buckets]:
     """Two buckets of a versitygw that speaks https only."""
     if trust.server is None:
         pytest.skip("versitygw is not here: `make servers` builds it where `go` is installed")
-    client = connect(trust.server, trust.bundle)
-    found = Buckets(trust.server, client, "tls-legacy", "tls-production")
-    for bucket in (found.legacy, found.production):
-        client.create_bucket(Bucket=bucket)
-    yield found
-    for bucket in (found.legacy, found.production):
-        remove_bucket(client, bucket)
-    client.close()
-
-
-def connect(server: S3Server, bundle: Path) -> Any:
-    return boto3.client(
-        "s3",
-        endpoint_url=server.endpoint_url,
-        region_name="us-east-1",
-        aws_access_key_id=server.access_key,
-        aws_secret_access_key=server.secret_key,
-        verify=str(bundle),
-        config=Config(s3={"addressing_style": "path"}, request_checksum_calculation="when_required"),
-    )
+    with closing(S3Access(trust.server, trust.bundle)) as access:
+        found = Buckets(trust.server, access, "tls-legacy", "tls-production")
+        for bucket in (found.legacy, found.production):
+            access.quick.create_bucket(bucket)
+        yield found
+        for bucket in (found.legacy, found.production):
+            remove_bucket(access.client, bucket)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import psycopg
 from botocore.exceptions import BotoCoreError, ClientError
 
 from support.entries.entry_table import FROM
+from support.s3.quick_requests import RequestFailed
 from torture.oracle import Oracle
 from torture.world import World, key_of
 
@@ -132,7 +133,7 @@ class Application:
         while True:
             try:
                 write()
-            except (BotoCoreError, ClientError):
+            except (BotoCoreError, ClientError, RequestFailed):
                 if time.monotonic() > give_up_at:
                     raise
                 time.sleep(RETRY_AFTER.total_seconds())

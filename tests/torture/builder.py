@@ -11,7 +11,7 @@ from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
 from support.entries.migration import Migration
 from support.postgres.ordinary import SUPERUSER, add_owner
 from support.postgres.servers import make_schema, temporary_folders_in_memory
-from support.s3.buckets import Buckets, connect_s3, find_versitygw
+from support.s3.buckets import Buckets, S3Access, find_versitygw
 from support.s3.servers import SERVERS
 from torture.auditor import Auditor
 from torture.oracle import Oracle
@@ -69,9 +69,8 @@ def make_s3_server(name: str | None = None) -> S3Server:
 
 
 def make_buckets(server: S3Server, until: ExitStack) -> Buckets:
-    client = connect_s3(server)
-    until.callback(client.close)
-    buckets = Buckets(server, client, "legacy", "production")
+    access = until.enter_context(closing(S3Access(server)))
+    buckets = Buckets(server, access, "legacy", "production")
     for name in (buckets.legacy, buckets.production):
-        client.create_bucket(Bucket=name)
+        access.quick.create_bucket(name)
     return buckets

@@ -3,12 +3,12 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rowferry_lab.servers.fake_s3.api import Deviations
 from rowferry_lab.servers.fake_s3.http import Request
 from support.entries.migration import Migration
-from support.s3.buckets import Buckets, fresh_buckets
+from support.s3.buckets import fresh_buckets
 from support.s3.fake_s3 import FakeAddress, running_fakes
 
 Make = Callable[..., Migration]
@@ -59,5 +59,5 @@ def fake_migration(make: Make, deviations: Deviations | None = None, *, server_s
     with ExitStack() as until:
         addresses = until.enter_context(running_fakes(*[deviations] * (1 if server_side else 2)))
         buckets = until.enter_context(fresh_buckets(addresses[0]))
-        other = Buckets(addresses[-1], buckets.client, buckets.legacy, buckets.production)
+        other = replace(buckets, server=addresses[-1])
         yield FakeMigration(make(buckets, other), addresses[0], addresses[-1])

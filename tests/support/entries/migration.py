@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -66,8 +65,8 @@ class Migration(EntryTable):
         numbers = range(start, start + count)
         bodies = {self.id_of(number): f"body of {number}".encode() for number in numbers}
         keys = {self.id_of(number): f"{FROM}u{number}/me.png" for number in numbers}
-        with ThreadPoolExecutor(8) as pool:
-            list(pool.map(self.legacy.put, keys.values(), bodies.values()))
+        for row_id, key in keys.items():
+            self.legacy.put(key, bodies[row_id])
         self.insert(keys)
         self.bodies |= bodies
 

@@ -9,7 +9,7 @@ from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.entry_table import TO
 from support.entries.listed_objects import outcomes
 from support.entries.migration import Migration
-from support.s3.buckets import Buckets, connect_s3, fresh_buckets, remove_bucket
+from support.s3.buckets import Buckets, fresh_buckets, remove_bucket
 from support.s3.fake_s3 import FakeAddress, running_fakes
 
 PER_TENANT = {"tier": "cold", "tenant": {"column": "tenant_id"}}
@@ -56,9 +56,8 @@ def run(migration: Migration, batch_size: int = 100, **asked: Any) -> dict[str, 
 @contextmanager
 def versioned_buckets(server: S3Server) -> Iterator[Buckets]:
     """Yield buckets of which that of production is versioned."""
-    client = connect_s3(server)
     with fresh_buckets(server) as buckets:
-        name = buckets.production
+        client, name = buckets.client, buckets.production
         client.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
         yield buckets
         for version in client.list_object_versions(Bucket=name).get("Versions", []):

@@ -4,7 +4,7 @@ import asyncio
 import atexit
 import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from threading import Thread
 from urllib.parse import urlsplit
@@ -21,35 +21,18 @@ from rowferry_lab.servers.s3_servers import FakeS3Server
 class FakeAddress(FakeS3Server):
     """One address of the fake, which behaves there as told."""
 
-    def __init__(self, fake: FakeS3, port: int) -> None:
+    def __init__(self, fake: FakeS3, endpoint_url: str) -> None:
         super().__init__()
-        self.fake = fake
-        self.endpoint_url = f"http://127.0.0.1:{port}"
+        self.fake, self.endpoint_url = fake, endpoint_url
 
 
 @contextmanager
 def running_fakes(*behaviours: Deviations, store: Store | None = None) -> Iterator[list[FakeAddress]]:
     """Yield one address for each of the behaviours; all show the same buckets, those of `store` where it is given."""
-    store, loop = store or Store(), asyncio.new_event_loop()
-    thread = Thread(target=loop.run_forever, name="fake S3")
-    thread.start()
-    servers: list[asyncio.Server] = []
-    try:
-        addresses: list[FakeAddress] = []
-        for deviations in behaviours:
-            fake = FakeS3(store, deviations)
-            server = asyncio.run_coroutine_threadsafe(fake.listen(0), loop).result(10)
-            servers.append(server)
-            addresses.append(FakeAddress(fake, server.sockets[0].getsockname()[1]))
-        yield addresses
-    finally:
-        for server in servers:
-            loop.call_soon_threadsafe(server.close)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.run_until_complete(close_connections(loop))
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
+    store = store or Store()
+    with ExitStack() as until:
+        fakes = [FakeS3(store, deviations) for deviations in behaviours]
+        yield [FakeAddress(fake, until.enter_context(serve_on_thread(fake))) for fake in fakes]
 
 
 def endpoint_at(url: str) -> Endpoint:
@@ -84,10 +67,3 @@ def serve_on_thread(fake: FakeS3, tls: ssl.SSLContext | None = None) -> Iterator
         yield f"{'https' if tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
         asyncio.run_coroutine_threadsafe(stop(), loop).result(100)
-
-
-async def close_connections(loop: asyncio.AbstractEventLoop) -> None:
-    """Close what clients have left open: else it is found, and warned of, during another test."""
-    for transport in list(getattr(loop, "_transports", {}).values()):
-        transport.abort()
-    await asyncio.sleep(0)

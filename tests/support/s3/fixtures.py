@@ -4,8 +4,17 @@ from collections.abc import Iterator
 
 import pytest
 
+from rowferry_lab.servers.fake_s3.settings import Deviations
 from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
-from support.s3.buckets import QUICK_SERVER, Buckets, find_versitygw, fresh_buckets, running_for_all
+from support.s3.buckets import (
+    QUICK_SERVER,
+    Buckets,
+    find_versitygw,
+    fresh_buckets,
+    reached_by_all,
+    running_for_all,
+)
+from support.s3.fake_s3 import running_fakes
 from support.s3.request_log import RequestLog, logged
 
 
@@ -21,6 +30,13 @@ def versitygw() -> Iterator[S3Server]:
     if program is None:
         pytest.skip("versitygw is not here: `make servers` builds it where `go` is installed")
     with running_for_all(VersityServer(program)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def fake() -> Iterator[S3Server]:
+    """The lab's fake in this process, which behaves like Amazon's."""
+    with running_fakes(Deviations()) as (server,), reached_by_all(server):
         yield server
 
 
@@ -42,6 +58,13 @@ def buckets(s3_server: S3Server) -> Iterator[Buckets]:
 def moto_buckets(moto: S3Server) -> Iterator[Buckets]:
     """The same in moto only, which takes every key as it is."""
     with fresh_buckets(moto) as found:
+        yield found
+
+
+@pytest.fixture
+def fake_buckets(fake: S3Server) -> Iterator[Buckets]:
+    """The same in the lab's fake, which costs a tenth: for tests that only need a bucket to look into."""
+    with fresh_buckets(fake) as found:
         yield found
 
 

@@ -1,11 +1,11 @@
-"""Objects as a third party sees them, by boto3: written, read and listed without rowferry."""
+"""Objects as a third party sees them: written, read and listed without rowferry's client."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from support.s3.buckets import Buckets
+from support.s3.buckets import Buckets, S3Access
 
 Listing = dict[str, tuple[object, ...]]
 """ETag, size and time of the last write of each object, by its key."""
@@ -13,14 +13,23 @@ Listing = dict[str, tuple[object, ...]]
 
 @dataclass(frozen=True, slots=True)
 class ObjectSide:
-    """One bucket, and a client for it."""
+    """One bucket, and how tests reach it."""
 
-    client: Any
+    access: S3Access
     bucket: str
     endpoint_url: str
 
+    @property
+    def client(self) -> Any:
+        """Of boto3, for what is rare."""
+        return self.access.client
+
     def put(self, key: str, body: bytes, **properties: Any) -> None:
-        self.client.put_object(Bucket=self.bucket, Key=key, Body=body, **properties)
+        """Write an object; `properties` as boto3 names them."""
+        if properties:
+            self.client.put_object(Bucket=self.bucket, Key=key, Body=body, **properties)
+        else:
+            self.access.quick.put(self.bucket, key, body)
 
     def delete(self, key: str) -> None:
         self.client.delete_object(Bucket=self.bucket, Key=key)
@@ -30,11 +39,7 @@ class ObjectSide:
 
     def read(self, key: str) -> bytes | None:
         """Return an object's bytes; None when there is no such object."""
-        try:
-            with self.client.get_object(Bucket=self.bucket, Key=key)["Body"] as body:
-                return body.read()
-        except self.client.exceptions.NoSuchKey:
-            return None
+        return self.access.quick.read(self.bucket, key)
 
     def tags(self, key: str) -> dict[str, str]:
         found = self.client.get_object_tagging(Bucket=self.bucket, Key=key).get("TagSet", [])
@@ -57,11 +62,11 @@ class ObjectSide:
 
 
 def legacy_side(buckets: Buckets) -> ObjectSide:
-    return ObjectSide(buckets.client, buckets.legacy, buckets.server.endpoint_url)
+    return ObjectSide(buckets.access, buckets.legacy, buckets.server.endpoint_url)
 
 
 def production_side(buckets: Buckets) -> ObjectSide:
-    return ObjectSide(buckets.client, buckets.production, buckets.server.endpoint_url)
+    return ObjectSide(buckets.access, buckets.production, buckets.server.endpoint_url)
 
 
 def digest(body: bytes | None) -> str | None:

@@ -20,7 +20,7 @@ from support.entries.entry_table import TO
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.processes.scrape import scrape, served_port, sum_of
-from support.s3.buckets import Buckets, connect_s3
+from support.s3.buckets import Buckets, S3Access
 from support.s3.fake_s3 import FakeAddress, running_fakes
 
 MakeMigration = Callable[..., Migration]
@@ -40,8 +40,8 @@ def server() -> Iterator[FakeS3Server]:
 @contextmanager
 def enqueued(make_migration: MakeMigration, server: FakeS3Server, entries: int) -> Iterator[Migration]:
     """Yield a migration of so many entries from `legacy` to `production`."""
-    with closing(connect_s3(server)) as client:
-        buckets = Buckets(server, client, "legacy", "production")
+    with closing(S3Access(server)) as access:
+        buckets = Buckets(server, access, "legacy", "production")
         migration = make_migration(buckets, buckets)
         migration.add_legacy(range(1, entries + 1))
         migration.write_plan()

@@ -10,7 +10,7 @@ from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.checks import check
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
-from support.s3.buckets import connect_s3
+from support.s3.buckets import S3Access
 from support.s3.servers import SERVERS, running_server
 
 pytestmark = pytest.mark.by_day("versitygw*", "moto*")
@@ -43,8 +43,8 @@ def site(
     request: pytest.FixtureRequest, server: S3Server, make_migration: Callable[..., Migration]
 ) -> Iterator[Migration]:
     """A migration of one small object and, where the server can, one in parts."""
-    with closing(connect_s3(server)) as client:
-        buckets = make_buckets(server, client)
+    with closing(S3Access(server)) as access:
+        buckets = make_buckets(access)
         migration = make_migration(buckets, buckets)
         migration.plan["migration"] |= {"transfer": request.param, "multipart_threshold_bytes": PART_BYTES}
         migration.add(1, "1.png", b"small", ContentType="image/png", ContentDisposition="attachment")
