@@ -13,7 +13,7 @@ from support.postgres.roles import new_role
 
 def check(table: EntryTable, **more: Any) -> list[Finding]:
     """Check the whole plan, buckets included; an empty table is allowed unless `more` says otherwise."""
-    with connect("check", autocommit=True) as connection:
+    with table.session("check") as connection:
         return list(check_plan(connection, table.read_plan(), **{"allow_empty": True, **more}))
 
 
@@ -23,7 +23,7 @@ def problems(table: EntryTable, **more: Any) -> list[str]:
 
 def check_rows_of(table: EntryTable) -> list[Finding]:
     """Check tables and keys only."""
-    with connect("check", autocommit=True) as connection:
+    with table.session("check") as connection:
         return list(check_rows(connection, table.read_plan(), "fail", ignore_progress))
 
 

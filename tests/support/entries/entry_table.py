@@ -1,16 +1,20 @@
 """A table of entries and the queue beside it, as a test fills them and looks at them; knows nothing of S3."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any, LiteralString, cast
 from uuid import UUID
 
 import psycopg
 from psycopg import sql
+from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row
 
 from rowferry.batch import Outcome
-from rowferry.db.connection import connect
+from rowferry.db.connection import Connection, connect
+from rowferry.db.timeouts import has_spoken
 from rowferry.plan import Plan
 from rowferry.plan_file import parse_plan
 from rowferry.queues import find_queue
@@ -21,10 +25,18 @@ TABLE = "create table public.avatars (id {type} primary key, path text)"
 
 Record = dict[str, Any]
 
+READ_BY_SESSIONS = ("DATABASE_URL", "PG", "ROWFERRY_")
+"""How the variables begin that a session depends on."""
+
 
 def trusted(text: str) -> sql.SQL:
     """Return SQL that a test itself has composed."""
     return sql.SQL(cast("LiteralString", text))
+
+
+def is_idle(session: Connection) -> bool:
+    """Return whether a session is still there, and in no transaction."""
+    return session.info.transaction_status == TransactionStatus.IDLE and not has_spoken(session)
 
 
 def make_request(batch_size: int = 100, queue: str = "migrate", **asked: Any) -> EnqueueRequest:
@@ -41,6 +53,7 @@ class EntryTable:
         """Make the table; `id_type` may end with a collation."""
         self.dsn = dsn
         self._connection: psycopg.Connection[Record] | None = None
+        self._sessions: dict[str, tuple[Record, Connection]] = {}
         self.id_type = id_type.partition(" ")[0]
         self.plan: dict[str, Any] = {
             "migration": {"name": "avatars"},
@@ -75,21 +88,43 @@ class EntryTable:
         return cursor.fetchall() if cursor.description is not None else []
 
     def close(self) -> None:
-        """Close that connection."""
+        """Close that connection, and the sessions."""
         if self._connection is not None:
             self._connection.close()
+        for _, session in self._sessions.values():
+            session.close()
+
+    @contextmanager
+    def session(self, purpose: str) -> Iterator[Connection]:
+        """Yield a session in autocommit, the one of the block before where that can be: a new one knows no query yet.
+
+        What the block sets in it must not outlast a transaction.
+        """
+        variables = {name: value for name, value in os.environ.items() if name.startswith(READ_BY_SESSIONS)}
+        kept, session = self._sessions.pop(purpose, ({}, None))
+        if session is not None and (kept != variables or not is_idle(session)):
+            session.close()
+            session = None
+        session = session or connect(purpose, autocommit=True)
+        try:
+            yield session
+        finally:
+            if is_idle(session) and purpose not in self._sessions:
+                self._sessions[purpose] = variables, session
+            else:
+                session.close()
 
     def read_plan(self) -> Plan:
         return parse_plan(self.plan, "of the test")
 
     def enqueue(self, batch_size: int = 100, **request: Any) -> list[Enqueued]:
         """Enqueue in this process, as `rowferry enqueue` does."""
-        with connect("enqueue", autocommit=True) as connection:
+        with self.session("enqueue") as connection:
             return enqueue(connection, self.read_plan(), make_request(batch_size, **request))
 
     def preview(self, batch_size: int = 100, **request: Any) -> list[Enqueued]:
         """Enqueue as `rowferry enqueue --dry-run` does."""
-        with connect("enqueue", autocommit=True) as connection:
+        with self.session("enqueue") as connection:
             return preview(connection, self.read_plan(), make_request(batch_size, **request))
 
     def make_due(self) -> None:
