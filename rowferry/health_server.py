@@ -3,6 +3,7 @@
 import errno
 import logging
 import socket
+import sys
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -71,6 +72,11 @@ class _Server(ThreadingHTTPServer):
         self.socket.bind(self.server_address)
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+
+    def handle_error(self, *_: object) -> None:
+        """Log the error that is being handled, with the rest of the log; a client that hangs up is none."""
+        if not isinstance(sys.exception(), ConnectionError):
+            _log.exception("an HTTP request failed")
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -3,8 +3,10 @@
 import json
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -123,6 +125,30 @@ def test_a_registry_that_fails_fails_one_scrape_and_not_the_endpoint(caplog: pyt
         assert fetch(endpoint.port, "/metrics")[0] == 500
         assert fetch(endpoint.port, "/healthz")[0] == 200
     assert "the metrics could not be read" in caplog.text
+
+
+RESET, END = struct.pack("ii", 1, 0), struct.pack("ii", 0, 0)
+"""SO_LINGER: how a connection is closed."""
+
+
+@pytest.mark.parametrize(
+    ("request_line", "close"),
+    [(b"GET /healthz HTTP/1.0\r\n\r\n", RESET), (b"GET /healthz HTTP/1.0\r\n\r\n", END), (b"GET /heal", RESET)],
+    ids=["response reset", "response not read", "request cut off"],
+)
+def test_a_client_that_hangs_up_is_no_error(
+    request_line: bytes, close: bytes, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    before, hung_up = set(threading.enumerate()), threading.Event()
+    with Endpoint("127.0.0.1", 0, CollectorRegistry(), lambda: True, lambda: hung_up.wait(60)) as endpoint:
+        with closing(socket.create_connection(("127.0.0.1", endpoint.port), timeout=60)) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, close)
+            connection.sendall(request_line)
+        hung_up.set()
+        assert fetch(endpoint.port, "/readyz") == (200, "ready\n")
+    wait_for(lambda: before >= set(threading.enumerate()))
+    assert capfd.readouterr().err == ""
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 def test_an_unknown_host_is_a_mistake_in_one_sentence() -> None:
