@@ -3,6 +3,7 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -15,13 +16,13 @@ BOTH, SQL, PYTHON = "(versions or pythons) and not soak", "(versions) and not so
 
 
 def choose(pythons: set[str] = PYTHONS, versions: set[str] = VERSIONS, *, short: bool = True) -> list[Leg]:
-    return choose_legs(SHORT if short else FULL, short=short, pythons=pythons, versions=versions, own="3.11")
+    return list(choose_legs(SHORT if short else FULL, short=short, pythons=pythons, versions=versions, own="3.11"))
 
 
 def test_where_all_is_here_each_version_is_tried_once() -> None:
     assert choose() == [
-        Leg("3.12", "14", BOTH),
         Leg("3.11", "15", SQL),
+        Leg("3.12", "14", BOTH),
         Leg("3.13", "16", BOTH),
         Leg("3.14", "17", BOTH),
     ]
@@ -30,15 +31,15 @@ def test_where_all_is_here_each_version_is_tried_once() -> None:
 
 def test_without_maven_the_pythons_are_tried_with_the_embedded_postgresql() -> None:
     assert choose(versions={"15", "18"}) == [
-        Leg("3.12", "18", PYTHON),
         Leg("3.11", "15", SQL),
+        Leg("3.12", "18", PYTHON),
         Leg("3.13", "18", PYTHON),
         Leg("3.14", "18", PYTHON),
     ]
 
 
 def test_without_go_each_postgresql_is_tried_with_the_python_that_is_here() -> None:
-    assert choose(pythons={"3.11"}) == [Leg("3.11", version, SQL) for version in ("14", "15", "16", "17")]
+    assert choose(pythons={"3.11"}) == [Leg("3.11", version, SQL) for version in ("15", "14", "16", "17")]
 
 
 def test_the_full_matrix_has_no_leg_twice() -> None:
@@ -75,18 +76,45 @@ MACHINES = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matrix, "OWN", "3.11")
+    monkeypatch.setattr(matrix, "SUMMARY", tmp_path / "summary")
+    monkeypatch.setattr(sys, "argv", ["matrix", "--short"])
+
+
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_matrix_is_green_only_if_enough_legs_ran_and_all_passed(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = MACHINES[name]
-    interpreters = dict.fromkeys(machine.pythons, Path("python"))
-    monkeypatch.setattr(matrix, "OWN", "3.11")
-    monkeypatch.setattr(matrix, "SUMMARY", tmp_path / "summary")
-    monkeypatch.setattr(matrix, "prepare_pythons", lambda _: (interpreters, machine.wrong_hash))
-    monkeypatch.setattr(matrix, "prepare_versions", lambda _: (machine.versions, 0))
+
+    def add_python(version: str, found: dict[str, Path]) -> int:
+        found |= {version: Path("python")} if version in machine.pythons else {}
+        return machine.wrong_hash
+
+    monkeypatch.setattr(matrix, "add_python", add_python)
+    monkeypatch.setattr(matrix, "add_postgres", lambda _, found: found.update(machine.versions) or 0)
     monkeypatch.setattr(matrix, "run_leg", lambda leg, *_: int(leg.postgres == machine.failed_leg))
-    monkeypatch.setattr(sys, "argv", ["matrix", "--short"])
     assert matrix.main() == machine.status
     summary = (tmp_path / "summary").read_text()
     assert ("FAILED" in summary, "Too few" in summary) == (name == "a leg fails", name == "too few")
+
+
+def test_what_a_leg_takes_is_made_while_the_tests_of_the_leg_before_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_run, is_made = Event(), Event()
+
+    def add_python(version: str, found: dict[str, Path]) -> int:
+        assert is_run.wait(60)
+        found[version] = Path("python")
+        is_made.set()
+        return 0
+
+    def run_leg(leg: Leg, *_: object) -> int:
+        is_run.set()
+        return int(not is_made.wait(60))
+
+    monkeypatch.setattr(matrix, "add_python", add_python)
+    monkeypatch.setattr(matrix, "add_postgres", lambda _, found: found.update(VERSIONS) or 0)
+    monkeypatch.setattr(matrix, "run_leg", run_leg)
+    assert matrix.main() == 0

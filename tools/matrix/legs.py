@@ -1,6 +1,6 @@
 """Which combinations of Python and PostgreSQL are tried, and with which tests."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 EMBEDDED = "18"
@@ -8,8 +8,11 @@ EMBEDDED = "18"
 LEAST = 4
 """So many combinations have to run, or the matrix says nothing."""
 
-SHORT = (("3.12", "14"), ("3.11", "15"), ("3.13", "16"), ("3.14", "17"))
-"""Each version once: `make test-all` itself runs on the machine's own Python and on PostgreSQL 18."""
+Pair = tuple[str, str]
+"""Python and PostgreSQL."""
+
+SHORT = (("3.11", "15"), ("3.12", "14"), ("3.13", "16"), ("3.14", "17"))
+"""Each version once, first what Debian has: `make test-all` runs on the machine's own Python and on PostgreSQL 18."""
 FULL = (
     *(("3.11", version) for version in ("14", "15", "16", "17", "18")),
     *((version, "18") for version in ("3.12", "3.13", "3.14")),
@@ -29,21 +32,23 @@ class Leg:
 
 
 def choose_legs(
-    pairs: Iterable[tuple[str, str]], *, short: bool, pythons: Collection[str], versions: Collection[str], own: str
-) -> list[Leg]:
-    """Return the legs that this machine can run, none twice.
+    pairs: Iterable[Pair], *, short: bool, pythons: Collection[str], versions: Collection[str], own: str
+) -> Iterator[Leg]:
+    """Yield the legs that this machine can run, none twice.
 
-    `pythons` and `versions` of PostgreSQL are those to be had here; `own` is the Python of the environment, which is.
+    `pythons` and `versions` of PostgreSQL are those that are here when the pair comes; `own` is the environment's.
     What is absent is replaced by what `make test-all` takes: the other half of the pair is tried all the same.
     """
-    chosen: list[Leg] = []
+    chosen = set[Leg]()
     for python, postgres in pairs:
         has_python, has_postgres = python in pythons and python != own, postgres in versions
         marks = [name for name, here in (("versions", has_postgres), ("pythons", has_python)) if here]
         if marks:
             words = f"({' or '.join(marks)}) and not soak" if short else ""
-            chosen.append(Leg(python if has_python else own, postgres if has_postgres else EMBEDDED, words))
-    return list(dict.fromkeys(chosen))
+            leg = Leg(python if has_python else own, postgres if has_postgres else EMBEDDED, words)
+            if leg not in chosen:
+                chosen.add(leg)
+                yield leg
 
 
 def judge_matrix(ran: Collection[Leg]) -> str | None:
