@@ -220,13 +220,14 @@ def test_an_application_enqueues_items_in_its_own_transaction(noted: EntryTable,
     [
         ("nobody", "[]", 'there is no migration "nobody"'),
         ("avatars", "{}", "items are an array"),
+        ("avatars", None, "items are an array"),
         ("avatars", '[{"id": "a"}, {"id": 7}]', "item 2 of them has no"),
         ("avatars", '[{"id": "a"}, 7]', "item 2 of them has no"),
         ("avatars", '[{"id": ""}]', "item 1 of them has no"),
         ("avatars", '[{"id": "a"}, {"id": "a"}]', 'the id "a" is that of several items'),
     ],
 )
-def test_sql_refuses_what_is_no_item(table: EntryTable, migration: str, items: str, fault: str) -> None:
+def test_sql_refuses_what_is_no_item(table: EntryTable, migration: str, items: str | None, fault: str) -> None:
     table.enqueue()
     with pytest.raises(errors.InvalidParameterValue, match=fault):
         table.execute("select * from rowferry.enqueue_items(%s, 'note', %s)", (migration, items))
