@@ -10,6 +10,7 @@ import pytest
 from rowferry.batch import Outcome
 from rowferry.errors import Cancelled, ObjectDamaged, ObjectError, ServerFault, Throttled, TimedOut, Unreachable
 from rowferry.http import event_loop
+from rowferry.http.connection import Connection
 from rowferry.plan import OnConflict, SideName
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import TRIES
@@ -125,6 +126,23 @@ def test_a_write_that_is_refused_before_it_is_read_is_made_again(pipe: Pipe, bod
     refuse_unread(pipe, 503, 500)
     assert pipe.copy().outcome is Outcome.MIGRATED
     assert pipe.written == body
+
+
+def test_a_write_that_finds_no_connection_goes_on_with_the_same_read(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = pipe.clients["production"]._pool
+    acquire = pool.acquire
+    refusals = [Unreachable("ConnectionRefused", "as told")] * 2
+
+    async def refuse_first(**asked: bool) -> Connection:
+        if refusals:
+            raise refusals.pop()
+        return await acquire(**asked)
+
+    monkeypatch.setattr(pool, "acquire", refuse_first)
+    assert pipe.copy().outcome is Outcome.MIGRATED
+    assert (pipe.written, pipe.methods("legacy")) == (BODY, ["GET"])
 
 
 def test_a_write_that_is_refused_for_good_ends_with_the_refusal(pipe: Pipe) -> None:
