@@ -33,8 +33,8 @@ class Workers:
         assert batch is not None
         return session, batch, begin_attempt(self.ledger, batch, "test")
 
-    def take(self, batch: Batch, attempt: Attempt) -> dict[str, Any]:
-        (row,) = self.ledger.call("take_upload", batch.id, attempt.id, WHERE, KEY, "old", "image/large.bin")
+    def take(self, batch: Batch, attempt: Attempt, legacy_key: str = "image/large.bin") -> dict[str, Any]:
+        (row,) = self.ledger.call("take_upload", batch.id, attempt.id, WHERE, KEY, "old", legacy_key)
         return row
 
     def begin(self, batch: Batch, attempt: Attempt) -> None:
@@ -80,6 +80,20 @@ def test_an_upload_goes_to_the_next_once_its_batch_is_free(workers: Workers, end
     if ends:
         workers.ledger.call("end_attempt", attempt.id, ends, "as the test wants it")
     assert workers.take(other, second)["upload_id"] == "u1"
+
+
+def test_an_upload_of_another_object_is_taken_once_its_batch_does_not_go_on(workers: Workers) -> None:
+    """Two that abort each other's uploads would never end."""
+    workers.table.add_legacy([20])
+    workers.table.enqueue(1)
+    session, batch, attempt = workers.claim()
+    _, other, second = workers.claim()
+    workers.begin(batch, attempt)
+    workers.table.execute("update rowferry.upload set legacy = 'old', legacy_key = 'image/large.bin'")
+    session.rollback()
+    assert not workers.take(other, second, "image/other.bin")["is_held"]
+    workers.table.execute("update rowferry.batch_queue set status = 'ERROR' where id = %s", (batch.id,))
+    assert workers.take(other, second, "image/other.bin")["is_held"]
 
 
 def test_an_upload_that_is_taken_takes_no_other_along(workers: Workers) -> None:
