@@ -16,7 +16,7 @@ from rowferry.errors import ServerFault, TimedOut, Unreachable
 from rowferry.http import connect, deadlines
 from rowferry.http.connect import Connector
 from rowferry.http.connection import Connection
-from rowferry.http.outbox import GATHER_SECONDS, MANY, Outbox
+from rowferry.http.outbox import MANY, Outbox
 from rowferry.http.parser import ResponseParser
 from rowferry.http.pool import Pool
 from rowferry.s3 import client as s3_client
@@ -128,7 +128,9 @@ def test_a_response_to_a_request_that_was_not_written_yet_ends_the_connection() 
             connection.connection_lost(None)
         with pytest.raises(Unreachable):
             await exchange
-        await asyncio.sleep(2 * GATHER_SECONDS)
+        async with asyncio.timeout(WAIT_SECONDS):
+            while outbox._unwritten:
+                await asyncio.sleep(0)
         return transport
 
     assert asyncio.run(respond_early()).written == []

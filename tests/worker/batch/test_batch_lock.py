@@ -14,11 +14,21 @@ from support.processes.poison import work_in_spite_of_poison
 from support.processes.processes import wait_for
 
 
+class Stop(Event):
+    """Counts how often the lock asks for it: once each time that it lets its holder wait."""
+
+    looks = 0
+
+    def is_set(self) -> bool:
+        self.looks += 1
+        return super().is_set()
+
+
 class Holder:
     """A thread that holds the lock until told to release it."""
 
     def __init__(self, lock: ReadersWriterLock, pool: ThreadPoolExecutor, *, exclusive: bool = False) -> None:
-        self.release, self.stop, self.acquired = Event(), Event(), Event()
+        self.release, self.stop, self.acquired = Event(), Stop(), Event()
         self.ended: Future[bool] = pool.submit(self._hold, lock.exclusive if exclusive else lock.shared)
 
     def _hold(self, hold: Callable[..., AbstractContextManager[bool]]) -> bool:
@@ -32,15 +42,18 @@ class Holder:
         self.release.set()
         assert self.ended.result(100)
 
+    def is_kept_waiting(self) -> bool:
+        """Return once the lock has been looked at by now: whether its holder still waits."""
+        looks = self.stop.looks
+        wait_for(lambda: self.stop.looks > looks or self.acquired.is_set())
+        return not self.acquired.is_set()
+
 
 @pytest.fixture
-def pool() -> Iterator[ThreadPoolExecutor]:
+def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadPoolExecutor]:
+    monkeypatch.setattr("rowferry_worker.state.LOOK_UP_SECONDS", 0.01)
     with ThreadPoolExecutor(8) as pool:
         yield pool
-
-
-def is_kept_waiting(holder: Holder) -> bool:
-    return not holder.acquired.wait(0.3)
 
 
 def test_many_batches_share_the_lock(pool: ThreadPoolExecutor) -> None:
@@ -57,12 +70,12 @@ def test_an_exclusive_holder_waits_until_all_have_released_and_goes_before_new_o
     assert first.acquired.wait(100)
     writer = Holder(lock, pool, exclusive=True)
     wait_for(lambda: lock._waiting_writers == 1)
-    assert is_kept_waiting(writer)
+    assert writer.is_kept_waiting()
     late = Holder(lock, pool)
-    assert is_kept_waiting(late), "else the writer would wait for ever"
+    assert late.is_kept_waiting(), "else the writer would wait for ever"
     first.end()
     assert writer.acquired.wait(100)
-    assert is_kept_waiting(late)
+    assert late.is_kept_waiting()
     writer.end()
     assert late.acquired.wait(100)
     late.end()
@@ -73,7 +86,7 @@ def test_two_exclusive_holders_go_one_after_the_other(pool: ThreadPoolExecutor) 
     first = Holder(lock, pool, exclusive=True)
     assert first.acquired.wait(100)
     second = Holder(lock, pool, exclusive=True)
-    assert is_kept_waiting(second)
+    assert second.is_kept_waiting()
     first.end()
     assert second.acquired.wait(100)
     second.end()
@@ -84,7 +97,7 @@ def test_the_only_holder_may_become_exclusive(pool: ThreadPoolExecutor) -> None:
     with lock.shared(unless=never):
         assert lock.try_upgrade()
         other = Holder(lock, pool)
-        assert is_kept_waiting(other)
+        assert other.is_kept_waiting()
     assert other.acquired.wait(100)
     with lock.shared(unless=never):
         assert not lock.try_upgrade()
