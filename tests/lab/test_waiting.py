@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -115,9 +116,12 @@ def test_a_command_is_given_what_is_typed_and_returns_what_it_wrote() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (1, "yes\n", "no\n")
 
 
-def test_a_command_that_does_not_end_is_killed_and_shown() -> None:
+def test_a_command_that_does_not_end_is_killed_and_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its time is up once it has written: until then the clock stands still."""
+    clock = LoadClock(now=lambda: 600.0 * (tmp_path / "written").exists())
+    monkeypatch.setattr(processes, "LoadClock", lambda: clock)
     with pytest.raises(pytest.fail.Exception, match=r"(?s)did not end within .*it wrote:\nhello\n"):
-        run_to_end(["sh", "-c", "echo hello; exec sleep 600"], deadline=timedelta(seconds=0.5))
+        run_to_end(["sh", "-c", "echo hello; touch written; exec sleep 600"], cwd=tmp_path, deadline=NOW)
 
 
 def test_a_test_that_takes_too_long_is_interrupted() -> None:

@@ -13,6 +13,7 @@ from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from support.processes.processes import wait_for
 from support.s3.clients import HEAD, WAIT_SECONDS, ask, facing
+from support.s3.request_clock import stop_request_clock
 from support.s3.said import connections_of
 from support.s3.stand_in import Behaviour, answer, babble, hang_up, keep_silent, reset
 
@@ -67,11 +68,14 @@ def test_it_tells_why_there_are_no_headers(end: Behaviour, error: type[ObjectErr
         assert count_in_flight(client) == (0, 0)
 
 
-def test_it_ends_at_the_deadline() -> None:
+def test_it_ends_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = stop_request_clock(monkeypatch)
     with facing(answer(200), keep_silent) as (client, _):
         ask(client, HEAD)
-        client._deadlines.seconds = 0.5  # to connect may take longer
-        assert isinstance(glance(client), TimedOut)
+        ended: Future[Response | ObjectError] = Future()
+        assert event_loop.run(begin(client, ended.set_result)) is not None
+        clock.move(91)
+        assert isinstance(ended.result(WAIT_SECONDS), TimedOut)
         assert count_in_flight(client) == (0, 0)
 
 

@@ -16,6 +16,7 @@ from rowferry.s3.client import ObjectClient, check_bucket, open_object_client
 from rowferry.s3.operations import get_object, head_object
 from support.processes.processes import wait_for
 from support.s3.clients import WAIT_SECONDS, ask, begin, side_of
+from support.s3.request_clock import stop_request_clock
 from support.s3.stand_in import Behaviour, StandIn, answer, hang_up, keep_silent, refuse
 
 
@@ -27,11 +28,9 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @contextmanager
-def asking(
-    *behaviours: Behaviour, within: timedelta = timedelta(seconds=60), at_once: int = 1
-) -> Iterator[tuple[ObjectClient, Side]]:
+def asking(*behaviours: Behaviour, at_once: int = 1) -> Iterator[tuple[ObjectClient, Side]]:
     with StandIn(*behaviours) as server:
-        client = open_object_client(side_of(server), max_in_flight=at_once, deadline=within)
+        client = open_object_client(side_of(server), max_in_flight=at_once, deadline=timedelta(seconds=60))
         try:
             yield client, side_of(server)
         finally:
@@ -44,9 +43,13 @@ def test_one_request_is_asked_and_answered_in_one_call() -> None:
         assert ask(client, head_object("production", "k")).status == 404
 
 
-def test_asking_ends_at_the_deadline_and_when_the_client_is_closed() -> None:
-    with asking(keep_silent, within=timedelta(seconds=0.3)) as (client, _):
-        assert isinstance(ask(client, head_object("production", "k")).error, TimedOut)
+def test_asking_ends_at_the_deadline_and_when_the_client_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = stop_request_clock(monkeypatch)
+    with asking(keep_silent) as (client, _):
+        waiting = begin(client, head_object("production", "k"))
+        wait_for(lambda: client.waiting_since)
+        clock.move(61)
+        assert isinstance(waiting.result(WAIT_SECONDS).error, TimedOut)
         client.close()
         assert ask(client, head_object("production", "k")).error is not None
 
