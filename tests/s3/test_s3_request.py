@@ -143,7 +143,13 @@ def test_completing_lists_the_parts_in_well_formed_xml() -> None:
         "k", upload_id="u", parts=[(1, "a<b"), (2, "c&d")], if_none_match=True
     )
     root = ElementTree.fromstring(request.body)
-    assert [element.text for element in root.iter() if element.tag.endswith("ETag")] == ['"a<b"', '"c&d"']
+    assert [[field.text for field in part] for part in root] == [["1", '"a<b"'], ["2", '"c&d"']]
+    assert {field.tag.rpartition("}")[2] for field in root.iter()} == {
+        "CompleteMultipartUpload",
+        "Part",
+        "PartNumber",
+        "ETag",
+    }
     assert dict(request.headers)["If-None-Match"] == "*"
 
 
