@@ -11,7 +11,7 @@ from support.checkout import TESTS
 from support.processes.processes import run_to_end
 
 BUSY = """
-import os, signal, sys, threading
+import sys
 sys.path.insert(0, sys.argv[1])
 from support.s3.clients import HEAD, begin, facing
 from support.processes.processes import wait_for
@@ -29,15 +29,41 @@ for _ in range(50):
 wait_for(lambda: len(server.requests) == 8)
 """
 
+INTERRUPT = """
+import os, signal, threading, time
+
+is_interrupted = False
+
+def interrupt(*_):
+    global is_interrupted
+    if not is_interrupted:
+        is_interrupted = True
+        raise KeyboardInterrupt
+
+def press_ctrl_c():  # again and again: a signal just before the main thread sleeps is noticed by the next only
+    while not is_interrupted:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+
+signal.signal(signal.SIGINT, interrupt)
+pressing = threading.Thread(target=press_ctrl_c, daemon=True)
+"""
+
+WAITS = """
+def press_while_it_waits():
+    wait_for(lambda: len(client._deadlines._in_flight) == 51)
+    pressing.start()
+
+threading.Thread(target=press_while_it_waits, daemon=True).start()
+client.ask(HEAD)
+"""
+
 ENDINGS = {
     "at its end": ("del client, server", 0),
     "by an exception": ("raise ValueError('on purpose')", 1),
     "by sys.exit": ("sys.exit(3)", 3),
     "in an open generator": ("cycle = [kept]; cycle.append(cycle)", 0),
-    "by Ctrl-C while it waits": (
-        "threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start(); client.ask(HEAD)",
-        -2,
-    ),
+    "by Ctrl-C while it waits": (INTERRUPT + WAITS, -2),
 }
 
 
@@ -98,15 +124,14 @@ atexit.register(event_loop.call_soon, end_slowly)
 
 def test_an_interrupted_wait_cancels_what_it_waits_for() -> None:
     interrupted = """
-import asyncio, os, signal, threading
+import asyncio, threading
 from rowferry.http import event_loop
 
 ended = threading.Event()
 
 async def wait():
+    pressing.start()
     try:
-        await asyncio.sleep(1)  # a signal just before the main thread sleeps would be noticed by the next only
-        os.kill(os.getpid(), signal.SIGINT)
         await asyncio.sleep(1000)
     except asyncio.CancelledError:
         ended.set()
@@ -117,7 +142,7 @@ try:
 except KeyboardInterrupt:
     print(ended.wait(60))
 """
-    ended = run_python(interrupted)
+    ended = run_python(INTERRUPT + interrupted)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")
 
 
