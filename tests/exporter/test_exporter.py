@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from rowferry_exporter import collector
 from rowferry_exporter.collector import MIN_AGE, QueueCollector, is_fresh
 from rowferry_exporter.metrics import describe
 from rowferry_exporter.reader import ViewRows
@@ -16,6 +17,14 @@ from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.queue.queue_states import acting, missing
 
+SESSIONS = "from pg_stat_activity where application_name = 'rowferry exporter'"
+SCRIBBLING = """
+create table public.scribbled (seconds float8);
+create function public.scribble() returns float8 language sql
+as 'insert into public.scribbled values (1) returning seconds';
+create or replace view rowferry.oldest_transactions as select 'rowferry' as of, public.scribble() as seconds
+"""
+"""A view that it reads writes, if it may."""
 READING = ViewRows([], [], [], [], [], seconds=0.0, read_at=100.0)
 
 
@@ -47,6 +56,7 @@ def test_the_gauges_say_what_the_queue_holds(table: EntryTable, queue: QueueColl
         held.connection.close()
     here = ("avatars", "migrate")
     assert gauges["rowferry_exporter_up",] == 1
+    assert gauges["rowferry_exporter_read_seconds",] > 0
     assert gauges["rowferry_queue_batches", *here, "INIT"] == 2
     assert gauges["rowferry_queue_batches", *here, "DONE"] == 1
     assert gauges["rowferry_queue_batches", *here, "ERROR"] == 1
@@ -149,18 +159,22 @@ def test_without_a_database_it_says_that_it_is_down_and_nothing_else(
 def test_it_finds_a_database_that_comes_back(
     table: EntryTable, queue: QueueCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It was away when the exporter started; later the connection broke."""
+    monkeypatch.setattr(collector, "is_fresh", lambda *_: False)
     monkeypatch.setenv("DATABASE_URL", "postgresql://127.0.0.1:1/nothing")
-    assert read_gauges(queue)["rowferry_exporter_up",] == 0
+    assert not queue.is_ready()
     monkeypatch.setenv("DATABASE_URL", table.dsn)
-    assert read_gauges(queue)["rowferry_exporter_up",] == 1
-
-
-def test_its_connection_can_write_nothing(table: EntryTable, queue: QueueCollector) -> None:
     assert queue.is_ready()
-    setting = "select count(*) from pg_stat_activity where application_name = 'rowferry exporter'"
-    assert table.execute(setting) == [{"count": 1}]
-    (family,) = [f for f in queue.collect() if f.name == "rowferry_exporter_read_seconds"]
-    assert family.samples[0].value > 0
+    assert table.execute(f"select pg_terminate_backend(pid) {SESSIONS}") == [{"pg_terminate_backend": True}]
+    wait_for(lambda: not table.execute(f"select {SESSIONS}"))
+    assert [queue.is_ready(), queue.is_ready()] == [False, True]
+
+
+def test_it_can_write_nothing(table: EntryTable, queue: QueueCollector, caplog: pytest.LogCaptureFixture) -> None:
+    table.execute(SCRIBBLING)
+    assert not queue.is_ready()
+    assert "read-only transaction" in str(caplog.records[0].error)
+    assert table.execute("select from public.scribbled") == []
 
 
 def test_a_reading_is_kept_for_some_seconds_and_longer_where_it_was_dear() -> None:
