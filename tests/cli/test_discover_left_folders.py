@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from support.entries.discovering import Discovering
+from support.queue.workers_here import run_here
 from support.s3.buckets import Buckets
 
 
@@ -61,6 +62,11 @@ def test_what_is_proposed_passes_check_and_is_migrated(photos: Discovering) -> N
     checked = photos.run("check")
     assert checked.returncode == 0, checked.stdout
     assert "covers a part" not in checked.stdout
+    migrated = run_here(photos.folder, "migrate", "--yes", **photos.environment)
+    assert migrated.returncode == 0, migrated.stdout + migrated.stderr
+    moved = {key: photos.production.read(key) for key in photos.production.listing()}
+    assert moved == {key: photos.legacy.read(key) for key in photos.legacy.listing()}
+    assert len(moved) == 15
 
 
 def test_where_no_column_names_an_object_the_folders_are_proposed(photos: Discovering) -> None:

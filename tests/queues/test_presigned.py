@@ -56,6 +56,8 @@ def test_check_counts_them(urls: Migration) -> None:
 
 def test_where_rows_stay_their_objects_are_copied(urls: Migration) -> None:
     urls.plan["entries"][0].update({"to": OLD, "rows": "stay"})
+    before = urls.rows()
     migrate(urls)
     assert urls.counts() == {"migrated": 1, "kept": 2}
+    assert (urls.production.read("a.png"), urls.rows()) == (b"body", before)
     assert not [finding for finding in check_rows_of(urls) if "presigned" in finding.what]
