@@ -59,7 +59,7 @@ def test_objects_beside_those_of_rows_are_counted(migration: Migration) -> None:
     assert look(migration) == {"image/": (7, 3), "lfs/": (1, 1)}
 
 
-def test_leftovers_of_deleted_rows_are_no_part(migration: Migration) -> None:
+def test_less_than_a_tenth_of_a_folder_is_taken_for_leftovers_of_deleted_rows() -> None:
     found = Coverage((FolderCoverage("image/", 100, 9), FolderCoverage("lfs/", 10, 0)))
     assert found.describe() is None
     assert replace(found, folders=(FolderCoverage("image/", 100, 10),)).describe() is not None
