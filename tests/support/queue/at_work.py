@@ -1,9 +1,11 @@
 """A worker in this process that takes one batch after the other, when a test says so."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 
 from rowferry.db.connection import connect
+from rowferry_worker.backoff import Backoff
 from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.run import ClaimedBatch
 from rowferry_worker.ledger import Ledger
@@ -14,12 +16,16 @@ from rowferry_worker.state import WorkerState
 
 
 @contextmanager
-def at_work(parallel: int = 16, queues: Iterable[str] = ("migrate",)) -> Iterator[Callable[[], bool]]:
-    """Yield a function that works on the next due batch, and returns False when none is due."""
+def at_work(
+    parallel: int = 16, queues: Iterable[str] = ("migrate",), *, clock: Callable[[], float] = time.monotonic
+) -> Iterator[Callable[[], bool]]:
+    """Yield a function that works on the next due batch, and returns False when none is due.
+
+    `clock` tells for how long a migration with a fault is skipped.
+    """
     with ExitStack() as until:
-        state = WorkerState(
-            "test", list(queues), Ledger("test"), MigrationContextCache(parallel), CopyScheduler(parallel)
-        )
+        parts = Ledger("test"), MigrationContextCache(parallel), CopyScheduler(parallel)
+        state = WorkerState("test", list(queues), *parts, backoff=Backoff(clock))
         state.stopping.set()  # so that nothing rests between two turns
         until.callback(state.ledger.close)
         until.callback(state.migration_contexts.close)
