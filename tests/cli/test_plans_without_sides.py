@@ -79,11 +79,12 @@ def test_status_shows_what_the_plan_has_and_nothing_else(noted: EntryTable, run_
     assert "Current data status" not in run_rowferry("status").stdout
 
 
-@pytest.mark.parametrize("name", NEED_SIDES)
-def test_commands_that_need_both_sides_say_so(written: str, run_rowferry: Run, name: str) -> None:
-    done = run_rowferry(name, *NEED_SIDES[name])
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert done.stderr.startswith("rowferry: The plan avatars has no [legacy], and this needs it: add it")
+def test_commands_that_need_both_sides_say_so(written: str, run_rowferry: Run, subtests: pytest.Subtests) -> None:
+    for name, arguments in NEED_SIDES.items():
+        with subtests.test(name):
+            done = run_rowferry(name, *arguments)
+            assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+            assert done.stderr.startswith("rowferry: The plan avatars has no [legacy], and this needs it: add it")
 
 
 @pytest.mark.parametrize(

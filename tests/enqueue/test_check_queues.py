@@ -33,53 +33,54 @@ def test_queues_that_can_work_are_fine(noted: EntryTable, run_rowferry: Run) -> 
 Settings = dict[str, dict[str, object]]
 
 
-@pytest.mark.parametrize(
-    ("queue", "fault"),
-    [
-        (
-            {"nott": {}},
-            "There is no queue 'nott' here (did you mean note?): correct the name, or install its package",
-        ),
-        (
-            {"note": {"then": ["eco"]}},
-            "There is no queue 'eco' here (did you mean echo?): correct the name, or install its package",
-        ),
-        ({"note": {"colum": "a"}}, "In the plan avatars, [queue.note] has an unknown key `colum`"),
-        ({"note": {"weight": 0}}, "In the plan avatars, `queue.note.weight` is wrong: write a number above 0"),
-        (
-            {"note": {"then": ["echo"]}, "echo": {"then": ["note"]}},
-            "the queues of the plan lead back to themselves by `then`",
-        ),
-        (
-            {"note": {"of": "public.avatars.pat"}},
-            "`of` of [queue.note] names public.avatars.pat, which the plan does not have; did you mean "
-            "public.avatars.path?",
-        ),
-        ({"note": {"of": "s3://production/x/"}}, "the queue note cannot list s3://production/x/; name [[entries]]"),
-        ({"note": {"of": "s3://elsewhere/x/"}}, "In [queue.note] of the plan avatars, `of` is 's3://elsewhere/x/'"),
-        ({"items_alone": {"of": "public.avatars.path"}}, "the queue items_alone cannot work on public.avatars.path"),
-        ({"verify": {}}, "the queue verify needs the legacy bucket, which the plan does not have; add [legacy]"),
-        (
-            {"note": {"column": "colour"}},
-            "the table public.avatars has no column colour, which the queue note uses; correct [queue.note], or add it",
-        ),
-        (
-            {"note": {"into": "public.nowhere"}},
-            "there is no table public.nowhere, which the queue note uses; correct [queue.note]",
-        ),
-        ({"note": {"column": "odd"}}, "the table public.avatars has no column odd"),
-        ({"note": {"then": ["items_alone"]}}, "the queue note hands rows on to items_alone, which takes none"),
-    ],
-    ids=lambda value: "" if isinstance(value, dict) else value[:40],
+FAULTS: tuple[tuple[Settings, str], ...] = (
+    (
+        {"nott": {}},
+        "There is no queue 'nott' here (did you mean note?): correct the name, or install its package",
+    ),
+    (
+        {"note": {"then": ["eco"]}},
+        "There is no queue 'eco' here (did you mean echo?): correct the name, or install its package",
+    ),
+    ({"note": {"colum": "a"}}, "In the plan avatars, [queue.note] has an unknown key `colum`"),
+    ({"note": {"weight": 0}}, "In the plan avatars, `queue.note.weight` is wrong: write a number above 0"),
+    (
+        {"note": {"then": ["echo"]}, "echo": {"then": ["note"]}},
+        "the queues of the plan lead back to themselves by `then`",
+    ),
+    (
+        {"note": {"of": "public.avatars.pat"}},
+        "`of` of [queue.note] names public.avatars.pat, which the plan does not have; did you mean "
+        "public.avatars.path?",
+    ),
+    ({"note": {"of": "s3://production/x/"}}, "the queue note cannot list s3://production/x/; name [[entries]]"),
+    ({"note": {"of": "s3://elsewhere/x/"}}, "In [queue.note] of the plan avatars, `of` is 's3://elsewhere/x/'"),
+    ({"items_alone": {"of": "public.avatars.path"}}, "the queue items_alone cannot work on public.avatars.path"),
+    ({"verify": {}}, "the queue verify needs the legacy bucket, which the plan does not have; add [legacy]"),
+    (
+        {"note": {"column": "colour"}},
+        "the table public.avatars has no column colour, which the queue note uses; correct [queue.note], or add it",
+    ),
+    (
+        {"note": {"into": "public.nowhere"}},
+        "there is no table public.nowhere, which the queue note uses; correct [queue.note]",
+    ),
+    ({"note": {"column": "odd"}}, "the table public.avatars has no column odd"),
+    ({"note": {"then": ["items_alone"]}}, "the queue note hands rows on to items_alone, which takes none"),
 )
+"""What a plan says of queues, and how the words begin that tell what is wrong with it."""
+
+
 def test_each_fault_of_a_queue_is_found(
-    noted: EntryTable, run_rowferry: Run, tmp_path: Path, queue: Settings, fault: str
+    noted: EntryTable, run_rowferry: Run, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    write_plan(noted, tmp_path, queue)
-    found = check(run_rowferry)["problem"]
-    assert [words for words in found if words.startswith(fault)], found
-    done = run_rowferry("check")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    for queue, fault in FAULTS:
+        write_plan(noted, tmp_path, queue)
+        with subtests.test(fault[:40]):
+            found = check(run_rowferry)["problem"]
+            assert [words for words in found if words.startswith(fault)], found
+            done = run_rowferry("check")
+            assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 
 
 def test_a_faulty_package_of_a_queue_is_found(

@@ -301,11 +301,12 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("words", SETTINGS)
-def test_settings_that_do_not_fit_are_refused(site: Migration, words: str) -> None:
-    site.plan["queue"]["inspect"] = SETTINGS[words]
-    with pytest.raises(PlanError, match=words.replace("Object contains unknown field", "colour")):
-        find_queue("inspect").read_settings(parse_plan(site.plan, "of a test"))
+def test_settings_that_do_not_fit_are_refused(site: Migration, subtests: pytest.Subtests) -> None:
+    for words, settings in SETTINGS.items():
+        site.plan["queue"]["inspect"] = settings
+        said = words.replace("Object contains unknown field", "colour")
+        with subtests.test(words), pytest.raises(PlanError, match=said):
+            find_queue("inspect").read_settings(parse_plan(site.plan, "of a test"))
 
 
 def test_check_names_what_the_database_lacks(side_table: Migration) -> None:

@@ -19,31 +19,33 @@ def site(make_migration: Callable[..., Migration]) -> Iterator[Migration]:
         yield migration
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({}, "`set` has 0 tags: write 1 to 10"),
-        ({"set": {f"t{number}": "a" for number in range(11)}}, "`set` has 11 tags"),
-        ({"set": {"tier!": "a"}}, "the tag 'tier!' of `set` has '!' in its name"),
-        ({"set": {"tier": "a,b"}}, "the tag 'tier' of `set` would have ',' in its value"),
-        ({"set": {"tier": {"column": ""}}}, "the tag 'tier' of `set` names no column"),
-        ({"set": {"tier": {"colum": "a"}}}, "colum"),
-        ({"set": {"tier": 3}}, "write text in quotes or a table"),
-        ({"set": {"tier": "a"}, "where": "true; drop"}, "the `where` has a semicolon"),
-        ({"set": PER_TENANT, "of": "s3://production/"}, "`of` names s3://production/, whose objects have no rows"),
-        ({"set": {"tier": "a"}, "where": "true", "of": "s3://production/"}, "`where` can only be there for"),
-        ({"set": PER_TENANT}, "the objects of old/\\* have no rows: a column in `set` can only be there for"),
-    ],
+REFUSED: tuple[tuple[dict[str, Any], str], ...] = (
+    ({}, "`set` has 0 tags: write 1 to 10"),
+    ({"set": {f"t{number}": "a" for number in range(11)}}, "`set` has 11 tags"),
+    ({"set": {"tier!": "a"}}, "the tag 'tier!' of `set` has '!' in its name"),
+    ({"set": {"tier": "a,b"}}, "the tag 'tier' of `set` would have ',' in its value"),
+    ({"set": {"tier": {"column": ""}}}, "the tag 'tier' of `set` names no column"),
+    ({"set": {"tier": {"colum": "a"}}}, "colum"),
+    ({"set": {"tier": 3}}, "write text in quotes or a table"),
+    ({"set": {"tier": "a"}, "where": "true; drop"}, "the `where` has a semicolon"),
+    ({"set": PER_TENANT, "of": "s3://production/"}, "`of` names s3://production/, whose objects have no rows"),
+    ({"set": {"tier": "a"}, "where": "true", "of": "s3://production/"}, "`where` can only be there for"),
+    ({"set": PER_TENANT}, "the objects of old/\\* have no rows: a column in `set` can only be there for"),
 )
+"""Settings, and what is said of them."""
+
+
 def test_settings_that_cannot_be_meant_are_refused_with_the_next_step(
-    site: Migration, settings: dict[str, Any], words: str
+    site: Migration, subtests: pytest.Subtests
 ) -> None:
     site.plan["objects"] = [{"prefix": "old/"}]
-    site.plan["queue"]["tag"] = settings
-    with pytest.raises(PlanError, match=words) as caught:
-        site.enqueue(queue="tag")
-    assert "[queue.tag]" in str(caught.value) or "queue.tag" in str(caught.value)
-    assert site.batches() == []
+    for settings, words in REFUSED:
+        site.plan["queue"]["tag"] = settings
+        with subtests.test(words):
+            with pytest.raises(PlanError, match=words) as caught:
+                site.enqueue(queue="tag")
+            assert "[queue.tag]" in str(caught.value) or "queue.tag" in str(caught.value)
+            assert site.batches() == []
 
 
 def test_rows_are_named_apart_from_objects_without_rows(site: Migration) -> None:

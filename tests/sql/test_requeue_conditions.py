@@ -63,11 +63,10 @@ CONDITIONS: list[tuple[dict[str, Any], set[int]]] = [
 ]
 
 
-@pytest.mark.parametrize(("conditions", "requeued"), CONDITIONS)
-def test_a_requeue_is_of_what_meets_all_its_conditions(
-    four: Lines, conditions: dict[str, Any], requeued: set[int]
-) -> None:
-    assert requeue(four, **conditions) == requeued
+def test_a_requeue_is_of_what_meets_all_its_conditions(four: Lines, subtests: pytest.Subtests) -> None:
+    for conditions, requeued in CONDITIONS:
+        with subtests.test(str(conditions)), four.session.transaction(force_rollback=True):
+            assert requeue(four, **conditions) == requeued
 
 
 def test_an_error_or_a_reason_of_an_entry_is_that_of_its_own_batch(four: Lines) -> None:
