@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from support.entries.entry_table import TO, EntryTable
 from support.postgres.ordinary import reason_to_be_superuser
@@ -28,6 +29,8 @@ settings.register_profile("steady", deadline=None, derandomize=True, suppress_he
 settings.register_profile("wandering", settings.get_profile("steady"), derandomize=False)
 settings.load_profile("steady")
 """The same examples in every run, however slow the machine is; `--hypothesis-profile=wandering` looks at others."""
+providers.is_local_module_file = lambda path: False
+"""Else it also draws literals of our source files: other ones after each commit, and in folders called `tests`."""
 
 FOREIGN_SETTINGS = ("DATABASE_URL", "PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGSERVICE", "PGOPTIONS")
 FOREIGN_AWS_SETTINGS = ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION")

@@ -60,7 +60,8 @@ def are_apart(keys: list[str]) -> bool:
 
 
 def test_moto_gets_every_key_and_every_byte(moto_buckets: Buckets) -> None:
-    carry_all(moto_buckets, st.dictionaries(KEYS, BODIES, min_size=1, max_size=5))
+    keys = KEYS.filter(lambda key: "\n" not in key)  # moto answers 404: its routes take any character but that
+    carry_all(moto_buckets, st.dictionaries(keys, BODIES, min_size=1, max_size=5))
 
 
 @pytest.mark.soak
