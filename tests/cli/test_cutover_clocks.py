@@ -8,15 +8,9 @@ from datetime import timedelta
 
 import pytest
 
-from support.entries.files import (
-    add_file,
-    make_table,
-    now,
-    read_production,
-    replace_file,
-    wait_for_next_second,
-)
+from support.entries.files import add_file, make_table, now, read_production, replace_file
 from support.entries.migration import Migration
+from support.processes.processes import wait_for
 from support.queue.workers_here import run_here
 from support.s3.buckets import Buckets
 from torture.switching.wrong_clock import WrongClock, WrongTimesOfObjects
@@ -58,6 +52,14 @@ def touch(migration: Migration, number: int) -> None:
     migration.execute("update public.files set updated_at = %s where id = %s", (now(), number))
 
 
+def write_together(migration: Migration) -> bool:
+    """Write an object to both sides, and return whether both were stamped with the same second."""
+    migration.production.put("f3", b"new version's, with it")
+    migration.legacy.put("f3", b"old version's, with it")
+    touch(migration, 3)
+    return migration.production.head("f3")["LastModified"] == migration.legacy.head("f3")["LastModified"]
+
+
 def test_no_write_of_either_version_is_lost(staying: Migration) -> None:
     """Instances flip one after the other: the last write counts, and what nobody can put in order is left alone."""
     done = cut_over(staying)
@@ -68,9 +70,7 @@ def test_no_write_of_either_version_is_lost(staying: Migration) -> None:
 
     replace_file(staying, 1, "old version's")
     staying.production.put("f2", b"new version's")
-    wait_for_next_second()  # so that both are stamped with one
-    staying.production.put("f3", b"new version's, with it")
-    replace_file(staying, 3, "old version's, with it")
+    wait_for(lambda: write_together(staying))
     time.sleep(APART_SECONDS)
     staying.production.put("f1", b"new version's, later")
     replace_file(staying, 2, "old version's, later")
