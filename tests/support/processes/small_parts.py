@@ -1,14 +1,16 @@
-"""Workers that take 64 KiB for the smallest part of an upload: megabytes cost seconds and tell no more."""
+"""Workers that take 64 KiB for the smallest part of an upload, and try again at once: more only costs seconds."""
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from unittest.mock import patch
 
 from msgspec.structs import replace
 
 from rowferry.plan import Plan
+from rowferry.s3 import retry
 from rowferry_worker import migration
 from rowferry_worker.copying import server_copy, stream_copy
 from rowferry_worker.copying.transfer import CopyMethod
@@ -16,6 +18,7 @@ from rowferry_worker.multipart import streamed_parts
 from rowferry_worker.objects.memory import BodyBudget
 
 PART_BYTES = 64 * 1024
+RETRY_BASE = timedelta(milliseconds=1)
 PLAN_BYTES = 5 * 1024 * 1024
 """The least that a plan may say of `multipart_threshold_bytes`: such workers take it for PART_BYTES."""
 
@@ -45,9 +48,10 @@ def choose_smaller(plan: Plan, bodies: BodyBudget | None = None) -> CopyMethod:
 
 
 def make_smaller() -> None:
-    """Make the parts of this process smaller, for good."""
+    """Make the parts and the waits of this process smaller, for good."""
     stream_copy.SMALLEST_PART_BYTES = server_copy.COPY_PART_BYTES = PART_BYTES
     migration.choose_method = choose_smaller
+    retry.REQUEST_BASE = RETRY_BASE
 
 
 @contextmanager
@@ -65,6 +69,7 @@ def small_parts(folder: Path, *, piped: bool = False) -> Iterator[None]:
         patch.object(stream_copy, "SMALLEST_PART_BYTES", PART_BYTES),
         patch.object(server_copy, "COPY_PART_BYTES", PART_BYTES),
         patch.object(migration, "choose_method", choose_smaller),
+        patch.object(retry, "REQUEST_BASE", RETRY_BASE),
         patch.object(streamed_parts, "PIPE_BYTES", PART_BYTES // 4 if piped else streamed_parts.PIPE_BYTES),
     ):
         yield
