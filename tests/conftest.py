@@ -29,7 +29,7 @@ settings.register_profile("steady", deadline=None, derandomize=True, suppress_he
 settings.register_profile("wandering", settings.get_profile("steady"), derandomize=False)
 settings.load_profile("steady")
 """The same examples in every run, however slow the machine is; `--hypothesis-profile=wandering` looks at others."""
-providers.is_local_module_file = lambda path: False
+providers.is_local_module_file = lambda path: False  # pyright: ignore[reportPrivateImportUsage]
 """Else it also draws literals of our source files: other ones after each commit, and in folders called `tests`."""
 
 FOREIGN_SETTINGS = ("DATABASE_URL", "PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGSERVICE", "PGOPTIONS")
