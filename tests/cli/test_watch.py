@@ -325,7 +325,7 @@ def test_all_that_is_shown_is_read_at_one_moment(chain: EntryTable, monkeypatch:
     assert snapshot_now().is_done
 
 
-def test_a_bug_of_the_reading_thread_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_is_told_of_a_bug_of_the_reading_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not shown as a database that does not answer."""
     poller = Poller("avatars", timedelta(seconds=1))
     bug = KeyError("a column")
