@@ -10,9 +10,9 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
+from tempfile import TemporaryDirectory
 from threading import current_thread, main_thread
-from typing import Protocol, TextIO
+from typing import Protocol
 from unittest.mock import patch
 
 from rowferry_cli import main
@@ -97,8 +97,7 @@ def run_in_this_process(
         chdir(folder),
         patch.dict(os.environ, environment, clear=True),
         patch.object(sys, "argv", ["rowferry", *arguments]),
-        _input_of(typed) as lines,
-        patch.object(sys, "stdin", lines),
+        patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(typed.encode()), encoding="utf-8")),
         redirect_stdout(out),
         redirect_stderr(err),
         _kept_signals(),
@@ -106,15 +105,6 @@ def run_in_this_process(
     ):
         status = _end_of_main()
     return subprocess.CompletedProcess(list(arguments), status, out.text(), err.text())
-
-
-@contextmanager
-def _input_of(typed: str) -> Iterator[TextIO]:
-    """Yield a file to read this from."""
-    with TemporaryFile("w+", encoding="utf-8") as lines:
-        lines.write(typed)
-        lines.seek(0)
-        yield lines
 
 
 class _Output(io.TextIOWrapper):
