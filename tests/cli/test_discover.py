@@ -8,17 +8,11 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from rowferry_cli.discover.evidence import catalogue
-from support.entries.discovering import Discovering
+from support.entries.discovering import Discovering, on_moto
 from support.postgres.roles import PASSWORD, new_role
 from support.processes.terminal import in_terminal
 from support.s3.buckets import Buckets
 from support.s3.request_log import LoggedRequest, logged
-
-
-@pytest.fixture
-def found(database: str, moto_buckets: Buckets, tmp_path: Path) -> Discovering:
-    """An empty database and an empty legacy bucket."""
-    return Discovering(database, moto_buckets, tmp_path)
 
 
 @pytest.fixture
@@ -50,6 +44,7 @@ def test_a_column_of_keys_is_found_and_counted(photos: Discovering) -> None:
     ) in photos.plan_path.read_text()
 
 
+@on_moto
 def test_the_plan_that_is_written_passes_check(photos: Discovering) -> None:
     (entries,) = photos.find_entries()
     text = photos.plan_path.read_text().replace("new-media", photos.production.bucket)
@@ -177,6 +172,7 @@ def test_keys_made_of_an_id_and_a_file_name_are_computed(found: Discovering) -> 
     assert "29 of 29 sampled rows" in found.plan_path.read_text()
 
 
+@on_moto
 @pytest.mark.parametrize("is_public", [True, False])
 def test_the_acl_of_public_objects_is_copied(photos: Discovering, is_public: bool) -> None:
     if is_public:
@@ -210,8 +206,8 @@ def test_a_table_that_nothing_names_the_rows_of_is_a_comment(photos: Discovering
 
 
 @pytest.mark.versions
-def test_the_catalogue_of_each_postgresql_is_read(any_database: str, moto_buckets: Buckets, tmp_path: Path) -> None:
-    found = Discovering(any_database, moto_buckets, tmp_path)
+def test_the_catalogue_of_each_postgresql_is_read(any_database: str, fake_buckets: Buckets, tmp_path: Path) -> None:
+    found = Discovering(any_database, fake_buckets, tmp_path)
     columns = "id bigint generated always as identity, day date not null, path varchar(90), primary key (day, id)"
     found.execute(f"create table files ({columns}) partition by range (day)")
     found.execute("create table files_rest partition of files default")
@@ -235,7 +231,8 @@ def test_names_of_every_kind_are_written_as_toml_takes_them(found: Discovering) 
 # Gentle
 
 
-def test_nothing_is_written_to_the_database_or_the_bucket(photos: Discovering, moto_buckets: Buckets) -> None:
+@on_moto
+def test_nothing_is_written_to_the_database_or_the_bucket(photos: Discovering) -> None:
     """A schema of the user's calls a function that writes: PostgreSQL refuses, since the transaction is read-only."""
     photos.execute("create table traces (n integer)")
     photos.execute(
@@ -246,7 +243,7 @@ def test_nothing_is_written_to_the_database_or_the_bucket(photos: Discovering, m
         '[[entries]]\ntable = "photos"\nkey = "path"\nobjects = "public.trace(path)"\nrows = "stay"\n'
     )
     requests: list[LoggedRequest] = []
-    with logged(moto_buckets.server.endpoint_url) as log, log.telling(requests.append):
+    with logged(photos.legacy.endpoint_url) as log, log.telling(requests.append):
         done = photos.discover("--for", "./mine.toml", legacy=f"{log.endpoint_url}/{photos.legacy.bucket}")
         assert "No column of this database names an object" in done.stderr
         done = photos.discover(legacy=f"{log.endpoint_url}/{photos.legacy.bucket}")
@@ -341,6 +338,7 @@ WRONG = [
 ]
 
 
+@on_moto  # the fake does not list buckets
 def test_what_is_wrong_is_one_sentence(photos: Discovering, subtests: pytest.Subtests) -> None:
     for arguments, words in WRONG:
         with subtests.test(" ".join(arguments)):

@@ -1,22 +1,16 @@
 """`rowferry plan --discover` finds what a plan written by hand names, in applications that it does not know."""
 
-from pathlib import Path
-
 import pytest
 
 from support.docs.doc_pages import ROOT, read_table
 from support.entries.discovered_plan import DiscoveredMigration
-from support.entries.discovering import Discovering
+from support.entries.discovering import Discovering, on_moto
 from support.entries.unseen_applications import NAMES, UnseenApplication
-from support.s3.buckets import Buckets
 
 
 @pytest.mark.by_day("canvas", "documenso", "langfuse", "odoo")
 @pytest.mark.parametrize("name", NAMES)
-def test_the_objects_of_an_application_are_found_and_the_plan_passes_check(
-    name: str, database: str, moto_buckets: Buckets, tmp_path: Path
-) -> None:
-    found = Discovering(database, moto_buckets, tmp_path)
+def test_the_objects_of_an_application_are_found_and_the_plan_passes_check(name: str, found: Discovering) -> None:
     application = UnseenApplication(name, found)
     told = found.discover()
     assert told.returncode == 0, told.stderr
@@ -28,13 +22,11 @@ def test_the_objects_of_an_application_are_found_and_the_plan_passes_check(
     assert application.list_spare(discovered) == set()
 
 
+@on_moto
 @pytest.mark.soak
 @pytest.mark.parametrize("name", NAMES)
-def test_an_application_is_migrated_by_the_plan_that_is_discovered(
-    name: str, database: str, moto_buckets: Buckets, tmp_path: Path
-) -> None:
+def test_an_application_is_migrated_by_the_plan_that_is_discovered(name: str, found: Discovering) -> None:
     """No row is wrong, and what stays behind is told."""
-    found = Discovering(database, moto_buckets, tmp_path)
     result = DiscoveredMigration(UnseenApplication(name, found), found).run()
     assert (result.check, result.rows_wrong, result.rows_left, result.silent) == (0, [], {}, 0), result.said
     assert result.discover.startswith("right"), result.said

@@ -5,14 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from support.entries.discovering import Discovering
+from support.entries.discovering import Discovering, on_moto
 from support.s3.buckets import Buckets
-
-
-@pytest.fixture
-def found(database: str, moto_buckets: Buckets, tmp_path: Path) -> Discovering:
-    """An empty database and an empty legacy bucket."""
-    return Discovering(database, moto_buckets, tmp_path)
 
 
 def check(found: Discovering) -> str:
@@ -82,6 +76,7 @@ def test_texts_that_are_no_documents_are_left_out_and_no_good_one_is(found: Disc
     assert "(95 legacy" in check(found).replace(": 95 legacy", "(95 legacy")
 
 
+@on_moto
 def test_what_check_refuses_is_a_comment_with_the_evidence(found: Discovering) -> None:
     found.execute("create table files (id bigint primary key, path text)")
     found.execute("create table more () inherits (files)")
@@ -106,9 +101,9 @@ ADVISED = {
 
 @pytest.mark.parametrize("kind", ADVISED)
 def test_the_condition_that_a_check_advises_leaves_out_no_good_row(
-    distribution_database: str, moto_buckets: Buckets, tmp_path: Path, kind: str
+    distribution_database: str, fake_buckets: Buckets, tmp_path: Path, kind: str
 ) -> None:
-    found = Discovering(distribution_database, moto_buckets, tmp_path)
+    found = Discovering(distribution_database, fake_buckets, tmp_path)
     path, document = ADVISED[kind]
     (version,) = found.read_texts("select current_setting('server_version_num')")
     if int(version) >= 160000:

@@ -1,21 +1,13 @@
 """`rowferry plan --discover` finds columns that name folders of objects, and takes no ordinary key for one."""
 
 import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.entries.discovering import Discovering
-from support.s3.buckets import Buckets
+from support.entries.discovering import Discovering, on_moto
 
 FILES = ("model/MLmodel", "model/data/weights.bin", "plot.png")
-
-
-@pytest.fixture
-def found(database: str, moto_buckets: Buckets, tmp_path: Path) -> Discovering:
-    """An empty database and an empty legacy bucket."""
-    return Discovering(database, moto_buckets, tmp_path)
 
 
 def add_runs(found: Discovering, text: str, runs: int = 12, *, empty: int = 0) -> None:
@@ -39,6 +31,7 @@ def check(found: Discovering) -> str:
     return done.stdout
 
 
+@on_moto
 @pytest.mark.parametrize("end", ["", "/"])
 def test_urls_that_name_folders_are_proposed_and_check_passes(found: Discovering, end: str) -> None:
     add_runs(found, "s3://{bucket}/mlflow/{n}/artifacts" + end)

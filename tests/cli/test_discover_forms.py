@@ -6,14 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from support.entries.discovering import Discovering, Plan
+from support.entries.discovering import Discovering, Plan, on_moto
 from support.s3.buckets import Buckets
-
-
-@pytest.fixture
-def found(database: str, moto_buckets: Buckets, tmp_path: Path) -> Discovering:
-    """An empty database and an empty legacy bucket."""
-    return Discovering(database, moto_buckets, tmp_path)
 
 
 def read_notes(found: Discovering) -> str:
@@ -68,6 +62,7 @@ def test_a_column_with_the_buckets_name_is_told(found: Discovering) -> None:
     assert "public.settings.bucket: 1 sampled row holds the name of the legacy bucket" in read_notes(found)
 
 
+@on_moto
 def test_documents_that_are_a_text_alone_are_read(found: Discovering) -> None:
     """Tables of settings hold JSON of any kind, the name of the bucket as well."""
     found.execute("create table settings (key text primary key, value jsonb)")
@@ -141,10 +136,10 @@ def check_computed(found: Discovering, entries: Plan) -> None:
 
 @pytest.mark.parametrize("schema", ["public", "extensions"])
 def test_keys_are_computed_by_a_sha_1_of_pgcrypto(
-    distribution_database: str, moto_buckets: Buckets, tmp_path: Path, schema: str
+    distribution_database: str, fake_buckets: Buckets, tmp_path: Path, schema: str
 ) -> None:
     """Some providers install extensions in a schema that the search path lacks."""
-    found = Discovering(distribution_database, moto_buckets, tmp_path)
+    found = Discovering(distribution_database, fake_buckets, tmp_path)
     found.execute(f"create schema if not exists {schema}")
     found.execute(f"create extension pgcrypto schema {schema}")
     fill_by_number(found, "code text", "'C-' || n")

@@ -1,19 +1,16 @@
 """`rowferry plan --discover` proposes [[objects]] for folders that no entry names."""
 
 import tomllib
-from pathlib import Path
 
 import pytest
 
-from support.entries.discovering import Discovering
+from support.entries.discovering import Discovering, on_moto
 from support.queue.workers_here import run_here
-from support.s3.buckets import Buckets
 
 
 @pytest.fixture
-def photos(database: str, moto_buckets: Buckets, tmp_path: Path) -> Discovering:
+def photos(found: Discovering) -> Discovering:
     """Rows that name all objects of one folder, and a folder that no row names."""
-    found = Discovering(database, moto_buckets, tmp_path)
     found.execute("create table photos (id bigint primary key, path text)")
     found.insert("photos", [(n, f"image/{n}.png") for n in range(10)])
     found.put(*[f"image/{n}.png" for n in range(10)], *[f"lfs/{n}" for n in range(5)])
@@ -55,6 +52,7 @@ def test_a_search_of_some_columns_proposes_no_folders(photos: Discovering) -> No
     assert read_objects(photos) == []
 
 
+@on_moto
 def test_what_is_proposed_passes_check_and_is_migrated(photos: Discovering) -> None:
     assert photos.discover().returncode == 0
     text = photos.plan_path.read_text().replace("new-media", photos.production.bucket)

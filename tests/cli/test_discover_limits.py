@@ -1,18 +1,14 @@
 """`rowferry plan --discover` says what it has not looked at, and why."""
 
-from pathlib import Path
-
 import psycopg
 import pytest
 
-from support.entries.discovering import Discovering
-from support.s3.buckets import Buckets
+from support.entries.discovering import Discovering, on_moto
 
 
 @pytest.fixture
-def photos(database: str, moto_buckets: Buckets, tmp_path: Path) -> Discovering:
+def photos(found: Discovering) -> Discovering:
     """Ten rows that name objects."""
-    found = Discovering(database, moto_buckets, tmp_path)
     found.execute("create table photos (id bigint primary key, path text)")
     found.insert("photos", [(n, f"image/{n}.png") for n in range(10)])
     found.put(*[f"image/{n}.png" for n in range(10)])
@@ -37,6 +33,7 @@ def test_more_folders_than_are_listed_are_told(photos: Discovering) -> None:
     assert "Not looked at: folders of the bucket beyond the first 150 that were listed" in read_plan(photos)
 
 
+@on_moto
 def test_nothing_is_told_where_all_was_looked_at(photos: Discovering) -> None:
     assert photos.discover().returncode == 0
     assert "Not looked at" not in read_plan(photos)

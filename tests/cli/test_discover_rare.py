@@ -1,21 +1,12 @@
 """`rowferry plan --discover` finds what few texts of a column name, and reads texts of every scheme."""
 
-from pathlib import Path
-
 import psycopg
 import pytest
 
 from rowferry_cli.discover.evidence.written_sql import RESERVED, quote_name
-from support.entries.discovering import Discovering, Plan
-from support.s3.buckets import Buckets
+from support.entries.discovering import Discovering, Plan, on_moto
 
 HOSTS = 300
-
-
-@pytest.fixture
-def found(database: str, moto_buckets: Buckets, tmp_path: Path) -> Discovering:
-    """An empty database and an empty legacy bucket."""
-    return Discovering(database, moto_buckets, tmp_path)
 
 
 def fill_remote(found: Discovering, rows: int, local: str) -> None:
@@ -96,6 +87,7 @@ def make_media(found: Discovering) -> None:
     found.put(*[f"media/{n}.png" for n in range(20)])
 
 
+@on_moto
 def test_a_column_that_holds_the_buckets_name_tells_where_objects_are(found: Discovering) -> None:
     make_media(found)
     (entries,) = found.find_entries()

@@ -2,25 +2,22 @@
 
 import shlex
 import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.docs.doc_pages import ROOT, read_blocks
-from support.entries.discovering import Discovering
+from support.entries.discovering import Discovering, on_moto
 from support.processes.processes import wait_for
 from support.processes.terminal import in_terminal
-from support.s3.buckets import Buckets
 
 README = ROOT / "README.md"
 SIDES = ("legacy", "production")
 
 
 @pytest.fixture
-def avatars(database: str, moto_buckets: Buckets, tmp_path: Path) -> Discovering:
+def avatars(found: Discovering) -> Discovering:
     """A table of keys like that of the README."""
-    found = Discovering(database, moto_buckets, tmp_path)
     found.execute("create table avatars (id bigint primary key, path text, updated_at timestamptz default now())")
     found.insert("avatars", [(n, f"image/u{n}/me.png") for n in range(5)])
     found.put(*[f"image/u{n}/me.png" for n in range(5)])
@@ -35,6 +32,7 @@ def read_entries(found: Discovering) -> dict[str, Any]:
 MOVED = {"table": "public.avatars", "id": "id", "key": "path", "from": "image/", "to": "avatar/"}
 
 
+@on_moto
 def test_rows_follow_their_objects_to_a_new_prefix(avatars: Discovering) -> None:
     assert avatars.find_entries("--to", "avatar/") == [MOVED]
     plan = avatars.plan_path.read_text()

@@ -4,7 +4,6 @@ import os
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -27,9 +26,8 @@ from corpus.zulip.project import Zulip
 from rowferry.plan_file import parse_plan
 from rowferry_cli.discover.known import list_names, read_known
 from support.docs.doc_pages import ROOT, read_blocks
-from support.entries.discovering import Discovering
+from support.entries.discovering import Discovering, on_moto
 from support.queue.at_work import at_work
-from support.s3.buckets import Buckets
 from torture.oracle import Oracle
 
 PAGE = ROOT / "docs" / "discover.md"
@@ -51,14 +49,14 @@ Fill = Callable[[str], tuple[Discovering, Application]]
 
 
 @pytest.fixture
-def fill(database: str, moto_buckets: Buckets, tmp_path: Path) -> Iterator[Fill]:
+def fill(found: Discovering) -> Iterator[Fill]:
     """Make the database and the legacy bucket of a project of the corpus."""
     with ExitStack() as until:
 
         def make(name: str) -> tuple[Discovering, Application]:
-            found, project = Discovering(database, moto_buckets, tmp_path), PROJECTS[name]()
+            project = PROJECTS[name]()
             found.execute((project.folder / "schema.sql").read_text())
-            application = until.enter_context(closing(Application(database, project, found.legacy, Oracle())))
+            application = until.enter_context(closing(Application(found.dsn, project, found.legacy, Oracle())))
             application.fill(UPLOADS)
             return found, application
 
@@ -77,7 +75,8 @@ def test_a_known_schema_is_valid_and_in_the_docs(subtests: pytest.Subtests) -> N
             assert f"| `{name}` | " in PAGE.read_text()
 
 
-@pytest.mark.by_day("wordpress")  # --discover does not know it by name
+@on_moto
+@pytest.mark.by_day("wordpress-*")  # --discover does not know it by name
 @pytest.mark.parametrize("name", PROJECTS)
 def test_the_discovered_plan_migrates_every_object_of_an_application(name: str, fill: Fill) -> None:
     found, application = fill(name)

@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 
 from support.entries.discovering import Discovering
-from support.s3.buckets import Buckets
 
 ACCOUNTS = """
 create table accounts (
@@ -95,10 +93,8 @@ CASES: Mapping[str, Case] = {
 
 
 @pytest.mark.parametrize("table", CASES)
-def test_the_keys_of_a_known_schema_are_those_of_the_application(
-    table: str, database: str, moto_buckets: Buckets, tmp_path: Path
-) -> None:
-    case, found = CASES[table], Discovering(database, moto_buckets, tmp_path)
+def test_the_keys_of_a_known_schema_are_those_of_the_application(table: str, found: Discovering) -> None:
+    case = CASES[table]
     found.execute(case.tables)
     found.put(case.required, *case.optional)
     (entries,) = found.find_entries("--for", case.schema)

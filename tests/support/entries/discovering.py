@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 
 from rowferry.plan_file import parse_plan
 from support.processes.cli import Done, run_in_this_process
@@ -15,6 +16,9 @@ from support.s3.buckets import Buckets
 from support.s3.objects import legacy_side, production_side
 
 Plan = dict[str, Any]
+
+on_moto = pytest.mark.parametrize("found", ["moto"], indirect=True)
+"""Marks a test whose buckets are those of moto: S3 over HTTP as others have written it."""
 
 
 class Discovering:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rowferry_worker.batch import verdict
+from support.entries.discovering import Discovering
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.s3.buckets import QUICK_SERVER, Buckets, fresh_buckets
@@ -98,3 +99,10 @@ def logged_migration(
     migration = make_migration(buckets, buckets)
     migration.reach_through(log.endpoint_url)
     return migration
+
+
+@pytest.fixture
+def found(request: pytest.FixtureRequest, database: str, tmp_path: Path) -> Discovering:
+    """An empty database and an empty legacy bucket to discover: of the lab's fake, or of moto where `on_moto` marks."""
+    buckets = request.getfixturevalue(f"{getattr(request, 'param', 'fake')}_buckets")
+    return Discovering(database, buckets, tmp_path)
