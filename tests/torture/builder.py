@@ -7,11 +7,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from rowferry_lab.servers.postgres import EmbeddedPostgres
-from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
+from rowferry_lab.servers.s3_servers import MotoServer, S3Server
 from support.entries.migration import Migration
 from support.postgres.ordinary import SUPERUSER, add_owner
 from support.postgres.servers import make_schema, temporary_folders_in_memory
-from support.s3.buckets import Buckets, S3Access, find_versitygw
+from support.s3.buckets import Buckets, S3Access, VersityInMemory, find_versitygw
 from support.s3.servers import SERVERS
 from torture.auditor import Auditor
 from torture.oracle import Oracle
@@ -65,7 +65,7 @@ def make_s3_server(name: str | None = None) -> S3Server:
     if name is not None:
         return SERVERS[name]()
     program = find_versitygw()
-    return VersityServer(program) if program else MotoServer()
+    return VersityInMemory(program) if program else MotoServer()
 
 
 def make_buckets(server: S3Server, until: ExitStack) -> Buckets:

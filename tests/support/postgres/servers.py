@@ -136,12 +136,18 @@ def choose_copy(server: EmbeddedPostgres) -> sql.Composed:
     return sql.SQL("template {} {}").format(sql.Identifier(TEMPLATE), strategy)
 
 
+def find_memory() -> Path | None:
+    """Return the folder whose files are in memory, where there is plenty of it."""
+    is_fit = MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ENOUGH_BYTES and not is_noexec(MEMORY)
+    return MEMORY if is_fit else None
+
+
 @contextmanager
 def temporary_folders_in_memory() -> Iterator[None]:
-    """Make temporary folders in memory, where there is plenty of it: a database a test is a thousand files a test."""
+    """Make temporary folders in memory, where that can be: a database a test is a thousand files a test."""
     before = tempfile.tempdir
-    if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ENOUGH_BYTES and not is_noexec(MEMORY):
-        tempfile.tempdir = str(MEMORY)
+    if memory := find_memory():
+        tempfile.tempdir = str(memory)
     try:
         yield
     finally:

@@ -7,14 +7,17 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
 
 import boto3
 from botocore.config import Config
 
-from rowferry_lab.servers.s3_servers import S3Server
+from rowferry.errors import UsageError
+from rowferry_lab.servers.s3_servers import S3Server, VersityServer, check_extended_attributes
 from support.checkout import ROOT
+from support.postgres.servers import find_memory
 from support.s3.fake_s3 import FakeAddress
 from support.s3.quick_requests import QuickRequests, StoreRequests
 
@@ -29,6 +32,21 @@ def find_versitygw() -> Path | None:
     built = ROOT / ".tools" / "bin" / "versitygw"
     on_path = shutil.which("versitygw")
     return built if built.exists() else Path(on_path) if on_path else None
+
+
+def find_memory_for_objects() -> Path | None:
+    """Return the folder in memory whose files can have attributes, as versitygw needs them (from Linux 6.6 on)."""
+    memory = find_memory()
+    with suppress(UsageError), TemporaryDirectory(dir=memory) as folder:
+        check_extended_attributes(Path(folder))
+        return memory
+    return None
+
+
+class VersityInMemory(VersityServer):
+    """versitygw with its objects in memory, where that can be: to remove one from a disk takes twenty times as long."""
+
+    parent = find_memory_for_objects()
 
 
 QUICK_SERVER = "versitygw" if find_versitygw() else "moto"

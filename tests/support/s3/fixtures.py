@@ -5,10 +5,11 @@ from collections.abc import Iterator
 import pytest
 
 from rowferry_lab.servers.fake_s3.settings import Deviations
-from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
+from rowferry_lab.servers.s3_servers import MotoServer, S3Server
 from support.s3.buckets import (
     QUICK_SERVER,
     Buckets,
+    VersityInMemory,
     find_versitygw,
     fresh_buckets,
     reached_by_all,
@@ -29,7 +30,7 @@ def versitygw() -> Iterator[S3Server]:
     program = find_versitygw()
     if program is None:
         pytest.skip("versitygw is not here: `make servers` builds it where `go` is installed")
-    with running_for_all(VersityServer(program)) as server:
+    with running_for_all(VersityInMemory(program)) as server:
         yield server
 
 
