@@ -73,7 +73,7 @@ class _Server(ThreadingHTTPServer):
         self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
-    def handle_error(self, *_: object) -> None:
+    def handle_error(self, *_: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Log the error that is being handled, with the rest of the log; a client that hangs up is none."""
         if not isinstance(sys.exception(), ConnectionError):
             _log.exception("an HTTP request failed")
