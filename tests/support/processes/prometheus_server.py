@@ -22,6 +22,8 @@ from support.screens.grafana import FOLDER
 PROGRAMS = {name: shutil.which(name) for name in ("prometheus", "promtool")}
 MISSING = next((name for name, path in PROGRAMS.items() if path is None), None)
 WHY_SKIPPED = f"{MISSING} is not on PATH; Debian's package `prometheus` has it"
+CLUSTER = "here"
+"""What the targets are labelled with, as those of one database are."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def write_configuration(folder: Path, targets: Mapping[str, int]) -> Path:
     for job in configuration["scrape_configs"]:
         del job["dns_sd_configs"]  # No such names here; the targets come from the same kind of file as elsewhere.
         (pattern,) = job["file_sd_configs"][0]["files"]
-        target = [{"targets": [f"127.0.0.1:{targets[job['job_name']]}"]}]
+        target = [{"targets": [f"127.0.0.1:{targets[job['job_name']]}"], "labels": {"cluster": CLUSTER}}]
         (folder / pattern.replace("*", "")).write_text(yaml.safe_dump(target), encoding="utf-8")
     path.write_text(yaml.safe_dump(configuration, sort_keys=False), encoding="utf-8")
     return path
