@@ -18,6 +18,7 @@ INSTALL_GOFAKES3 := tools/install-go-server github.com/johannesboyne/gofakes3/cm
 INSTALL_TOXIPROXY := tools/install-go-server github.com/Shopify/toxiproxy/v2/cmd/server $(TOXIPROXY_VERSION) .tools/bin toxiproxy-server
 
 DEMO_ARGS ?=
+RACES ?= 500
 IMAGE_ARGS ?=
 BENCH_ARGS ?=
 REGRESSION_ARGS ?=
@@ -118,10 +119,10 @@ test-servers: $(VENV)/.with-dev ## Hold rowferry against S3 servers of others, a
 	@tools/install-debian-servers
 	@PYTHONPATH=tests $(VENV)/bin/python -m conformance $(SERVERS_ARGS)
 
-races: $(VENV)/.with-dev ## Put another writer between a worker's look and its write, 500 times, at real servers that honour conditions.
+races: $(VENV)/.with-dev ## Put another writer between a worker's look and its write, RACES=500 times, at real servers that honour conditions.
 	@$(INSTALL_MINIO)
 	@$(INSTALL_SEAWEEDFS)
-	@ROWFERRY_RACES=500 $(VENV)/bin/pytest -q -m soak tests/worker/objects/test_other_writer.py
+	@ROWFERRY_RACES=$(RACES) $(VENV)/bin/pytest -q -m soak tests/worker/objects/test_other_writer.py
 
 model: $(VENV)/.with-dev ## Explore every state of the queue in larger scenarios than `make test` does; minutes.
 	@ROWFERRY_LARGE_MODEL=1 $(VENV)/bin/pytest -q tests/sql/test_queue_explorer.py

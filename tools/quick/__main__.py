@@ -20,7 +20,7 @@ HOOK = Path(sysconfig.get_path("purelib")) / "rowferry-quick.pth"
 """Lets each Python of the environment run `children` while it is there."""
 CHEAP_SECONDS = 0.3
 """What a test without a server or process may cost, to be quick without being chosen."""
-BUDGET_SECONDS = 150.0
+BUDGET_SECONDS = 120.0
 """What the chosen tests cost together, measured: without the measurement it is less."""
 UNMEASURED = "tests/queues/test_inspect_functions.py"
 """Raises exceptions in threads, which may hold the lock of the measurement then: all others wait for it for ever."""
