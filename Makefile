@@ -53,7 +53,7 @@ test: $(VENV)/.with-dev ## Run the quick tests, in four minutes; PYTEST_ARGS='-x
 	@$(VENV)/bin/pytest $(PYTEST_ARGS)
 
 test-all: PYTEST_ARGS ?= -n 3 --dist loadgroup
-test-all: $(VENV)/.with-dev servers ## Run all tests of a day, the quick ones and the slower ones, in half an hour.
+test-all: $(VENV)/.with-dev servers ## Run all tests of a day, the quick ones and the slower ones, in a quarter of an hour.
 	@$(VENV)/bin/pytest $(PYTEST_ARGS)
 
 test-nightly: PYTEST_ARGS ?= -n 3 --dist loadgroup

@@ -75,6 +75,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if config.getoption("tier") == "quick":
         terminalreporter.section("what did not run")
         terminalreporter.write(
-            f"Some {read_list()['left_out']} slower tests: `make test-all`, half an hour, runs them too, and CI does. "
-            "Docs and types: `make check`.\n"
+            f"Some {read_list()['left_out']} slower tests: `make test-all` runs them too, in a quarter of an hour, "
+            "and CI does. Docs and types: `make check`.\n"
         )
