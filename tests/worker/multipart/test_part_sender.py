@@ -3,9 +3,12 @@
 import asyncio
 import math
 import time
+from datetime import timedelta
 
 import pytest
 
+from rowferry.errors import ObjectError
+from rowferry_worker.multipart import side_by_side
 from rowferry_worker.multipart.completion import Part
 from rowferry_worker.multipart.large import LargeObjects, PartRoom
 from rowferry_worker.multipart.part_size import split_range
@@ -65,3 +68,25 @@ def test_the_next_object_begins_with_nearly_as_many_as_have_paid() -> None:
     assert room.width >= FIRST
     room.width = 2 * FIRST
     assert asyncio.run(count_begun()) == 3 * 2 * FIRST // 4, "three quarters of it"
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_parts_under_way_may_end_when_another_has_failed(monkeypatch: pytest.MonkeyPatch, ends: bool) -> None:
+    """A server that has begun to take a part may keep it after the abort, and its upload with it; but not for ever."""
+    monkeypatch.setattr(side_by_side, "END_WITHIN", timedelta(seconds=100 if ends else 0))
+    ended: list[int] = []
+
+    async def send(part: PartRange) -> Part:
+        if part.number == 2:
+            raise ObjectError("AccessDenied", "refused")
+        for _ in range(100):
+            await asyncio.sleep(0)
+        ended.append(part.number)
+        return Part(part.number, "", None)
+
+    room = PartRoom(lambda: room.grant(lambda: True, 100), lambda: None)
+    sender = PartSender(send, split_range(8, 1), LargeObjects(room=room), may_stop=False)
+    with pytest.raises(ObjectError, match="refused"):
+        asyncio.run(sender.send_all())
+    assert (1 in ended) is ends
+    assert len(ended) < 8, "no more of them begin"

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
+from datetime import timedelta
 from typing import NamedTuple
 
 from rowferry_worker.multipart.completion import Part
@@ -25,6 +26,9 @@ class PartRange(NamedTuple):
         """Return the size of the part."""
         return self.last - self.first + 1
 
+
+END_WITHIN = timedelta(seconds=5)
+"""How long parts under way may take to end once another has failed: what a server has begun it may finish, and keep."""
 
 SendPart = Callable[[PartRange], Awaitable[Part]]
 
@@ -53,7 +57,7 @@ class PartSender:
     async def send_all(self) -> bool:
         """Send the missing parts, in rising order; return False where some are left, at least one being sent.
 
-        Raises the error of the first part that fails for good; the others are cancelled and have ended then.
+        Raises the error of the first part that fails for good; the others have ended then, or are cancelled.
         """
         try:
             while self._missing or self._under_way:
@@ -62,10 +66,11 @@ class PartSender:
                 self._start_parts()
                 await self._wait_for_one()
             await self._end_under_way()
-        except BaseException:
-            await self._cancel()
+        except Exception:
+            await self._wait_a_while()
             raise
         finally:
+            await self._cancel()
             self._drop_wish()
             if self._large.room is not None:
                 self._large.room.width = self._width.paid
@@ -146,6 +151,11 @@ class PartSender:
         if wish.done() and not wish.cancelled() and self._large.room is not None:
             self._large.room.release()
         wish.cancel()
+
+    async def _wait_a_while(self) -> None:
+        """Let parts under way end: one that is cut off may arrive after the upload is aborted, and stay."""
+        if self._under_way:
+            await asyncio.wait(self._under_way, timeout=END_WITHIN.total_seconds())
 
     async def _cancel(self) -> None:
         """End what is under way, and wait for that."""
