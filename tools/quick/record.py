@@ -15,7 +15,9 @@ from psycopg import sql
 
 from quick import children
 
-NAMED_IN_SQL = re.compile(r"\browferry\.(\w+)")
+NAMED_IN_SQL = re.compile(r'\browferry\."?(\w+)')
+ONLY_NAMES = re.compile(r"(?:\s|--[^\n]*\n)*(?:create|grant|revoke|do)\b", re.IGNORECASE)
+"""A statement that runs nothing of what it names: rowferry's functions are made and granted in each new database."""
 TICKS = os.sysconf("SC_CLK_TCK")
 PARENT, USED, USED_BY_ENDED = 0, slice(10, 14), slice(12, 14)
 """Where in `read_fields` the parent is, and the ticks of a process: user, system, and both of its ended children."""
@@ -59,12 +61,14 @@ class Recorder:
 
 
 def note_statements(named: set[str]) -> None:
-    """From now on add to `named` each function, view and table of rowferry that a statement of this process names."""
+    """From now on add to `named` each function, view and table of rowferry that a statement of this process uses."""
     execute: Callable[..., Any] = psycopg.Cursor.execute
 
     def note(cursor: Any, query: Any, *arguments: Any, **options: Any) -> Any:
         text = query.as_string(cursor) if isinstance(query, sql.Composable) else query
-        named.update(NAMED_IN_SQL.findall(text.decode("utf-8", "replace") if isinstance(text, bytes) else text))
+        text = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+        if not ONLY_NAMES.match(text):
+            named.update(NAMED_IN_SQL.findall(text))
         return execute(cursor, query, *arguments, **options)
 
     pytest.MonkeyPatch().setattr(psycopg.Cursor, "execute", note)
