@@ -247,6 +247,22 @@ def test_readers_end_with_their_client(end: str) -> None:
             reading.result(10)
 
 
+def test_a_reader_that_comes_late_is_told_why_its_client_was_cut_off() -> None:
+    async def read_late(client: ObjectClient) -> None:
+        response = await client.send(STREAM)
+        assert response.stream is not None
+        client.cut_off(CutOff("Silent", "as told"))
+        while client._pool._open:
+            await asyncio.sleep(0)
+        try:
+            await response.stream.read_all()
+        finally:
+            response.stream.close()
+
+    with facing(stop_after(b"x", 99)) as (client, _), pytest.raises(CutOff):
+        run(read_late(client))
+
+
 def test_who_reads_one_body_may_send_another_request_over_a_pool_of_one() -> None:
     async def read_beside() -> bytes:
         response = await client.send(STREAM)
