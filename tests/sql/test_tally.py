@@ -16,7 +16,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from psycopg import errors
+from psycopg import errors, sql
 from psycopg.rows import tuple_row
 
 from rowferry.db.connection import Connection, call, connect
@@ -216,6 +216,17 @@ def compare(dsn: str) -> None:
     with psycopg.connect(dsn) as connection:
         assert read(connection, TALLY) == read(connection, SCAN)
         assert read(connection, REASONS) == read(connection, FAILURES)
+
+
+def test_a_batch_that_moves_as_it_ends_is_counted_where_it_is(database: str) -> None:
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(MIGRATIONS)
+        connection.execute(INSERT, {"many": 3})
+        done = sql.SQL("update rowferry.batch_queue set status = 'DONE', kept = entry_count, {} where id = %s")
+        moves = ("migration_id = 3 - migration_id", "queue_name = 'tag'", 'payload = \'{"entries": "t9"}\'')
+        for number, move in enumerate(map(sql.SQL, moves), start=1):
+            assert connection.execute(done.format(move), (number,)).rowcount == 1
+    compare(database)
 
 
 @pytest.mark.superuser("turns triggers off: session_replication_role")
