@@ -72,10 +72,9 @@ def any_migration(request: pytest.FixtureRequest, make_migration: Callable[..., 
 
 
 @pytest.fixture
-def migration(request: pytest.FixtureRequest, make_migration: Callable[..., Migration]) -> Migration:
+def migration(quick_buckets: Buckets, make_migration: Callable[..., Migration]) -> Migration:
     """An empty migration within versitygw, which is quick, or within moto where there is no versitygw."""
-    buckets = request.getfixturevalue(f"{QUICK_SERVER}_buckets")
-    return make_migration(buckets, buckets)
+    return make_migration(quick_buckets, quick_buckets)
 
 
 @pytest.fixture
@@ -91,12 +90,9 @@ def versitygw_migration(versitygw_buckets: Buckets, make_migration: Callable[...
 
 
 @pytest.fixture
-def logged_migration(
-    request: pytest.FixtureRequest, log: RequestLog, make_migration: Callable[..., Migration]
-) -> Migration:
+def logged_migration(quick_buckets: Buckets, log: RequestLog, make_migration: Callable[..., Migration]) -> Migration:
     """An empty migration whose workers reach S3 through the logging proxy."""
-    buckets = request.getfixturevalue(f"{QUICK_SERVER}_buckets")
-    migration = make_migration(buckets, buckets)
+    migration = make_migration(quick_buckets, quick_buckets)
     migration.reach_through(log.endpoint_url)
     return migration
 

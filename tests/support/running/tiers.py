@@ -19,6 +19,7 @@ SERVERS = {
     "any_migration",
     "log",
     "logged_migration",
+    "quick_buckets",
 }
 """Fixtures that stand for a server: a test that needs none of them, directly or not, may be of the fast tier."""
 

@@ -77,6 +77,13 @@ def versitygw_buckets(versitygw: S3Server) -> Iterator[Buckets]:
 
 
 @pytest.fixture
+def quick_buckets(request: pytest.FixtureRequest) -> Buckets:
+    """The same in versitygw, which is quick, or in moto where there is no versitygw."""
+    found: Buckets = request.getfixturevalue(f"{QUICK_SERVER}_buckets")
+    return found
+
+
+@pytest.fixture
 def log(request: pytest.FixtureRequest) -> Iterator[RequestLog]:
     """A logging proxy in front of versitygw, which is the faster server, or of moto where there is no versitygw."""
     with logged(request.getfixturevalue(QUICK_SERVER).endpoint_url) as log:

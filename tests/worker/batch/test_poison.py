@@ -82,9 +82,8 @@ def test_the_innocent_half_of_a_poisoned_batch_has_its_turn() -> None:
 
 @pytest.mark.must("a poisonous entry")
 def test_a_poisonous_entry_ends_up_alone_in_error_and_the_others_are_migrated(
-    versitygw_migration: Migration, tmp_path: Path
+    migration: Migration, tmp_path: Path
 ) -> None:
-    migration = versitygw_migration
     migration.fill(20)
     migration.enqueue(batch_size=20)
     statuses = work_in_spite_of_poison(migration, tmp_path)
