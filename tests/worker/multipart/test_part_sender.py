@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from rowferry.errors import ObjectError
+from rowferry.errors import Cancelled, ObjectError
 from rowferry_worker.multipart import side_by_side
 from rowferry_worker.multipart.completion import Part
 from rowferry_worker.multipart.large import LargeObjects, PartRoom
@@ -70,15 +70,25 @@ def test_the_next_object_begins_with_nearly_as_many_as_have_paid() -> None:
     assert asyncio.run(count_begun()) == 3 * 2 * FIRST // 4, "three quarters of it"
 
 
-@pytest.mark.parametrize("ends", [True, False])
-def test_parts_under_way_may_end_when_another_has_failed(monkeypatch: pytest.MonkeyPatch, ends: bool) -> None:
+@pytest.mark.parametrize(
+    ("seconds", "error", "ends"),
+    [
+        (100, ObjectError("AccessDenied", "refused"), True),
+        (0, ObjectError("AccessDenied", "refused"), False),
+        (100, Cancelled("Cancelled", "refused"), False),
+    ],
+    ids=["in time", "too late", "of a worker that stops"],
+)
+def test_parts_under_way_may_end_when_another_has_failed(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, error: ObjectError, ends: bool
+) -> None:
     """A server that has begun to take a part may keep it after the abort, and its upload with it; but not for ever."""
-    monkeypatch.setattr(side_by_side, "END_WITHIN", timedelta(seconds=100 if ends else 0))
+    monkeypatch.setattr(side_by_side, "END_WITHIN", timedelta(seconds=seconds))
     ended: list[int] = []
 
     async def send(part: PartRange) -> Part:
         if part.number == 2:
-            raise ObjectError("AccessDenied", "refused")
+            raise error
         for _ in range(100):
             await asyncio.sleep(0)
         ended.append(part.number)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
 from typing import NamedTuple
 
+from rowferry.errors import Cancelled, CutOff
 from rowferry_worker.multipart.completion import Part
 from rowferry_worker.multipart.large import LargeObjects
 from rowferry_worker.multipart.part_width import FIRST, PartWidth
@@ -66,8 +67,9 @@ class PartSender:
                 self._start_parts()
                 await self._wait_for_one()
             await self._end_under_way()
-        except Exception:
-            await self._wait_a_while()
+        except Exception as error:
+            if not isinstance(error, Cancelled | CutOff):
+                await self._wait_a_while()
             raise
         finally:
             await self._cancel()
