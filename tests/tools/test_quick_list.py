@@ -43,20 +43,28 @@ def test_a_function_of_sql_is_worth_less_with_each_test_that_names_it() -> None:
     assert worths == [1 + 10, AGAIN + 7, pytest.approx(4.9)]
 
 
-def item(test: str, *marks: str, parameters: str = "", kind: tuple[str, ...] = ("kind",)) -> Any:
+FILE = "tests/test_a.py"
+
+
+def item(test: str, *marks: str, parameters: str = "", kind: tuple[str, ...] = ("kind",), file: str = FILE) -> Any:
     marked = {mark: SimpleNamespace(args=kind if mark == "must" else ("group",)) for mark in marks}
     return SimpleNamespace(
-        nodeid=f"tests/test_a.py::{test}", get_closest_marker=marked.get, callspec=SimpleNamespace(id=parameters)
+        nodeid=f"{file}::{test}", get_closest_marker=marked.get, callspec=SimpleNamespace(id=parameters)
     )
 
 
 def test_a_test_is_quick_if_it_must_or_is_cheap_or_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = {"dear": {"tests/test_a.py": {"test_dear"}}, "chosen": {"tests/test_a.py": {"test_b", "test_c"}}}
+    listed = {
+        "unread": {"tests/test_b.py"},
+        "dear": {"tests/test_a.py": {"test_dear"}},
+        "chosen": {"tests/test_a.py": {"test_b", "test_c"}},
+    }
     monkeypatch.setattr(quick, "read_list", lambda: listed)
     assert is_quick(item("test_new", "fast"))
     assert not is_quick(item("test_dear", "fast"))
     assert not is_quick(item("test_new_with_a_server"))
     assert is_quick(item("test_b"))
+    assert not is_quick(item("test_new", "fast", file="tests/test_b.py")), "its file is not read, so the rest has it"
     assert is_quick(item("test_c@group", "xdist_group"))
     assert is_quick(item("test_dear", "fast", "must"))
     assert not is_quick(item("test_b", "soak", "must"))
@@ -74,6 +82,12 @@ def test_the_list_is_of_tests_that_there_are() -> None:
     there = {file: find_functions(file) for file in {file for file, _ in named}}
     gone = [(file, test) for file, test in named if test not in there[file]]
     assert len(gone) <= len(named) / 20, gone
+
+
+@pytest.mark.texts
+def test_no_file_that_is_not_read_has_a_test_that_must_be_quick() -> None:
+    unread = [ROOT / file for file in read_list()["unread"]]
+    assert [path for path in unread if path.exists() and "mark.must(" in path.read_text(encoding="utf-8")] == []
 
 
 def named_tests(listed: dict[str, Any]) -> list[tuple[str, set[str]]]:

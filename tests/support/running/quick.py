@@ -23,7 +23,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Leave out files without a quick test, which cost a third of the collecting."""
     if config.getoption("tier") != "quick" or not collection_path.is_relative_to(ROOT):
         return None
-    return collection_path.relative_to(ROOT).as_posix() in read_list()["unread"] or None
+    return is_unread(collection_path.relative_to(ROOT).as_posix()) or None
 
 
 @pytest.hookimpl(trylast=True)
@@ -39,13 +39,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def is_quick(item: pytest.Item) -> bool:
     """Return whether `make test` runs a test: it must, is cheap without a server, or is chosen by what it reaches."""
-    if item.get_closest_marker("soak"):
+    if item.get_closest_marker("soak") or is_unread(item.nodeid.partition("::")[0]):
         return False
     if is_must(item):
         return True
     if item.get_closest_marker("fast"):
         return not is_listed(item, "dear")
     return is_listed(item, "chosen")
+
+
+def is_unread(file: str) -> bool:
+    """Return whether a file had no quick test when the list was written: a new one waits for the next list."""
+    return file in read_list()["unread"]
 
 
 def is_must(item: pytest.Item) -> bool:
