@@ -54,19 +54,20 @@ def find_test() -> str | None:
     """Return the test that the nearest recorded ancestor runs; None where there is none."""
     pid = os.getpid()
     while pid > 1:
-        parent = read_parent(pid)
+        parent = read_fields(pid)[0]
         if (FOLDER / str(parent)).exists():
             return (FOLDER / str(parent)).read_text(encoding="utf-8") or None
         pid = parent
     return None
 
 
-def read_parent(pid: int) -> int:
-    """Return a process's parent; 0 where it has ended."""
+def read_fields(pid: int) -> list[int]:
+    """Return the numbers of a process's /proc/PID/stat, from its parent on; all 0 once it has ended."""
     try:
-        return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
-    except (OSError, ValueError):
-        return 0
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return [0] * 14
+    return [int(field) for field in text.rpartition(")")[2].split()[1:15]]
 
 
 if FOLDER.is_dir():

@@ -80,18 +80,9 @@ def read_cpu_seconds() -> float:
     The kernel counts an ended process with its parent. Its list of a process's children may lack some: all are asked.
     """
     pids = (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
-    parents = {pid: read_fields(pid) for pid in pids}
+    parents = {pid: children.read_fields(pid) for pid in pids}
     ticks, ours = 0, {os.getpid()}
     while ours:
         ours = {pid for pid, fields in parents.items() if fields[PARENT] in ours}
         ticks += sum(sum(parents[pid][USED]) for pid in ours)
-    return time.process_time() + (sum(read_fields(os.getpid())[USED_BY_ENDED]) + ticks) / TICKS
-
-
-def read_fields(pid: int) -> list[int]:
-    """Return the numbers of a process's /proc/PID/stat, from its parent on; all 0 once it has ended."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return [0] * 14
-    return [int(field) for field in text.rpartition(")")[2].split()[1:15]]
+    return time.process_time() + (sum(children.read_fields(os.getpid())[USED_BY_ENDED]) + ticks) / TICKS

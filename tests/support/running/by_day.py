@@ -1,4 +1,4 @@
-"""Which parameters of a test run in `make test-all`, and which only in `make test-nightly`, nightly."""
+"""Which parameters of a test run in `make test-all`, and which only in `make test-nightly`."""
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase

@@ -32,9 +32,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     tier: Tier | None = config.getoption("tier")
     if tier is None:
         return
-    kept = [item for item in items if is_quick(item) == (tier == "quick")]
-    config.hook.pytest_deselected(items=[item for item in items if item not in {*kept}])
-    items[:] = kept
+    parts: dict[Tier, list[pytest.Item]] = {"quick": [], "rest": []}
+    for item in items:
+        parts["quick" if is_quick(item) else "rest"].append(item)
+    items[:] = parts.pop(tier)
+    config.hook.pytest_deselected(items=[item for part in parts.values() for item in part])
 
 
 def is_quick(item: pytest.Item) -> bool:
