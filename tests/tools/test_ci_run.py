@@ -27,17 +27,19 @@ STEPS = (
     *("make servers", "make test", "make check", "make docs", "pages in a browser", "make test-versions"),
     "the rest of the tests",
 )
+MONDAYS = "make test-hosts trace"
 NOT_ROOT = "#!/bin/sh\necho 1000\n"
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout with .ci/run and what it calls, of which `make`, the browser and the account are fakes."""
+    """A checkout with .ci/run and what it calls, whose `make`, browser, account and day (Monday) are fakes."""
     for name in (".ci/run", "tools/not-run"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     write(tmp_path / "tools/install-browser", "#!/bin/sh\nexit 1\n")
     write(tmp_path / "fakes/id", NOT_ROOT)
+    write(tmp_path / "fakes/date", "#!/bin/sh\necho 1\n")
     write(tmp_path / "fakes/make", MAKE)
     return tmp_path
 
@@ -66,7 +68,7 @@ def test_the_last_line_is_that_of_pytest_and_before_it_stands_what_ran(checkout:
     summary = lines[next(number for number, line in enumerate(lines) if "what .ci/run did" in line) :]
     steps = [line.split(" s  ")[1] for line in summary if " s  " in line]
     assert steps[:-1] == [f"{name}: passed" for name in STEPS]
-    assert re.fullmatch(r"in turn: make .*: passed", steps[-1])
+    assert steps[-1] == f"in turn: {MONDAYS}: passed"
     assert "NOT RUN: PostgreSQL 16 (there is no mvn here)" in summary
     assert "NOT RUN: chromium (it could not be installed)" in summary
     assert "         Python 3.12 and PostgreSQL 14: passed in 3 s" in summary
@@ -74,11 +76,11 @@ def test_the_last_line_is_that_of_pytest_and_before_it_stands_what_ran(checkout:
 
 
 @pytest.mark.by_day("check")
-@pytest.mark.parametrize("broken", ["servers", "test", "check", "docs", "test-versions", "test-all"])
+@pytest.mark.parametrize("broken", ["servers", "test", "check", "docs", "test-versions", "test-all", "test-hosts"])
 def test_one_failed_step_makes_the_run_fail_and_the_others_run_all_the_same(broken: str, checkout: Path) -> None:
     status, lines, _ = run(checkout, broken)
     assert status == 1
-    step = STEPS[-1] if broken == "test-all" else f"make {broken}"
+    step = {"test-all": STEPS[-1], "test-hosts": f"in turn: {MONDAYS}"}.get(broken, f"make {broken}")
     assert [line.split(" s  ")[1] for line in lines if line.endswith(": FAILED")] == [f"{step}: FAILED"]
     assert len([line for line in lines if line.endswith(": passed")]) == len(STEPS)
     assert lines[-1] == "==== 9 passed, 3 skipped in 1.00s ===="
