@@ -61,6 +61,8 @@ class Batch:
     requeues: int
     crashes: int = 0
     """How often the batches that this one was split from killed their workers."""
+    fault: Exception | None = None
+    """Why its payload cannot be read; its attempt meets it."""
 
     @property
     def is_of_parts(self) -> bool:

@@ -7,7 +7,7 @@
 --   Computer Programming, 6.4), so that of any n claims each line has its share to within a batch or two. Where it
 --   has none to give, since others have locked its batches or `max_in_hand` of them are claimed, the others follow in a
 --   random order by their weights, then those of lower priority in the same way.
---   `revision` is that of the batch's plan.
+--   `revision` is that of the batch's plan; `payload` is a text, so that what it says is read within the attempt.
 --   A session continues where it last claimed a batch: finished batches stay in the index for as long as a transaction
 --   can see them. It asks the migrations that had waiting batches when it last looked from the beginning, and newer ones.
 --   It looks every 10 seconds, and before it returns no row. Where a look has walked past more than 1,000 batches, a
@@ -25,7 +25,7 @@ returns table (
     migration_id bigint,
     revision integer,
     queue_name text,
-    payload jsonb,
+    payload text,
     entry_count integer,
     max_attempts integer,
     requeues integer,
@@ -70,7 +70,7 @@ begin
                 m.id,
                 m.revision,
                 p_queues[1],
-                q.payload,
+                q.payload::text,
                 q.entry_count,
                 q.max_attempts,
                 q.requeues,
@@ -266,7 +266,7 @@ begin
             migration_id := v_claimed.migration_id;
             revision := v_line.revision;
             queue_name := v_claimed.queue_name;
-            payload := v_claimed.payload;
+            payload := v_claimed.payload::text;
             entry_count := v_claimed.entry_count;
             max_attempts := v_claimed.max_attempts;
             requeues := v_claimed.requeues;

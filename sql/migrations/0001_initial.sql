@@ -179,6 +179,7 @@ create table rowferry.batch_queue (
     constraint batch_queue_pkey primary key (id),
     constraint batch_queue_migration_fkey foreign key (migration_id) references rowferry.migration (id),
     constraint batch_queue_status_check check (status in ('INIT', 'DONE', 'ERROR')),
+    constraint batch_queue_payload_check check (jsonb_typeof(payload) = 'object'),
     constraint batch_queue_entry_count_check check (entry_count >= 0),
     constraint batch_queue_max_attempts_check check (max_attempts > 0),
     constraint batch_queue_done_balances check (

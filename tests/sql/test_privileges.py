@@ -90,6 +90,7 @@ EXPECTED: dict[Purpose, set[str]] = {
         "EXECUTE rowferry.find_lines",
         "EXECUTE rowferry.finish_batch",
         "EXECUTE rowferry.lose_attempts",
+        "EXECUTE rowferry.judge_fault",
         "EXECUTE rowferry.pause_migration",
         "EXECUTE rowferry.take_upload",
         "EXECUTE rowferry.record_upload",

@@ -3,10 +3,11 @@
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Lock
 
+from rowferry.batch import Batch
 from rowferry.errors import DatabaseBusy, MigrationFault, UsageError
 from rowferry.s3.retry import retry_delay
 from rowferry_worker.ledger import Ledger
@@ -19,7 +20,8 @@ OUTAGE_BASE = timedelta(seconds=0.5)
 OUTAGE_LONGEST = timedelta(seconds=30)
 
 MAX_FAULTS = 3
-"""Batches in a row, of one worker, that a fault must have stopped before the migration is paused."""
+"""Different batches in a row, of one worker, that a fault must have stopped before the migration is paused. Where fewer
+wait, each of them, and so many times in all."""
 MAX_PASSING_FAULTS = 10
 """The same for a fault that may pass by itself; with the waits between them that is some two minutes."""
 
@@ -30,7 +32,9 @@ class _Trouble:
 
     outages: int = 0
     faults: int = 0
-    """Batches in a row that a fault of a side or table has stopped."""
+    """How often in a row a fault of a side or table has stopped a batch."""
+    stopped: set[int] = field(default_factory=set[int])
+    """Those batches, by their ids."""
     setbacks: int = 0
     """How often it was found unusable."""
     until: float = 0.0
@@ -106,14 +110,18 @@ class Backoff:
                 wait = retry_delay(trouble.outages, base=OUTAGE_BASE, longest=OUTAGE_LONGEST)
                 trouble.until = self._clock() + wait.total_seconds()
 
-    def note_fault(self, migration_id: int) -> int:
-        """Count a batch stopped by a fault of its side or table, skip its migration, and return the count in a row."""
+    def note_fault(self, migration_id: int, batch_id: int) -> tuple[int, int]:
+        """Count a batch that a fault of its side or table has stopped, and skip its migration for a while.
+
+        Return how often in a row that has happened, and to how many different batches.
+        """
         with self._turn:
             trouble = self.troubles.setdefault(migration_id, _Trouble())
             trouble.faults += 1
-            faults = trouble.faults
+            trouble.stopped.add(batch_id)
+            counted = trouble.faults, len(trouble.stopped)
         self.note_outage(migration_id)
-        return faults
+        return counted
 
     def hold_back(self, migration_id: int, wait: timedelta) -> None:
         """Skip a migration for a while, though nothing is wrong with it."""
@@ -152,10 +160,17 @@ class Backoff:
             self.troubles.pop(migration_id, None)
 
 
-def pause_after_faults(backoff: Backoff, ledger: Ledger, migration_id: int, name: str, fault: MigrationFault) -> None:
-    """Count a batch that a fault of its side or table has stopped; pause its migration after several in a row."""
-    faults = backoff.note_fault(migration_id)
-    if faults < (MAX_PASSING_FAULTS if fault.may_pass else MAX_FAULTS):
+def pause_after_faults(
+    backoff: Backoff, ledger: Ledger, batch: Batch, fault: MigrationFault, *, name: str, waiting: int
+) -> None:
+    """Count a batch that a fault of its side or table has stopped; pause its migration after several in a row.
+
+    One batch alone pauses nothing while others wait. `name`: of the migration; `waiting`: its batches that are INIT.
+    """
+    migration_id = batch.migration_id
+    faults, batches = backoff.note_fault(migration_id, batch.id)
+    most = MAX_PASSING_FAULTS if fault.may_pass else MAX_FAULTS
+    if faults < most or batches < min(most, waiting):
         return
     reason = str(fault).rstrip(".")
     try:

@@ -8,7 +8,7 @@ from typing import Any
 from psycopg.pq import TransactionStatus
 
 from rowferry.batch import Batch
-from rowferry.db.connection import Connection, compose_call, fetch_one
+from rowferry.db.connection import Connection, compose_call, fetch_one, read_json
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError, WorkLeft
 from rowferry.formatting import count_batches
@@ -41,8 +41,20 @@ def claim_batch(
             claimed = connection.execute(compose_call("claim_batch", 3), (names, migrations, [*passed_over, *skipped]))
             connection.execute(statement("begin_work"))
         if row := claimed.fetchone():
-            return Batch(**row)
+            return _read_batch(row)
     return None
+
+
+def _read_batch(row: dict[str, Any]) -> Batch:
+    """Return a claimed batch, also where its payload cannot be read: that is a fault of its own, and of no worker."""
+    payload: dict[str, Any] = {}
+    fault: Exception | None = None
+    try:
+        payload = read_json(row["payload"])
+    except Exception as error:  # noqa: BLE001 - whatever it is: it is held against the batch
+        fault = error
+    known: dict[str, Any] = {**row, "payload": payload, "fault": fault}
+    return Batch(**known)
 
 
 def end_poll(connection: Connection) -> None:

@@ -13,6 +13,7 @@ import psycopg
 from rowferry.batch import Attempt, Batch, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, summarise, translate
 from rowferry.errors import (
+    DatabaseBusy,
     DatabaseUnavailable,
     MigrationFault,
     ObjectError,
@@ -23,6 +24,7 @@ from rowferry.errors import (
     VerdictRefused,
 )
 from rowferry.logs import log_fields
+from rowferry.s3.retry import retry_delay
 from rowferry_worker.backoff import pause_after_faults
 from rowferry_worker.batch.claim import give_back
 from rowferry_worker.batch.context import BatchContext, BatchReleased, Queue
@@ -77,6 +79,8 @@ class ClaimedBatch:
         """Return the batch's migration; None, with it or its queue set aside, where this worker cannot use it."""
         state, batch = self.state, self.batch
         try:
+            if batch.fault is not None:
+                raise batch.fault
             sides = self.queue.spec.sides | list_sides(batch.payload)
             migration = state.migration_contexts.find(self.connection, batch, sides, self.queue.spec)
         except (UsageError, ObjectError) as error:
@@ -87,6 +91,11 @@ class ClaimedBatch:
             queue = batch.queue_name if isinstance(error, QueueUnusable) else None
             if state.backoff.set_aside(batch.migration_id, unusable, queue):
                 self._tell_usable(queue, str(unusable))
+            return None
+        except (RowferryError, psycopg.Error):
+            raise
+        except Exception as error:  # noqa: BLE001 - what a payload says must not end the worker
+            self._fail(error)
             return None
         if state.backoff.troubles:
             for forgotten in state.backoff.note_usable(batch.migration_id, batch.queue_name):
@@ -166,12 +175,12 @@ class ClaimedBatch:
                 result = process_batch(context)
                 if record is not None:
                     record(result.judgement, result.results)
+        except MigrationFault as error:
+            migration.forget_entries()
+            self._end_with_fault(attempt, migration, error)
         except (BatchReleased, UsageError) as error:
             self._release(attempt, error)
-            if isinstance(error, MigrationFault):
-                migration.forget_entries()
-                pause_after_faults(state.backoff, state.ledger, batch.migration_id, migration.name, error)
-            elif isinstance(error, UsageError):
+            if isinstance(error, UsageError):
                 raise
         except SessionEnded as error:  # whatever ended it, the batch did not: nothing is held against it
             state.ledger.enqueue("end_attempt", attempt.id, "RELEASED", str(error))
@@ -192,15 +201,56 @@ class ClaimedBatch:
     def _defer(self, attempt: Attempt, wait: timedelta) -> None:
         """Put a batch back that must not run yet: it is no longer first in the queue."""
         reason = describe_wait(attempt)
-        try:
-            write_failure(self.connection, self.batch, attempt, Judgement(Verdict.RELEASED, wait, reason))
-            self.connection.commit()
-        except BaseException:
-            self.state.ledger.enqueue("end_attempt", attempt.id, str(Verdict.RELEASED), reason)
-            raise
+        self._end(attempt, Judgement(Verdict.RELEASED, wait, reason))
         fields = {"batch": self.batch.id, "seconds": round(wait.total_seconds(), 1), "error": reason}
         _log.warning("batch deferred", extra=fields)
-        metrics.attempts.labels(*self.work, str(Verdict.RELEASED)).inc()
+
+    def _fail(self, error: Exception) -> None:
+        """Make an attempt at a batch that cannot even be understood, and hold the error against it."""
+        attempt = self.state.attempts.begin(self.batch)
+        judgement = judge_failure(error, attempt.number, self.batch.max_attempts)
+        self._end(attempt, judgement)
+        fields = {"batch": self.batch.id, "attempt": attempt.number, "verdict": str(judgement.verdict)}
+        _log.warning("batch failed as a whole", extra=fields | {"error": judgement.error}, exc_info=error)
+
+    def _end_with_fault(self, attempt: Attempt, migration: MigrationContext, fault: MigrationFault) -> None:
+        """Put the batch back behind the others: a fault of a side or a table is not its own.
+
+        It is where others have succeeded since the batch first met it; then the attempt counts.
+        """
+        batch, (is_own, waiting) = self.batch, self._judge_fault(attempt, fault)
+        if is_own:
+            is_last = attempt.number >= batch.max_attempts
+            verdict, wait = (Verdict.ERROR, timedelta(0)) if is_last else (Verdict.RETRY, retry_delay(attempt.number))
+        else:
+            verdict, wait = Verdict.RELEASED, timedelta(0)
+        self._end(attempt, Judgement(verdict, wait, str(fault)))
+        _log.info(f"batch {'failed' if is_own else 'released'}", extra={"verdict": str(verdict), "error": str(fault)})
+        if not is_own:
+            backoff, ledger = self.state.backoff, self.state.ledger
+            pause_after_faults(backoff, ledger, batch, fault, name=migration.name, waiting=waiting)
+
+    def _judge_fault(self, attempt: Attempt, fault: MigrationFault) -> tuple[bool, int]:
+        """Return whether a fault is the batch's own, and how many batches of the migration wait."""
+        batch, ledger = self.batch, self.state.ledger
+        try:
+            (row,) = ledger.call("judge_fault", batch.id, batch.requeues, str(fault))
+        except (DatabaseBusy, UsageError):  # the role may not: it was granted its rights by an older version
+            return False, 0
+        except BaseException:
+            ledger.enqueue("end_attempt", attempt.id, str(Verdict.RELEASED), str(fault))
+            raise
+        return bool(row["is_own"]), row["waiting"] or 0
+
+    def _end(self, attempt: Attempt, judgement: Judgement) -> None:
+        """Write the verdict of an attempt that has no results, and commit it with the claim."""
+        try:
+            write_failure(self.connection, self.batch, attempt, judgement)
+            self.connection.commit()
+        except BaseException:
+            self.state.ledger.enqueue("end_attempt", attempt.id, str(Verdict.RELEASED), judgement.error)
+            raise
+        metrics.attempts.labels(*self.work, str(judgement.verdict)).inc()
 
     def _release(self, attempt: Attempt, error: RowferryError) -> None:
         """Undo the attempt and close it in the ledger, if need be when the database is back."""

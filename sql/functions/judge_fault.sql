@@ -1,0 +1,45 @@
+-- rowferry.judge_fault(p_batch_id bigint, p_requeues integer, p_error text)
+--   What is known of a fault that has just ended an attempt at a batch, and is meant to be of its whole migration:
+--   `is_own`: another batch of the same queue has succeeded since this one first met it, so that it is the batch's own;
+--   `waiting`: batches of the migration that are INIT, this one among them, at most 10.
+--   Writes: nothing. Called by: rowferry_worker/batch/run.py.
+create or replace function rowferry.judge_fault(
+    p_batch_id bigint, p_requeues integer, p_error text, out is_own boolean, out waiting integer
+)
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+    select
+        exists (
+            select
+            from rowferry.batch_queue as o
+            where
+                o.migration_id = q.migration_id
+                and o.queue_name = q.queue_name
+                and o.status = 'DONE'
+                and o.finished_at > (
+                    select min(a.finished_at)
+                    from rowferry.batch_attempt as a
+                    where
+                        a.batch_id = p_batch_id
+                        and a.requeues = p_requeues
+                        and a.error = p_error
+                        and a.started_at >= q.created_at
+                )
+        ),
+        (
+            select count(*)::integer
+            from (
+                select
+                from rowferry.batch_queue as w
+                where w.migration_id = q.migration_id and w.status = 'INIT'
+                limit 10
+            ) as l
+        )
+    from rowferry.batch_queue as q
+    where q.id = p_batch_id;
+$$;
