@@ -87,6 +87,8 @@ class Attempt:
     """Time until it is clear whether the worker of an earlier attempt is dead; None: it is clear."""
     silent_workers: Mapping[str, str] = field(default_factory=dict[str, str])
     """The workers for which it is unclear, each with its process: its kernel, namespaces, id and start."""
+    since_first: timedelta | None = None
+    """Time since the first attempt began; None: this is the first."""
 
 
 class Entry(Struct, frozen=True, gc=False):

@@ -84,7 +84,7 @@ def describe_errors(batches: int, command: str, *, needs_choice: bool = False) -
 
     `command` requeues them; `needs_choice`: there are conflicts among them, which it would only repeat.
     """
-    choice = "; conflicts need --on-conflict keep or overwrite" if needs_choice else ""
+    choice = "; conflicts need --on-conflict older, which replaces what is older, or overwrite" if needs_choice else ""
     then = f"then run `{command}` and this command again{choice}"
     return f"{count_batches(batches)} in ERROR: see `rowferry errors`, {then}."
 

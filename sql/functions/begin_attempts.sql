@@ -5,6 +5,7 @@
 --   the history of the batch:
 --   `crashes`: attempts that ended with the death of their worker;
 --   `losses`: attempts that lost their connection while their worker lived, the last one `since_loss` ago;
+--   `since_first`: how long ago the first of all attempts began; null: this is the first;
 --   `unclear_for`: not null where the worker of an open attempt is silent and may return: how long until it counts as
 --   dead. The caller puts the batch back until then;
 --   `silent_workers`: the workers for which it is unclear, each with its process as the heartbeat told it: {"id": "process"}.
@@ -31,6 +32,7 @@ returns table (
     crashes integer,
     losses integer,
     since_loss interval,
+    since_first interval,
     unclear_for interval,
     silent_workers jsonb
 )
@@ -60,8 +62,8 @@ begin
                 select from rowferry.batch_attempt as a
                 where a.batch_id = v_batch_id and a.requeues = p_requeues[v_place]
             )
-        returning batch_attempt.batch_id, batch_attempt.id, 1, 0, 0, null, null, '{}'::jsonb
-        into batch_id, attempt_id, number, crashes, losses, since_loss, unclear_for, silent_workers;
+        returning batch_attempt.batch_id, batch_attempt.id, 1, 0, 0, null, null, null, '{}'::jsonb
+        into batch_id, attempt_id, number, crashes, losses, since_loss, since_first, unclear_for, silent_workers;
         if found then
             return next;
             continue;
@@ -71,8 +73,9 @@ begin
             1 + count(*) filter (where a.verdict in ('RETRY', 'DONE', 'ERROR')),
             count(*) filter (where a.verdict = 'LOST'),
             clock_timestamp() - max(a.finished_at) filter (where a.verdict = 'LOST'),
+            clock_timestamp() - min(a.started_at),
             array_agg(a.worker_id) filter (where a.verdict is null and a.worker_id <> p_worker_id)
-        into strict number, losses, since_loss, v_open_workers
+        into strict number, losses, since_loss, since_first, v_open_workers
         from rowferry.batch_attempt as a
         where
             a.batch_id = v_batch_id

@@ -43,8 +43,8 @@ def test_a_requeue_says_what_becomes_of_a_conflict(
 
 def test_errors_names_commands_that_end_a_conflict_as_they_are_typed(taken: Migration) -> None:
     lines = taken.run_here("errors").stdout.splitlines()
-    named = [line.partition("rowferry ")[2] for line in lines if line.startswith("    to ")]
-    assert [command.rpartition(" ")[2] for command in named] == ["keep", "overwrite"]
+    named = [line.partition("rowferry ")[2] for line in lines if line.startswith(("    where ", "    to "))]
+    assert [command.rpartition(" ")[2] for command in named] == ["older", "overwrite"]
     assert taken.run_here(*shlex.split(named[1])).returncode == 0
     taken.work()
     assert taken.counts() == {"migrated": 3}
@@ -84,7 +84,9 @@ def test_migrate_says_that_a_conflict_needs_a_choice(taken: Migration) -> None:
     done = taken.run_here(
         "migrate", "--yes", "--no-objects", "--processes", "1", "--log-file", str(taken.folder / "log")
     )
-    assert done.stdout.splitlines()[-1].endswith("conflicts need --on-conflict keep or overwrite.")
+    assert done.stdout.splitlines()[-1].endswith(
+        "conflicts need --on-conflict older, which replaces what is older, or overwrite."
+    )
 
 
 def test_migrate_requeues_with_its_own_choice(taken: Migration) -> None:

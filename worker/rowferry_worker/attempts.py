@@ -50,7 +50,7 @@ def begin_attempts(
 
 def _read_attempt(row: dict[str, Any]) -> Attempt:
     history = (row["losses"], row["since_loss"], row["unclear_for"], row["silent_workers"])
-    return Attempt(row["attempt_id"], row["number"], row["crashes"], *history)
+    return Attempt(row["attempt_id"], row["number"], row["crashes"], *history, since_first=row["since_first"])
 
 
 @dataclass(slots=True, eq=False)

@@ -145,15 +145,27 @@ class MigrationContext:
         timeline: Timeline = NO_TIMELINE,
         skew: Skew | None = None,
         large_objects: LargeObjects | None = None,
+        tried_since: float | None = None,
     ) -> CopyOptions:
         """Return how objects are copied.
 
-        `skew`: what was measured of the servers' clocks before; `large_objects`: what those of the batch share.
+        `skew`: what was measured of the servers' clocks before; `large_objects`: what those of the batch share;
+        `tried_since`: as of CopyOptions.
         """
         method, support, properties = self._copying
         clocks = self._clocks if skew is None else Clocks(skew)
         large_objects = large_objects or LargeObjects()
-        return CopyOptions(method, support, on_conflict, properties, looks_first, timeline, clocks, large_objects)
+        return CopyOptions(
+            method,
+            support,
+            on_conflict,
+            properties,
+            looks_first,
+            timeline,
+            clocks,
+            large_objects=large_objects,
+            tried_since=tried_since,
+        )
 
     @cached_property
     def _clocks(self) -> Clocks:

@@ -200,7 +200,7 @@ def _describe_errors(connection: Connection, plan: Plan, options: MigrateOptions
     """Return what to type for what is left; where there are conflicts, with the choice that this command was given."""
     has_conflicts = any(counts.conflict for counts in left.of.values())
     given = options.choices.on_conflict
-    choice = given if has_conflicts and given in {"keep", "overwrite"} else None
+    choice = given if has_conflicts and given in {"keep", "older", "overwrite"} else None
     name = plan.name if len(list_migrations(connection)) > 1 else None
     command = write_requeue(None, migration=name, queue=None, on_conflict=choice)
     batches = sum(counts.batches_error for counts in left.of.values())

@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 
 
 RETRY: Mapping[str, OnConflict | None] = {"to retry": None}
-CHOOSE: Mapping[str, OnConflict | None] = {"to keep": "keep", "to replace": "overwrite"}
-"""What ends a conflict with the object that is in production, and the --on-conflict that does it."""
+CONFLICT: Mapping[str, OnConflict | None] = {"where older": "older", "to replace": "overwrite"}
+"""What ends a conflict with the object that is in production, and the --on-conflict that does it. `keep` is left to the
+pages: where the legacy object is newer, it shows old bytes."""
+NOT_ENCRYPTED: Mapping[str, OnConflict | None] = {"to keep": "keep", "to replace": "overwrite"}
+"""The same for an object with the right bytes that is not encrypted as the plan says."""
 GROUPS = (Group("Which failures", "Fewer of those that are shown.", ("--queue", "--limit")),)
 
 
@@ -106,12 +109,18 @@ def _print_groups(rows: list[DictRow], which: str, *, has_several: bool, has_que
         queue = row["queue_name"] if has_queues else None
         if row["repair"] is not None:
             click.echo(f"    {'to repair':<12} {row['repair']}")
-        for what, on_conflict in (CHOOSE if row["takes_on_conflict"] else RETRY).items():
+        for what, on_conflict in _list_choices(row).items():
             command = write_requeue(row["pattern"], migration=migration, queue=queue, on_conflict=on_conflict)
             click.echo(f"    {what:<12} {command}")
         click.echo()
     _print_rest(rows)
     click.echo(f"Retry all: rowferry requeue --all{which}     List entries: rowferry errors --entries{which}")
+
+
+def _list_choices(row: DictRow) -> Mapping[str, OnConflict | None]:
+    if not row["takes_on_conflict"]:
+        return RETRY
+    return CONFLICT if row["outcome"] == "conflict" else NOT_ENCRYPTED
 
 
 def _print_entries(rows: list[DictRow]) -> None:

@@ -28,9 +28,10 @@ GROUPS = (Group("Which batches", "Fewer of them, or those of all migrations.", (
 )
 @click.option(
     "--on-conflict",
-    type=click.Choice(["keep", "older", "overwrite"]),
-    help="Where a different object is at the production key: keep it and point the row at it, overwrite it if it is "
-    "older than the legacy object, or overwrite it. Requeues no batch of a queue that this means nothing to.",
+    type=click.Choice(["older", "overwrite", "keep"]),
+    help="Where a different object is at the production key: overwrite it if it is older than the legacy object, "
+    "overwrite it, or keep it and point the row at it, whatever it holds. Requeues no batch of a queue that this means "
+    "nothing to.",
 )
 @queue_option
 @migration_option
@@ -59,7 +60,7 @@ def command(
     with that object:
 
     \b
-      rowferry requeue --error-like 'different object' --on-conflict keep
+      rowferry requeue --error-like 'different object' --on-conflict older
       rowferry requeue --error-like 'different object' --on-conflict overwrite
     """
     from rowferry.db.connection import call, connect, fetch_one, translated_errors

@@ -52,7 +52,7 @@ def find_command(facts: Facts, reason: Reason, clean: Clean) -> tuple[str, str]:
     one = queue if len(facts.report.queues) > 1 else None
     if reason.repair is not None:
         return reason.repair, "Look at both objects. This copies the legacy object again:"
-    choice = "keep" if reason.takes_on_conflict else None
+    choice = ("older" if reason.outcome == "conflict" else "keep") if reason.takes_on_conflict else None
     command = write_requeue(reason.pattern, migration=migration, queue=one, on_conflict=choice)
     if len(command) > MOST_OF_A_COMMAND or clean(command) != command:
         why = "Its text is long or may hold a secret, so the command that requeues it is not here."
@@ -60,7 +60,10 @@ def find_command(facts: Facts, reason: Reason, clean: Clean) -> tuple[str, str]:
     if reason.pattern is None:
         return command, "Fix the cause. No reason to choose by was recorded, so this requeues all that is in ERROR:"
     if choice is not None:
-        return command, "Keep the production object and point the row at it, or write overwrite to replace it:"
+        return (
+            command,
+            "Replace the production object if it is older than the legacy one, or write overwrite to do it always:",
+        )
     return command, "Fix the cause, then:"
 
 

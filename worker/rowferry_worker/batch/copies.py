@@ -30,13 +30,14 @@ def choose_options(
     context: BatchContext, on_conflict: OnConflict = "fail", *, stays: bool, looks_first: bool = False
 ) -> CopyOptions:
     """Return how the batch's objects are copied; `stays`: no row of them moves."""
-    skew = context.batch.payload.get("skew")
+    skew, earlier = context.batch.payload.get("skew"), context.attempt.since_first
     return context.migration.copy_options(
         on_conflict,
         looks_first=looks_first,
         timeline=read_timeline(context) if stays else NO_TIMELINE,
         skew=None if skew is None else Skew(*skew),
         large_objects=context.large_objects(),
+        tried_since=None if earlier is None else time.monotonic() - earlier.total_seconds(),
     )
 
 

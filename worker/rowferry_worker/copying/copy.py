@@ -12,7 +12,7 @@ from rowferry.batch import Outcome
 from rowferry.errors import Cancelled, ObjectError, ObjectRejected, PreconditionFailed, ServerFault
 from rowferry.plan import OnConflict
 from rowferry.s3.responses import Response
-from rowferry_worker.copying.precedence import NO_TIMELINE, Clocks, Timeline, find_precedence
+from rowferry_worker.copying.precedence import NO_TIMELINE, Clocks, Timeline, find_precedence, is_earlier_copy
 from rowferry_worker.copying.transfer import CopyMethod, ObjectWrite, Written
 from rowferry_worker.multipart.large import LargeObjects
 from rowferry_worker.objects.compare import Pair, are_same
@@ -43,6 +43,9 @@ class CopyOptions:
     """By how much those of the two servers differ."""
     large_objects: LargeObjects = field(default_factory=LargeObjects)
     """What the batch's large objects share."""
+    tried_since: float | None = None
+    """When the first attempt at the batch began, by time.monotonic(): what it copied may stand in production. None:
+    this is the first."""
 
     @property
     def copies(self) -> KnownCopies:
@@ -163,6 +166,7 @@ async def _resolve_difference(s3: ObjectRequests, options: CopyOptions, pair: Pa
         precedence = await find_precedence(s3, pair, options.copies, options.clocks, options.timeline)
     else:
         is_ours = await options.copies.is_own_copy(pair.production_key, pair.production.etag or "")
+        is_ours = is_ours or await is_earlier_copy(s3, pair, options.clocks, options.tried_since)
         precedence = "legacy" if is_ours else "production"
     if precedence == "legacy":
         return await replace_object(s3, options, pair.legacy_key, pair.production_key, pair.production)

@@ -112,6 +112,20 @@ async def find_precedence(
     return "legacy" if order == "unclear" and _is_ours(age, timeline) else "unclear"
 
 
+async def is_earlier_copy(s3: ObjectRequests, pair: Pair, clocks: Clocks, tried_since: float | None) -> bool:
+    """Return whether a production object is an earlier attempt's copy, and no newer than the legacy object.
+
+    A killed worker tells nobody what it has copied. But its copies were written since that attempt began, where nothing
+    stood; no application writes there for a row that has not moved. `tried_since`: when the first attempt began, by
+    time.monotonic(); None: this is the first.
+    """
+    age = find_age(pair.production)
+    if tried_since is None or not _is_written_since(age, timedelta(seconds=time.monotonic() - tried_since)):
+        return False
+    skew = await clocks.measure(s3, pair.legacy_key, pair.production_key)
+    return put_in_order(pair.legacy, pair.production, skew) != "older"
+
+
 def _is_copy(pair: Pair, age: float | None, known: KnownCopy | None) -> bool:
     """Return whether the production object is what a write of ours has left, by its ETag and its age."""
     if known is None or not known.etag or known.etag != pair.production.etag:

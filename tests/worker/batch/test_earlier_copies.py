@@ -1,0 +1,66 @@
+"""What a killed worker has copied is brought up to date where the application rewrites the legacy object meanwhile."""
+
+import pytest
+
+from support.entries.entry_table import TO
+from support.entries.files import wait_for_next_second
+from support.entries.migration import Migration
+
+NEW = b"rewritten in place"
+
+
+def note_killed_attempt(migration: Migration, ago: str) -> None:
+    """Leave an open attempt of a worker that nobody knows, as one that was killed has."""
+    migration.execute(
+        "insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id, started_at) "
+        "select id, 0, 1, 'killed', now() - %s::interval from rowferry.batch_queue",
+        (ago,),
+    )
+    migration.execute("update rowferry.batch_queue set created_at = now() - interval '1 hour'")
+
+
+def rewrite(migration: Migration) -> Migration:
+    """Give it one entry, whose object was copied, and then rewritten in place."""
+    migration.add(1, "me.png", b"as it was copied")
+    migration.enqueue()
+    migration.production.put(f"{TO}me.png", b"as it was copied")
+    wait_for_next_second()
+    migration.legacy.put("image/me.png", NEW)
+    return migration
+
+
+@pytest.fixture
+def rewritten(any_migration: Migration) -> Migration:
+    return rewrite(any_migration)
+
+
+def test_the_newest_bytes_arrive_after_a_worker_was_killed(rewritten: Migration) -> None:
+    note_killed_attempt(rewritten, "1 minute")
+    rewritten.work()
+    assert rewritten.counts() == {"migrated": 1}
+    assert rewritten.rows() == {"1": f"{TO}me.png"}
+    assert rewritten.production.read(f"{TO}me.png") == NEW
+
+
+def test_what_stood_there_before_the_first_attempt_is_not_its_copy(rewritten: Migration) -> None:
+    note_killed_attempt(rewritten, "0 seconds")
+    rewritten.work()
+    assert rewritten.counts() == {"conflict": 1}
+    assert rewritten.rows() == {"1": "image/me.png"}
+    assert rewritten.production.read(f"{TO}me.png") == b"as it was copied"
+
+
+def test_a_first_attempt_has_copied_nothing(rewritten: Migration) -> None:
+    rewritten.work()
+    assert rewritten.counts() == {"conflict": 1}
+
+
+def test_what_is_newer_than_the_legacy_object_stays(migration: Migration) -> None:
+    """The two servers' clocks are one."""
+    rewritten = rewrite(migration)
+    wait_for_next_second()
+    rewritten.production.put(f"{TO}me.png", b"of somebody else")
+    note_killed_attempt(rewritten, "1 minute")
+    rewritten.work()
+    assert rewritten.counts() == {"conflict": 1}
+    assert rewritten.production.read(f"{TO}me.png") == b"of somebody else"
