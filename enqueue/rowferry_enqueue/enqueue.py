@@ -29,7 +29,7 @@ from rowferry_enqueue.refusals import (
 )
 from rowferry_enqueue.request import Enqueued, EnqueueRequest, Within, describe_queues
 
-__all__ = ["EnqueueRequest", "Enqueued", "Within", "enqueue", "find_migration", "preview"]
+__all__ = ["EnqueueRequest", "Enqueued", "Within", "enqueue", "find_migration", "preview", "store_changed_plan"]
 
 
 def enqueue(connection: Connection, plan: Plan, request: EnqueueRequest) -> list[Enqueued]:
@@ -60,6 +60,16 @@ def register(connection: Connection, plan: Plan) -> tuple[int, int]:
         queues = Jsonb(describe_queues(plan))
         (row,) = call(connection, "register_migration", plan.name, Jsonb(plan_document(plan)), queues)
     return row["migration_id"], row["revision"]
+
+
+def store_changed_plan(connection: Connection, plan: Plan) -> bool:
+    """Store the plan of a migration that is there, and return whether it differs from the one that was stored.
+
+    Raises UsageError where it does not fit the batches that wait.
+    """
+    with translated_refusals(), connection.transaction():
+        before = connection.execute(statement("find_migration"), {"name": plan.name}).fetchone()
+        return before is not None and register(connection, plan)[1] != before["revision"]
 
 
 def preview(connection: Connection, plan: Plan, request: EnqueueRequest) -> list[Enqueued]:

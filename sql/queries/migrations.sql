@@ -19,9 +19,10 @@ where %(migration)s::text is null or m.name = %(migration)s
 order by queue_name;
 
 -- name: find_migration
--- One migration by name, and whether it is paused.
+-- One migration by name, the revision of its plan, and whether it is paused.
 select
     id,
+    revision,
     paused_at,
     pause_reason,
     paused_by_worker

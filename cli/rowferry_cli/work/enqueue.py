@@ -123,7 +123,7 @@ def _enqueue_entries(
     """Show what a pass would add; ask, and add it."""
     from rowferry.db.connection import connect
     from rowferry.db.schema import check_version
-    from rowferry_enqueue.enqueue import EnqueueRequest, enqueue, preview
+    from rowferry_enqueue.enqueue import EnqueueRequest, enqueue, preview, store_changed_plan
     from rowferry_enqueue.waiting_batches import find_skipped
 
     request = EnqueueRequest(spec, batch_size, limit, choices)
@@ -134,10 +134,16 @@ def _enqueue_entries(
             click.echo(f"{table}{'' if table.goes_on else ' to enqueue'}")
         if left := find_skipped(connection, plan, spec):
             click.echo(left.describe(plan.name))
-        if dry_run or not any(table.batches for table in planned):
-            click.echo(DRY_RUN if dry_run else "Nothing to enqueue.")
-            if not dry_run:
-                _choose_for_waiting(connection, plan, choices)
+        if dry_run:
+            click.echo(DRY_RUN)
+            return
+        if not any(table.batches for table in planned):
+            if store_changed_plan(connection, plan):
+                click.echo(
+                    f"The changed plan of migration {plan.name} is stored: workers read it with their next batch."
+                )
+            click.echo("Nothing to enqueue.")
+            _choose_for_waiting(connection, plan, choices)
             return
         if not yes:
             confirm(f"Put them into the queue of migration {plan.name}?")
