@@ -43,6 +43,15 @@ comment on column rowferry.migration.switched_back_at is
 'When it had gone back to the legacy bucket, as `rowferry cutover --switched-back` said last. What it wrote to the '
 'production bucket between these two is replaced by what it reads now.';
 
+create table rowferry.row_turn (
+    migration_id bigint not null,
+    free_at timestamptz not null,
+    constraint row_turn_pkey primary key (migration_id),
+    constraint row_turn_migration_fkey foreign key (migration_id) references rowferry.migration (id) on delete cascade
+) with (fillfactor = 50);
+comment on table rowferry.row_turn is
+'Until when the rows of a migration have turns under the plan''s max_rows_per_second; one row a migration that has it.';
+
 create table rowferry.pass (
     migration_id bigint not null,
     label text not null,

@@ -92,6 +92,7 @@ EXPECTED: dict[Purpose, set[str]] = {
         "EXECUTE rowferry.lose_attempts",
         "EXECUTE rowferry.judge_fault",
         "EXECUTE rowferry.pause_migration",
+        "EXECUTE rowferry.take_row_turn",
         "EXECUTE rowferry.take_upload",
         "EXECUTE rowferry.record_upload",
         "EXECUTE rowferry.record_parts",

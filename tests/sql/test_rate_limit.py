@@ -87,6 +87,20 @@ def test_each_beat_tells_how_many_live(database: str, monkeypatch: pytest.Monkey
         ledger.close()
 
 
+def test_no_second_sees_more_rows_than_the_bound_however_many_processes_work(migration: Migration) -> None:
+    """From the first on: each of them would else begin with a batch of its own."""
+    migration.fill(160)
+    migration.plan["database"] = {"max_rows_per_second": 40}
+    migration.enqueue(batch_size=10)
+    with migration.workers(4):
+        migration.wait_until_done()
+    ended = migration.execute(
+        "select sum(entry_count) over (order by finished_at)::int as rows, "
+        "extract(epoch from finished_at - min(started_at) over ())::float as seconds from rowferry.batch_queue"
+    )
+    assert [batch for batch in ended if batch["rows"] > 40 * batch["seconds"]] == []
+
+
 def test_a_bound_on_rows_and_requests_is_kept_and_all_is_migrated(versitygw_migration: Migration) -> None:
     migration = versitygw_migration
     migration.fill(40)

@@ -44,7 +44,7 @@ from rowferry_worker.multipart.part_size import STREAM_PART_BYTES
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
 from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.own_copies import name_bucket
-from rowferry_worker.pacing.rate_limit import NO_WAIT, RateLimiter
+from rowferry_worker.pacing.rate_limit import RateLimiter
 from rowferry_worker.properties.settle import Properties
 from rowferry_worker.scheduling.evidence import Evidence
 from rowferry_worker.scheduling.scheduler import CopyScheduler
@@ -82,8 +82,6 @@ class MigrationContext:
             if bound is not None
         }
         self._rate_keys: dict[tuple[SideName, str], str] = {}
-        bound = plan.database.max_rows_per_second
-        self._row_limiter = None if bound is None else RateLimiter(partial(cluster.share_of, bound))
         self.bodies = bodies or BodyBudget()
         self._settings: dict[str, QueueSettings] = {}
         self._entries: dict[str, EntryQueries] = {}
@@ -198,16 +196,12 @@ class MigrationContext:
             self._rate_keys[side, operation] = key
         return key
 
-    def reserve_rows(self, rows: int) -> timedelta:
-        """Take the turn of so many rows under the plan's `max_rows_per_second`; return how long to wait for it."""
-        return NO_WAIT if self._row_limiter is None else self._row_limiter.reserve(rows)
-
     def holds_rows_enough(self, row_counts: Sequence[int]) -> bool:
         """Return whether claimed batches with so many rows each keep `max_rows_per_second` busy for ROWS_AHEAD.
 
         Two always may be claimed: the objects of one are copied while the rows of the other wait.
         """
-        per_second = None if self._row_limiter is None else self._row_limiter.per_second()
+        per_second = self._cluster.share_of(self.plan.database.max_rows_per_second)
         if per_second is None or len(row_counts) < 2:
             return False
         return sum(row_counts) >= per_second * ROWS_AHEAD.total_seconds()

@@ -211,28 +211,31 @@ def test_a_failure_is_forgotten_where_the_row_has_changed_since(table: EntryTabl
 
 
 class Limit:
-    """A bound of rows a second, which says how long to wait."""
-
-    name = "avatars"
+    """A ledger that says how long to wait for the turn of rows."""
 
     def __init__(self, wait: timedelta) -> None:
         self.wait = wait
         self.reserved: list[int] = []
 
-    def reserve_rows(self, rows: int) -> timedelta:
+    def call(self, function: str, migration_id: int, rows: int, per_second: float) -> list[dict[str, timedelta]]:
+        assert (function, migration_id, per_second) == ("take_row_turn", 1, 40.0)
         self.reserved.append(rows)
-        return self.wait
+        return [{function: self.wait}]
 
 
 def fake_context(connection: Any, limit: Limit | None = None, *, gives_up: bool = False) -> BatchContext:
     nothing: Any = None
     queue: Any = SimpleNamespace(spec=SimpleNamespace(name="note"))
-    migration: Any = limit
+    migration: Any = SimpleNamespace(
+        name="avatars", plan=SimpleNamespace(database=SimpleNamespace(max_rows_per_second=40.0 if limit else None))
+    )
+    ledger: Any = limit
     give_up = Event()
     if gives_up:
         give_up.set()
-    batch: Any = SimpleNamespace(queue_name="note")
-    return BatchContext(queue, batch, nothing, connection, migration, nothing, give_up, steps=StepClock())
+    batch: Any = SimpleNamespace(queue_name="note", migration_id=1)
+    steps = StepClock()
+    return BatchContext(queue, batch, nothing, connection, migration, nothing, give_up, steps=steps, ledger=ledger)
 
 
 def test_rows_take_their_turn_before_they_are_updated(table: EntryTable, connection: Connection) -> None:

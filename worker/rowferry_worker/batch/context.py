@@ -26,6 +26,7 @@ from rowferry_worker.multipart.large import NO_RECORDS, LargeObjects
 from rowferry_worker.multipart.records import UploadRecords
 from rowferry_worker.objects.own_copies import name_bucket
 from rowferry_worker.objects.requests import ObjectRequests
+from rowferry_worker.pacing.rate_limit import NO_WAIT
 from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.state import BatchProgress
 
@@ -123,6 +124,17 @@ class BatchContext:
             legacy, production = name_bucket(plan.legacy), name_bucket(plan.production)
             records = UploadRecords(self.ledger.call, legacy, production, self.batch.id, self.attempt.id)
         return LargeObjects(records, self.scheduler.part_room, self.deadline)
+
+    def reserve_rows(self, rows: int) -> timedelta:
+        """Take the turn of so many rows under the plan's `max_rows_per_second`; return how long to wait for it.
+
+        PostgreSQL gives the turns, to all workers together.
+        """
+        bound = self.migration.plan.database.max_rows_per_second
+        if bound is None or self.ledger is None or not rows:
+            return NO_WAIT
+        (row,) = self.ledger.call("take_row_turn", self.batch.migration_id, rows, bound)
+        return row["take_row_turn"]
 
     def wait(self, seconds: float) -> None:
         """Wait so long with the transaction open. Raises as `keep_alive`."""

@@ -60,7 +60,7 @@ def rewrite_rows(
 
 def wait_for_turn(context: BatchContext, rows: int) -> None:
     """Wait for `max_rows_per_second`. Raises BatchReleased when the worker gives up meanwhile."""
-    wait = context.migration.reserve_rows(rows)
+    wait = context.reserve_rows(rows)
     if wait:
         metrics.limit_wait_seconds.labels("max_rows_per_second").inc(wait.total_seconds())
     with context.steps.step("held"):
