@@ -29,6 +29,7 @@ from rowferry_cli.messages import (
 from rowferry_cli.migrate.chain import ChainCounts
 from rowferry_cli.migrate.one_pass import report_paused_queues
 from rowferry_cli.migrate.passes import Run, name_log
+from rowferry_cli.migrate.vain import PassInVain
 from rowferry_cli.migration import list_migrations
 from rowferry_cli.options import WorkerOptions
 from rowferry_cli.reporter import Reporter
@@ -173,7 +174,11 @@ def _migrate(
         reporter.print(words)
     _show_skipped(connection, plan, reporter)
     run = Run(connection, plan, options.request, options.workers, reporter, log, options.verbose)
-    chain = run.all_passes()
+    try:
+        chain = run.all_passes()
+    except PassInVain as error:
+        reporter.print(str(error))
+        return 1
     reporter.report_end(chain)
     _show_status(connection, plan, reporter, count_objects=False)
     reporter.print("This run")
