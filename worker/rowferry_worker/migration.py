@@ -120,15 +120,16 @@ class MigrationContext:
         Raises MigrationFault when the plan or the table no longer has them; with `update` also when this role may not
         update them, which is checked once for each table, before objects are copied in vain.
         """
-        if label not in self._entries:
+        queries = self._entries.get(label)  # once: another slot may forget all of them at any moment
+        if queries is None:
             found = next((entries for entries in self.plan.entries if entries.label == label), None)
             if found is None:
                 raise MigrationFault(f"The plan of migration {self.plan.name} has no entries {label}.")
-            self._entries[label] = EntryQueries.of(connection, found)
+            queries = self._entries[label] = EntryQueries.of(connection, found)
         if update and label not in self._updatable:
-            self._entries[label].check(connection, update=True)
+            queries.check(connection, update=True)
             self._updatable.add(label)
-        return self._entries[label]
+        return queries
 
     def forget_entries(self) -> None:
         """Look tables up again: one of them may have been changed."""
@@ -240,6 +241,7 @@ class MigrationContextCache:
         self._bodies = BodyBudget(choose_bodies_budget(PROCESS_COUNT))
         self._open: dict[tuple[int, int], MigrationContext] = {}
         self._turn = Lock()
+        self._opening: dict[tuple[int, int], Lock] = {}
         self.on_return: Callable[[int], None] = lambda _: None
         """Called on the event loop with the id of a migration whose servers are back."""
 
@@ -273,6 +275,8 @@ class MigrationContextCache:
         """
         known = (batch.migration_id, batch.revision)
         with self._turn:
+            opening = self._opening.setdefault(known, Lock())
+        with opening:  # only who works on the same migration waits for its servers
             migration = self._open.get(known)
             if migration is None:
                 row = fetch_one(connection, statement("load_migration"), {"id": batch.migration_id})
