@@ -34,7 +34,7 @@ def check_tags(context: QueueCheck) -> Iterator[Finding]:
     with context.open_bucket("production") as client:
         if any(finding.level == "problem" for finding in check_bucket_exists(client, side)):
             return  # the check of the bucket says it
-        with written_probe(client, side.bucket, left) as probe:
+        with written_probe(client, side, left) as probe:
             yield from try_tags(probe, side, name)
     yield from left
 

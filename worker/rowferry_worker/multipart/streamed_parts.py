@@ -5,7 +5,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from rowferry.errors import ObjectDamaged
+from rowferry.errors import ObjectDamaged, ObjectRejected
 from rowferry.http.stream import BodyStream
 from rowferry.s3.operations import get_object, upload_part
 from rowferry.s3.responses import Response
@@ -57,6 +57,15 @@ class PartTrust:
         """Expect that it is."""
         self.confirms = True
         """False for good once it was not."""
+
+
+def demands_digest(error: ObjectRejected) -> bool:
+    """Return whether a server refuses a body that bears no digest, as one whose bucket has Object Lock does.
+
+    Source: Amazon S3 User Guide, "Considerations for using Object Lock": Content-MD5 or a checksum is required.
+    """
+    words = str(error).lower()
+    return "content-md5" in words or "x-amz-checksum" in words
 
 
 class StreamedParts:
@@ -115,6 +124,11 @@ class StreamedParts:
         request = upload_part(self._large.target_key, b"", upload_id=upload_id, part_number=part.number, source=pipe)
         try:
             response = await self._s3.send(request)
+        except ObjectRejected as error:
+            if not demands_digest(error):
+                raise
+            self._trust.confirms = False  # it is sent once it is read, with Content-MD5
+            return None
         finally:
             pipe.close()
         etag, told = demand(read_written_etag, response, request), md5_of(response)

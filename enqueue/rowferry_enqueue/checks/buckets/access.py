@@ -119,7 +119,7 @@ def _try_production(plan: Plan, source_key: str | None, acl: CannedAcl | None, *
             yield from check_public_url(plan, None, partial(_find_production_key, client, plan))
             return
         left: list[Finding] = []
-        with written_probe(client, side.bucket, left) as probe:
+        with written_probe(client, side, left) as probe:
             yield from _try_writing(probe, plan, source_key)
             if probe.is_written:
                 yield from _try_properties(ShapedProbe(probe, plan, acl), plan, client)

@@ -45,7 +45,7 @@ def measure_skew(plan: Plan, left: list[Finding], *, may_write: bool = True) -> 
             for side in plan.sides
         }
         client = clients["production"]
-        probe = until_end.enter_context(written_probe(client, plan.production.bucket, left))
+        probe = until_end.enter_context(written_probe(client, plan.production, left))
         for number in range(SAMPLES):
             if number:
                 time.sleep(SAMPLE_EVERY.total_seconds())
@@ -71,7 +71,7 @@ def _note_written(probe: Probe, clock: ServerClock) -> bool:
     """Write a probe, and note when that was by the server's clock; return whether that is possible."""
     sent = time.monotonic()
     try:
-        probe.write_object(operations.put_object(probe.key, probe.body, if_none_match=False))
+        probe.write_again()
         done = time.monotonic()
         clock.note(written_at(probe.ask(operations.head_object("production", probe.key))), sent, done)
     except ObjectError:

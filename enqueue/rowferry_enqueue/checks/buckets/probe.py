@@ -17,10 +17,11 @@ from rowferry.errors import (
     PreconditionFailed,
     SideFault,
 )
-from rowferry.plan import Side
+from rowferry.plan import ProductionSide, Side
 from rowferry.s3 import operations
 from rowferry.s3.client import ObjectClient
-from rowferry.s3.operations import Request
+from rowferry.s3.operations import Pairs, Request, digest_header
+from rowferry.s3.properties import write_headers
 from rowferry.s3.responses import Response, read_tags
 from rowferry.s3.results import read_copied_etag, read_upload_id, read_written_etag
 from rowferry.s3.retry import TRIES
@@ -52,7 +53,7 @@ _NOT_WRITTEN = (AccessDenied, BucketNotFound, ObjectRejected, PreconditionFailed
 class Probe:
     """Writes objects below one key of its own and remembers them; each method raises ObjectError."""
 
-    def __init__(self, client: ObjectClient, bucket: str) -> None:
+    def __init__(self, client: ObjectClient, side: ProductionSide) -> None:
         self.key = f"{PREFIX}{secrets.token_hex(8)}"
         self.body = gzip.compress(secrets.token_bytes(32))
         self.lost: dict[str, list[str]] = {}
@@ -60,7 +61,10 @@ class Probe:
         self.conditions: dict[str, str] = {}
         """What an operation does about If-None-Match: "honoured", "ignored", or why it is refused."""
         self._client = client
-        self._bucket = bucket
+        self._bucket = side.bucket
+        self._of_plan = write_headers(side)
+        self._demanded: Pairs = ()
+        """What the plan says of objects, if the bucket takes nothing without it: encryption, an ACL, a class."""
         self._written: dict[str, None] = {}
         self._uploads: set[tuple[str, str]] = set()
         """Key and id of those that are not completed."""
@@ -79,18 +83,31 @@ class Probe:
         if self.ask(operations.get_object("production", self.key)).body != self.body:
             return False
         self._compare("PutObject", self.key)
-        self._try_condition("PutObject", operations.put_object(self.key, self.body, if_none_match=True))
+        self._try_condition("PutObject", self.put(if_none_match=True))
         return True
+
+    def write_again(self) -> None:
+        """Write the probe, whatever stands there, and look at nothing."""
+        if self.is_written:
+            self.write_object(self.put())
+        else:
+            self._put()
+
+    def put(self, properties: Pairs = (), *, if_none_match: bool = False) -> Request:
+        """Return the request that writes the probe, as a worker would: with what the bucket demands, and a digest."""
+        headers = [*properties, *self._demanded, digest_header(self.body)]
+        return operations.put_object(self.key, self.body, headers=headers, if_none_match=if_none_match)
 
     def copy_from(self, side: Side, key: str) -> None:
         """Let the server copy a legacy object."""
-        payer = [operations.REQUESTER_PAYS] if side.requester_pays else []
-        build = partial(operations.copy_object, source_bucket=side.bucket, source_key=key, headers=payer)
+        headers = [*([operations.REQUESTER_PAYS] if side.requester_pays else []), *self._demanded]
+        build = partial(operations.copy_object, source_bucket=side.bucket, source_key=key, headers=headers)
         self._copy(build(self._copy_key, if_none_match=False))
 
     def copy_itself(self) -> str:
         """Let the server copy the probe, and return what it does about `x-amz-copy-source-if-match`."""
-        copy = partial(operations.copy_object, self._copy_key, source_bucket=self._bucket, source_key=self.key)
+        source = {"source_bucket": self._bucket, "source_key": self.key}
+        copy = partial(operations.copy_object, self._copy_key, **source, headers=self._demanded)
         self._copy(copy(if_none_match=False))
         self._compare("CopyObject", self._copy_key)
         self._try_condition("CopyObject", copy(if_none_match=True))
@@ -126,23 +143,26 @@ class Probe:
         self._written.clear()
 
     def _put(self) -> None:
-        """Write the probe; without its tags, or without all properties, where the server takes it only so."""
+        """Write the probe; without its tags, or without all properties, where the server takes it only so.
+
+        What the plan says of objects is left to probes of its own, unless the bucket takes none without it.
+        """
         first: ObjectError | None = None
-        for left_out, properties in (
-            ("", self._properties),
-            ("tags", {**HEADERS, **METADATA}),
-            ("metadata, content headers and tags", dict[str, str]()),
-        ):
-            headers = list(properties.items())
-            request = operations.put_object(self.key, self.body, headers=headers, if_none_match=False)
-            try:
-                read_written_etag(self.write_object(request))
-            except (AccessDenied, ObjectRejected) as error:
-                first = first or error
-                continue
-            self._properties = properties
-            self.lost["PutObject"] = [f"{left_out} ({first})"] if first else []
-            return
+        for demanded in ((), self._of_plan) if self._of_plan else ((),):
+            self._demanded = demanded
+            for left_out, properties in (
+                ("", self._properties),
+                ("tags", {**HEADERS, **METADATA}),
+                ("metadata, content headers and tags", dict[str, str]()),
+            ):
+                try:
+                    read_written_etag(self.write_object(self.put(tuple(properties.items()))))
+                except (AccessDenied, ObjectRejected) as error:
+                    first = first or error
+                    continue
+                self._properties = properties
+                self.lost["PutObject"] = [f"{left_out} ({first})"] if left_out else []
+                return
         if first is not None:
             raise first
 
@@ -152,13 +172,14 @@ class Probe:
     def _prepare_completion(self, *, if_none_match: bool, server_side: bool) -> Request:
         """Begin an upload of one part, and return the request that completes it."""
         key = self._parts_key
-        create = operations.create_multipart_upload(key, headers=list(self._properties.items()))
+        create = operations.create_multipart_upload(key, headers=[*self._properties.items(), *self._demanded])
         upload_id = read_upload_id(self.ask(create))
         self._uploads = {(key, upload_id)}
         if server_side:
             etag = read_copied_etag(self.ask(self._copy_part(upload_id)))
         else:
-            part = operations.upload_part(key, self.body, upload_id=upload_id, part_number=1)
+            digest = [digest_header(self.body)]
+            part = operations.upload_part(key, self.body, upload_id=upload_id, part_number=1, headers=digest)
             etag = read_written_etag(self.ask(part))
         self._written[key] = None
         return operations.complete_multipart_upload(
@@ -223,9 +244,9 @@ class Probe:
 
 
 @contextmanager
-def written_probe(client: ObjectClient, bucket: str, left: list[Finding]) -> Generator[Probe]:
+def written_probe(client: ObjectClient, side: ProductionSide, left: list[Finding]) -> Generator[Probe]:
     """Yield a probe; remove at the end what it wrote, and put what cannot be removed in `left`."""
-    probe = Probe(client, bucket)
+    probe = Probe(client, side)
     try:
         yield probe
     finally:

@@ -7,7 +7,7 @@ from rowferry.errors import AccessDenied, ObjectError
 from rowferry.plan import CannedAcl, Plan, ProductionSide
 from rowferry.s3 import operations
 from rowferry.s3.acl import is_granted, read_grants
-from rowferry.s3.operations import Pairs
+from rowferry.s3.operations import Pairs, digest_header
 from rowferry.s3.properties import (
     REPLACE_METADATA,
     REPLACE_TAGS,
@@ -90,7 +90,8 @@ class ShapedProbe:
     def _write(self, operation: str) -> str:
         """Write a probe and return its key."""
         if operation == "PutObject":
-            request = operations.put_object(self.key, BODY, headers=self._headers, if_none_match=False)
+            headers = (*self._headers, digest_header(BODY))
+            request = operations.put_object(self.key, BODY, headers=headers, if_none_match=False)
         elif operation == "CopyObject":
             request = self._copy()
         else:
@@ -116,7 +117,8 @@ class ShapedProbe:
         create = operations.create_multipart_upload(key, headers=self._headers)
         upload_id = read_upload_id(self._probe.ask(create))
         with self._probe.unfinished(key, upload_id):
-            part = operations.upload_part(key, BODY, upload_id=upload_id, part_number=1)
+            digest = (digest_header(BODY),)
+            part = operations.upload_part(key, BODY, upload_id=upload_id, part_number=1, headers=digest)
             etag = read_written_etag(self._probe.ask(part))
             self._probe.write_object(
                 operations.complete_multipart_upload(key, upload_id=upload_id, parts=[(1, etag)], if_none_match=False)
@@ -127,7 +129,8 @@ class ShapedProbe:
         """Yield which of the properties a server refuses, each tried by itself; all together where it is none."""
         refused = 0
         for wish in self._wishes:
-            request = operations.put_object(self.key, BODY, headers=wish.headers, if_none_match=False)
+            headers = (*wish.headers, digest_header(BODY))
+            request = operations.put_object(self.key, BODY, headers=headers, if_none_match=False)
             try:
                 self._probe.write_object(request)
             except ObjectError as cause:

@@ -1,0 +1,95 @@
+"""Buckets that take nothing without what the plan says, or without a digest: the check is green, all objects move."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from support.entries.checks import check
+from support.entries.migration import Migration
+from support.s3.buckets import Buckets
+from support.s3.request_log import LoggedRequest, RequestLog, logged
+
+MIB = 1024 * 1024
+DEMANDS: dict[str, dict[str, str]] = {
+    "encryption": {"x-amz-server-side-encryption": "AES256"},
+    "acl": {"x-amz-acl": "public-read"},
+    "storage_class": {"x-amz-storage-class": "STANDARD_IA"},
+}
+ENDS = {"transfer by the server": True, "transfer by the worker": False}
+
+
+@pytest.fixture
+def log(moto_buckets: Buckets) -> Iterator[RequestLog]:
+    with logged(moto_buckets.server.endpoint_url) as log:
+        yield log
+
+
+@pytest.fixture
+def demanding(moto_buckets: Buckets, log: RequestLog, make_migration: Callable[..., Migration]) -> Migration:
+    """An empty migration on a server that keeps what the plan says of objects."""
+    migration = make_migration(moto_buckets, moto_buckets)
+    migration.reach_through(log.endpoint_url)
+    return migration
+
+
+def begins_object(seen: LoggedRequest) -> bool:
+    return seen.writes_object or (seen.method == "POST" and seen.query.startswith("uploads"))
+
+
+def lacks(demanded: dict[str, str]) -> Callable[[LoggedRequest], bool]:
+    return lambda seen: begins_object(seen) and any(seen.headers.get(name) != value for name, value in demanded.items())
+
+
+def has_body_without_digest(seen: LoggedRequest) -> bool:
+    is_body = seen.method == "PUT" and "x-amz-copy-source" not in seen.headers
+    return is_body and "content-md5" not in seen.headers
+
+
+@contextmanager
+def demanding_digests(log: RequestLog) -> Iterator[None]:
+    """Refuse bodies as a bucket with Object Lock and default retention does."""
+    words = "Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters"
+    body = f"<Error><Code>InvalidRequest</Code><Message>{words}</Message></Error>".encode()
+    head = f"HTTP/1.1 400 As Told\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    with log.answering(has_body_without_digest, head + body):
+        yield
+
+
+def make(migration: Migration, *, server_side: bool) -> Migration:
+    """Give it a small and a large object."""
+    migration.plan["migration"] |= {
+        "transfer": "server" if server_side else "stream",
+        "multipart_threshold_bytes": 5 * MIB,
+    }
+    migration.add(1, "small.png")
+    migration.add(2, "large.mp4", bytes(range(256)) * (6 * MIB // 256))
+    return migration
+
+
+def check_and_move(migration: Migration) -> None:
+    assert [finding for finding in check(migration) if finding.level == "problem"] == []
+    migration.enqueue()
+    migration.work()
+    assert migration.counts() == {"migrated": 2}, migration.failures()
+    migration.audit()
+
+
+@pytest.mark.parametrize("server_side", ENDS.values(), ids=ENDS)
+def test_a_bucket_that_demands_what_the_plan_says_takes_probes_and_objects(
+    demanding: Migration, log: RequestLog, server_side: bool
+) -> None:
+    migration = make(demanding, server_side=server_side)
+    demanded = {name: value for headers in DEMANDS.values() for name, value in headers.items()}
+    migration.plan["production"] |= {key: next(iter(headers.values())) for key, headers in DEMANDS.items()}
+    with log.refusing(lacks(demanded), 403, "AccessDenied"):
+        check_and_move(migration)
+
+
+@pytest.mark.parametrize("server_side", ENDS.values(), ids=ENDS)
+def test_a_bucket_that_demands_digests_takes_probes_and_objects(
+    demanding: Migration, log: RequestLog, server_side: bool
+) -> None:
+    migration = make(demanding, server_side=server_side)
+    with demanding_digests(log):
+        check_and_move(migration)
