@@ -39,17 +39,20 @@ def check_plan(
     may_write: bool = True,
     on_progress: OnProgress = ignore_progress,
     coverage: list[Coverage] | None = None,
+    facts: dict[str, bool] | None = None,
 ) -> Iterator[Finding]:
     """Yield the findings about tables, keys and buckets, in this order, each as soon as it is known.
 
     Writes probe objects to the production bucket and removes them, unless `may_write` is false; writes nothing else.
     `on_conflict`: what the migration will do where a different production object exists; only with "fail", or
     None, is that a problem. `allow_empty`: it is no problem that there is no legacy entry. Adds to `coverage` which
-    folders of the legacy bucket the plan names, unless there is a problem.
+    folders of the legacy bucket the plan names, unless there is a problem; to `facts` what the servers were seen to do.
     Raises DatabaseUnavailable when the connection is lost.
     """
     has_problem = False
-    for finding in _check_all(connection, plan, on_conflict, on_progress, allow_empty=allow_empty, may_write=may_write):
+    for finding in _check_all(
+        connection, plan, on_conflict, on_progress, allow_empty=allow_empty, may_write=may_write, facts=facts
+    ):
         has_problem = has_problem or finding.level == "problem"
         yield finding
     if plan.has_both_sides and plan.parts and not has_problem:
@@ -65,6 +68,7 @@ def _check_all(
     *,
     allow_empty: bool,
     may_write: bool,
+    facts: dict[str, bool] | None,
 ) -> Iterator[Finding]:
     checked: list[CheckedTable] = []
     yield from check_rows(connection, plan, on_conflict, on_progress, checked)
@@ -82,7 +86,15 @@ def _check_all(
     yield from run_check(lambda: list(check_samples(connection, plan, samples, allow_empty=allow_empty)))
     is_new = find_migration(connection, plan.name) is None
     may_be_empty = allow_empty or not is_new
-    yield from check_buckets(plan, on_progress, samples, may_write=may_write, is_new=is_new, may_be_empty=may_be_empty)
+    yield from check_buckets(
+        plan,
+        on_progress,
+        samples,
+        may_write=may_write,
+        is_new=is_new,
+        may_be_empty=may_be_empty,
+        facts=facts,
+    )
 
 
 def check_rows(

@@ -490,6 +490,17 @@ comment on column rowferry.coverage.is_complete is
 comment on column rowferry.coverage.is_exact is
 'False: `unnamed` is computed from a part of the keys.';
 
+create table rowferry.server_fact (
+    migration text not null,
+    fact text not null,
+    holds boolean not null,
+    noted_at timestamptz not null default now(),
+    constraint server_fact_pkey primary key (migration, fact)
+);
+comment on table rowferry.server_fact is
+'What the servers of a migration were seen to do, a fact a row, by `rowferry check` and `rowferry migrate`: workers need '
+'not find it out object by object. By the name of the migration, which a check precedes.';
+
 create table rowferry.claim_key (
     key uuid not null default gen_random_uuid(),
     constraint claim_key_pkey primary key (key)

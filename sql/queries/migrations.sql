@@ -41,8 +41,13 @@ select
     id,
     name,
     revision,
-    plan
-from rowferry.migration
+    plan,
+    (
+        select coalesce(jsonb_object_agg(f.fact, f.holds), jsonb_build_object())
+        from rowferry.server_fact as f
+        where f.migration = m.name
+    ) as facts
+from rowferry.migration as m
 where id = %(id)s;
 
 -- name: read_chain

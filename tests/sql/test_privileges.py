@@ -69,6 +69,7 @@ EXPECTED: dict[Purpose, set[str]] = {
         "EXECUTE rowferry.enqueue_items",
         "EXECUTE rowferry.replace_items",
         "EXECUTE rowferry.record_coverage",
+        "EXECUTE rowferry.record_fact",
         "EXECUTE rowferry.record_pass",
         "EXECUTE rowferry.register_migration",
         "EXECUTE rowferry.renew_batches",

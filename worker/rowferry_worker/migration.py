@@ -46,6 +46,7 @@ from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.own_copies import name_bucket
 from rowferry_worker.pacing.rate_limit import RateLimiter
 from rowferry_worker.properties.settle import Properties
+from rowferry_worker.properties.tags import Tagging
 from rowferry_worker.scheduling.evidence import Evidence
 from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.scheduling.silence import SilenceDetector
@@ -66,12 +67,15 @@ class MigrationContext:
         cluster: ClusterState,
         bodies: BodyBudget | None = None,
         on_return: Callable[[], None] = lambda: None,
+        *,
+        facts: Mapping[str, bool] | None = None,
     ) -> None:
         """Hold the plan and a client of each side that is open; all workers of the cluster share the plan's bounds.
 
         `bodies`: what the bodies of all migrations of this process may hold; `on_return` is called on the event loop
-        when the servers are back.
+        when the servers are back; `facts`: what checks have seen the servers do (rowferry.reports.facts).
         """
+        self._facts = facts or {}
         self.plan, self.name = plan, plan.name
         self.clients: dict[SideName, ObjectClient] = {}
         self._cluster = cluster
@@ -112,7 +116,8 @@ class MigrationContext:
         """How objects are copied, and what was learned of the servers by that."""
         production = self.plan.production
         support = ConditionalWriteSupport(production.bucket)
-        return choose_method(self.plan, self.bodies), support, Properties(production)
+        properties = Properties(production, tagging=Tagging(production.tags, self._facts))
+        return choose_method(self.plan, self.bodies), support, properties
 
     def entries(self, connection: Connection, label: str, *, update: bool = False) -> EntryQueries:
         """Return the SQL over the table of the entries that a batch names.
@@ -282,7 +287,7 @@ class MigrationContextCache:
                 row = fetch_one(connection, statement("load_migration"), {"id": batch.migration_id})
                 plan = parse_plan(row["plan"], f"of migration {row['name']}")
                 on_return = partial(self.on_return, batch.migration_id)
-                migration = MigrationContext(plan, {}, self._cluster, self._bodies, on_return)
+                migration = MigrationContext(plan, {}, self._cluster, self._bodies, on_return, facts=row["facts"])
             try:
                 for name in sorted(_choose_sides(migration, sides, queue) - migration.clients.keys()):
                     migration.add_client(name, self._open_client(migration.plan, name))

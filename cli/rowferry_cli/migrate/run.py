@@ -13,6 +13,7 @@ from rowferry.formatting import count_batches
 from rowferry.logs import LogFile, log_to_file
 from rowferry.plan import OnConflict, Plan
 from rowferry.reports.coverage import Coverage, record_coverage
+from rowferry.reports.facts import record_facts
 from rowferry.reports.pause import find_pause
 from rowferry.reports.status import read_data_status
 from rowferry.reports.status_tables import print_data_status
@@ -89,7 +90,8 @@ def run_migrate(plan: Plan, options: MigrateOptions) -> int:
             return 0
         if not options.dry_run and is_ready(connection):
             refuse_pause(connection, plan)
-        coverage = _check(connection, plan, options, reporter)
+        facts: dict[str, bool] = {}
+        coverage = _check(connection, plan, options, reporter, facts)
         _show_status(connection, plan, reporter, count_objects=not options.no_objects)
         if options.dry_run:
             _show_preview(connection, plan, options, reporter)
@@ -100,6 +102,8 @@ def run_migrate(plan: Plan, options: MigrateOptions) -> int:
         reporter.print(f"Log: {log_path}")
         reporter.confirm("Migrate now?")
         with log_to_file(log_path) as log:
+            prepare_database(connection, plan, reporter)
+            record_facts(connection, plan.name, facts)
             return _migrate(connection, plan, options, reporter, log, coverage)
 
 
@@ -110,8 +114,10 @@ def _introduce(plan: Plan, reporter: Reporter) -> None:
         reporter.print(line)
 
 
-def _check(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter) -> Sequence[Coverage]:
-    """Check the plan, print each finding as it comes, and return what the plan covers.
+def _check(
+    connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter, facts: dict[str, bool]
+) -> Sequence[Coverage]:
+    """Check the plan, print each finding as it comes, and return what the plan covers; `facts`: as of check_plan.
 
     Raises UsageError when there is a problem.
     """
@@ -126,6 +132,7 @@ def _check(connection: Connection, plan: Plan, options: MigrateOptions, reporter
             may_write=not options.dry_run,
             on_progress=on_progress,
             coverage=coverage,
+            facts=facts,
         )
         findings = print_findings(checks, reporter.console)
     refuse_problems(findings)
@@ -164,7 +171,6 @@ def _migrate(
     log: LogFile,
     coverage: Sequence[Coverage],
 ) -> int:
-    prepare_database(connection, plan, reporter)
     for found in coverage:
         record_coverage(connection, plan.name, found)
     if options.requeue:

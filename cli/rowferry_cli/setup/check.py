@@ -62,11 +62,13 @@ def _check(plan: Plan, on_conflict: OnConflict | None, allow_empty: bool, on_pro
     """Yield the findings; if the database is unavailable, those about the buckets."""
     from rowferry.db.connection import connect
     from rowferry.reports.coverage import Coverage, record_coverage
+    from rowferry.reports.facts import record_facts
     from rowferry_enqueue.check import check_plan
     from rowferry_enqueue.checks.buckets.access import check_buckets, check_readable_buckets
     from rowferry_enqueue.checks.finding import problem
 
     coverage: list[Coverage] = []
+    facts: dict[str, bool] = {}
     try:
         with connect("check", autocommit=True) as connection:
             yield from check_plan(
@@ -76,9 +78,11 @@ def _check(plan: Plan, on_conflict: OnConflict | None, allow_empty: bool, on_pro
                 allow_empty=allow_empty,
                 on_progress=on_progress,
                 coverage=coverage,
+                facts=facts,
             )
             for found in coverage:
                 record_coverage(connection, plan.name, found)
+            record_facts(connection, plan.name, facts)
     except DatabaseUnavailable as error:
         look = check_buckets if plan.has_both_sides and plan.parts else check_readable_buckets
         yield problem(error)

@@ -6,6 +6,8 @@ import pytest
 
 from rowferry.batch import Outcome
 from rowferry.errors import ObjectError, ObjectRejected, ServerFault
+from rowferry.plan import TagRule
+from rowferry.reports.facts import COPY_KEEPS_TAGS, COPY_LEAVES_TAGS_OUT
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_lab.servers.fake_s3.settings import Deviations
@@ -85,17 +87,62 @@ def test_uploads_go_on_where_only_copies_bring_unwanted_tags_along() -> None:
             assert fake.production[NEW].tags == {}
 
 
-@pytest.mark.parametrize("tags", [TAGS, {}], ids=["tagged", "plain"])
 @pytest.mark.parametrize("name", ["server", "stream"])
-def test_where_servers_do_it_right_small_objects_soon_cost_nothing_more(name: str, tags: dict[str, str]) -> None:
+def test_where_servers_do_it_right_small_objects_soon_cost_nothing_more(name: str) -> None:
     method, _ = METHODS[name]
     options = new_options(method)
-    for _ in range(ASKED_FIRST + 1):
-        copy_once(tagged_fake(tags), options)
-    fake = tagged_fake(tags)
+    copy_once(tagged_fake(TAGS), options)
+    fakes = [tagged_fake(tags) for tags in (TAGS, {})]
+    for fake in fakes:
+        copy_once(fake, options)
+    reads = ["GetObjectTagging legacy"] if name == "stream" else []
+    assert [tagging_requests(fake) for fake in fakes] == [reads, []]
+
+
+@pytest.mark.parametrize("drops", [True, False], ids=["dropped", "kept"])
+@pytest.mark.parametrize("name", ["server", "stream"])
+def test_no_object_without_tags_stands_for_one_that_has_some(name: str, drops: bool) -> None:
+    """However many came before it, and whatever comes with it."""
+    method, operation = METHODS[name]
+    options = new_options(method)
+    keeps = KEEPING - {operation} if drops else KEEPING
+    for number in range(45):
+        fake = tagged_fake(TAGS if number == 40 else {}, tagging_count=False, keeps_tags=keeps)
+        copy_once(fake, options)
+        assert fake.production[NEW].tags == fake.legacy[OLD].tags, number
+
+
+@pytest.mark.parametrize("rule", ["copy", "none"])
+def test_what_a_check_has_seen_of_copies_costs_no_object_a_question(rule: TagRule) -> None:
+    method, _ = METHODS["server"]
+    facts = {COPY_KEEPS_TAGS: True, COPY_LEAVES_TAGS_OUT: True}
+    support = ConditionalWriteSupport("new", {method.operation: False})
+    options = CopyOptions(method, support, properties=Properties(tagging=Tagging(rule, facts)))
+    fake = tagged_fake()
     copy_once(fake, options)
-    reads = ["GetObjectTagging legacy"] if name == "stream" and tags else []
-    assert tagging_requests(fake) == reads
+    assert tagging_requests(fake) == []
+    assert fake.production[NEW].tags == (TAGS if rule == "copy" else {})
+
+
+def test_tags_that_a_check_has_seen_dropped_are_put_from_the_first_copy_on() -> None:
+    method, operation = METHODS["server"]
+    support = ConditionalWriteSupport("new", {method.operation: False})
+    tagging = Tagging("copy", {COPY_KEEPS_TAGS: False})
+    options = CopyOptions(method, support, properties=Properties(tagging=tagging))
+    fake = tagged_fake(keeps_tags=KEEPING - {operation})
+    copy_once(fake, options)
+    assert fake.production[NEW].tags == TAGS
+
+
+def test_amazon_s3_announces_tags_so_that_few_objects_are_asked() -> None:
+    options = new_options(StreamCopy())
+    asked = 0
+    for _ in range(ASKED_FIRST + 5):
+        fake = tagged_fake({})
+        fake.legacy[OLD] = changed(fake.legacy[OLD], headers={"server": "AmazonS3"})
+        copy_once(fake, options)
+        asked += len(tagging_requests(fake))
+    assert asked == ASKED_FIRST
 
 
 def test_a_server_that_turns_out_not_to_announce_tags_is_asked_for_those_of_every_object() -> None:

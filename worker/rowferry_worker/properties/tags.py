@@ -1,11 +1,13 @@
 """Tags of objects: read where a server does not announce them, and put again where a server loses them."""
 
 import logging
+from collections.abc import Mapping
 from itertools import count
 from typing import Literal
 
 from rowferry.errors import AccessDenied, Cancelled, ObjectError, ObjectRejected, ServerFault
 from rowferry.plan import SideName, TagRule
+from rowferry.reports.facts import COPY_KEEPS_TAGS, COPY_LEAVES_TAGS_OUT
 from rowferry.s3.properties import REPLACE_TAGS, encode_tags
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_tag_count
@@ -15,25 +17,34 @@ _log = logging.getLogger(__name__)
 
 MAX_HEADER_BYTES = 4096
 """Longer sets of tags are put by a request of their own: S3 takes 8 KB of headers, metadata among them."""
+ANNOUNCES = "AmazonS3"
+"""The `Server` of a legacy server that is known to tell how many tags an object has, to those who may read them.
+Source: Amazon S3 API Reference, GetObject, "x-amz-tagging-count"."""
 ASKED_FIRST = 20
-"""So many objects are asked about tags that no header has announced; later one in ASKED_AGAIN, until one has some."""
-ASKED_AGAIN = 1000
+"""So many of its objects are asked all the same: whether their tags may be read."""
 
 
 class Tagging:
     """What a worker has learned of the tags at both servers of a migration; shared by all its copies."""
 
-    def __init__(self, rule: TagRule = "copy") -> None:
-        """`rule`: that of the plan. Tags that it names are given to each object, in the place of its own."""
+    def __init__(self, rule: TagRule = "copy", facts: Mapping[str, bool] | None = None) -> None:
+        """`rule`: that of the plan. Tags that it names are given to each object, in the place of its own.
+
+        `facts`: what a check has seen the production server do. What is not known is asked object by object: none
+        stands for another.
+        """
         self.fixed: Tags | None = None if rule == "copy" else () if rule == "none" else tuple(rule.items())
         """What each object gets; None: those of the legacy object."""
         self._announced: Literal["unknown", "yes", "no", "unreadable"] = "unknown"
         """Whether HEAD and GET of the legacy server tell how many tags an object has."""
         self._kept: dict[GivenBy, bool] = {}
         """Whether the tags were there after an operation that was to give them."""
+        known = (facts or {}).get(COPY_LEAVES_TAGS_OUT if self.fixed == () else COPY_KEEPS_TAGS)
+        if known is not None and self.fixed in {None, ()}:
+            self._kept["CopyObject"] = known
         self._removal: Literal["unknown", "works", "fails"] = "unknown"
         """Whether tags that CopyObject has brought along in spite of the plan can be taken away."""
-        self._reads, self._copies = count(), count()
+        self._reads = count()
 
     async def read(self, s3: ObjectRequests, key: str, seen: Response) -> Tags:
         """Return the tags that an object shall have, by default those of the legacy object whose headers are given.
@@ -51,7 +62,8 @@ class Tagging:
             return tags
         if self._announced == "no":
             return await s3.fetch_tags("legacy", key)
-        if self._announced != "unknown" or not _has_turn(self._reads):
+        is_known = seen.headers.get("server") == ANNOUNCES and next(self._reads) >= ASKED_FIRST
+        if self._announced != "unknown" or is_known:
             return ()
         return await self._ask_legacy(s3, key)
 
@@ -97,7 +109,7 @@ class Tagging:
             await self.settle(s3, key, self.fixed, "CopyObject")
             return
         kept = self._kept.get("CopyObject")
-        if kept or (kept is None and not _has_turn(self._copies)):
+        if kept:
             return
         try:
             tags = await s3.fetch_tags("legacy", source_key)
@@ -120,7 +132,7 @@ class Tagging:
         It is looked at until a copy of a tagged object has none. Raises ObjectRejected where they stay.
         """
         heeded = self._kept.get("CopyObject")
-        if heeded or (heeded is None and not _has_turn(self._copies)):
+        if heeded:
             return
         if heeded is None:
             found = await _find_tags(s3, "production", key)
@@ -236,9 +248,3 @@ async def _fetch_production(s3: ObjectRequests, key: str) -> Tags | None:
 
 def _is_long(tags: Tags) -> bool:
     return len(encode_tags(tags)) > MAX_HEADER_BYTES
-
-
-def _has_turn(turns: "count[int]") -> bool:
-    """Take a turn, and return whether it is one of those that ask; `next` of a count is atomic."""
-    turn = next(turns)
-    return turn < ASKED_FIRST or turn % ASKED_AGAIN == 0

@@ -9,6 +9,7 @@ from rowferry.errors import ObjectError, RowferryError
 from rowferry.keys import object_prefixes
 from rowferry.plan import CannedAcl, Plan, Side
 from rowferry.progress import OnProgress
+from rowferry.reports.facts import COPY_KEEPS_TAGS, COPY_LEAVES_TAGS_OUT
 from rowferry.s3.client import ObjectClient, open_object_client
 from rowferry.s3.operations import get_object
 from rowferry.s3.retry import TRIES
@@ -40,18 +41,20 @@ def check_buckets(
     may_write: bool = True,
     is_new: bool = True,
     may_be_empty: bool = False,
+    facts: dict[str, bool] | None = None,
 ) -> Iterator[Finding]:
     """Yield what requests show, sent by the client that workers use.
 
     Reads from the legacy side: the objects of the samples, or any that is listed. Writes probe objects to the
     production side and removes them, unless `may_write` is false. `is_new`: the migration was never enqueued.
-    `may_be_empty`: it is no problem that a prefix of [[objects]] has no object.
+    `may_be_empty`: it is no problem that a prefix of [[objects]] has no object. Adds to `facts` what
+    workers need not find out.
     """
     on_progress("reading the legacy bucket")
     findings, source_key, acl = _try_legacy(plan, samples, is_new=is_new, may_be_empty=may_be_empty)
     yield from findings
     on_progress("writing to the production bucket" if may_write else "looking at the production bucket")
-    findings = list(_try_production(plan, source_key, acl, may_write=may_write))
+    findings = list(_try_production(plan, source_key, acl, {} if facts is None else facts, may_write=may_write))
     yield from findings
     if source_key is not None and not any(finding.level == "problem" for finding in findings):
         yield from check_clocks(plan, may_write=may_write)
@@ -102,7 +105,9 @@ def _try_legacy(
     return [can_be_read, *findings, *acl_findings], key, acl
 
 
-def _try_production(plan: Plan, source_key: str | None, acl: CannedAcl | None, *, may_write: bool) -> Iterator[Finding]:
+def _try_production(
+    plan: Plan, source_key: str | None, acl: CannedAcl | None, facts: dict[str, bool], *, may_write: bool
+) -> Iterator[Finding]:
     side = plan.production
     try:
         client = _open(side)
@@ -121,8 +126,13 @@ def _try_production(plan: Plan, source_key: str | None, acl: CannedAcl | None, *
         left: list[Finding] = []
         with written_probe(client, side, left) as probe:
             yield from _try_writing(probe, plan, source_key)
+            if probe.copy_keeps_tags is not None:
+                facts[COPY_KEEPS_TAGS] = probe.copy_keeps_tags
             if probe.is_written:
-                yield from _try_properties(ShapedProbe(probe, plan, acl), plan, client)
+                findings = list(_try_properties(ShapedProbe(probe, plan, acl), plan, client))
+                yield from findings
+                if probe.copy_keeps_tags and side.tags == "none":
+                    facts[COPY_LEAVES_TAGS_OUT] = not any(finding.level == "problem" for finding in findings)
         yield from left
 
 

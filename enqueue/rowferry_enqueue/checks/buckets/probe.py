@@ -58,6 +58,8 @@ class Probe:
         self.body = gzip.compress(secrets.token_bytes(32))
         self.lost: dict[str, list[str]] = {}
         """The properties that did not come back, by the operation that wrote the object."""
+        self.copy_keeps_tags: bool | None = None
+        """Whether a copy of the probe has its tags; None: nobody can tell."""
         self.conditions: dict[str, str] = {}
         """What an operation does about If-None-Match: "honoured", "ignored", or why it is refused."""
         self._client = client
@@ -109,7 +111,9 @@ class Probe:
         source = {"source_bucket": self._bucket, "source_key": self.key}
         copy = partial(operations.copy_object, self._copy_key, **source, headers=self._demanded)
         self._copy(copy(if_none_match=False))
-        self._compare("CopyObject", self._copy_key)
+        lost = self._compare("CopyObject", self._copy_key)
+        if self.has_tags:
+            self.copy_keeps_tags = "tags" not in lost
         self._try_condition("CopyObject", copy(if_none_match=True))
         return self._try(copy(if_none_match=False, source_etag=NO_ETAG))
 
@@ -199,8 +203,13 @@ class Probe:
             part_number=1,
         )
 
-    def _compare(self, operation: str, key: str) -> None:
-        """Note the properties that an operation did not keep."""
+    @property
+    def has_tags(self) -> bool:
+        """Return whether the probe was written with tags, which came back."""
+        return TAGGING.keys() <= self._properties.keys() and not any("tags" in lost for lost in self.lost["PutObject"])
+
+    def _compare(self, operation: str, key: str) -> list[str]:
+        """Note the properties that an operation did not keep, and return them."""
         lost = find_lost(self._properties, self.ask(operations.head_object("production", key)).headers)
         if TAGGING.keys() <= self._properties.keys():
             try:
@@ -209,6 +218,7 @@ class Probe:
             except ObjectError as error:  # a server without tags may even answer with the object itself
                 lost.append(f"tags, as far as can be seen ({error})")
         self.lost.setdefault(operation, []).extend(lost)
+        return lost
 
     def _try_condition(self, operation: str, request: Request) -> None:
         self.conditions[operation] = self._try(request)

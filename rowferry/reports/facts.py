@@ -1,0 +1,23 @@
+"""What the servers of a migration were seen to do: noted by checks, so that no worker takes a sample for the rest."""
+
+from collections.abc import Mapping
+
+from psycopg import errors
+
+from rowferry.db.connection import Connection, call
+
+COPY_KEEPS_TAGS = "CopyObject keeps tags"
+COPY_LEAVES_TAGS_OUT = "CopyObject leaves tags out"
+"""Where the plan says so."""
+
+
+def record_facts(connection: Connection, migration: str, facts: Mapping[str, bool]) -> None:
+    """Record facts in the place of what was known; nothing where this role may not, or there is no schema."""
+    try:
+        with connection.transaction():
+            for fact, holds in facts.items():
+                call(connection, "record_fact", migration, fact, holds)
+    except (errors.InsufficientPrivilege, errors.UndefinedFunction, errors.InvalidSchemaName):
+        return
+    except errors.ReadOnlySqlTransaction:
+        return
