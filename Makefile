@@ -28,7 +28,6 @@ MATRIX_ARGS ?= -n 2 --dist loadgroup
 SERVERS_ARGS ?=
 PICTURES_ARGS ?=
 DOCS_ARGS ?=
-MUTANTS_ARGS ?=
 QUICK_ARGS ?=
 
 LOCK_ONLY := .tools/uv/bin/uv pip compile --quiet --universal --generate-hashes --python-version 3.11 \
@@ -40,7 +39,7 @@ export PYTHON
 # Containers set this; then each process of the tests would compile every file of tests and product anew.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help release demo test test-all test-nightly quick-list servers test-matrix test-versions test-compose image test-image test-hosts new-user test-dashboards test-pages test-servers races model mutants torture kills scale bench regression trace pictures docs man references check audit format lock lock-images clean
+.PHONY: help release demo test test-all test-nightly quick-list servers test-matrix test-versions test-compose image test-image test-hosts new-user test-dashboards test-pages test-servers races model torture kills scale bench regression trace pictures docs man references check audit format lock lock-images clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -126,10 +125,6 @@ races: $(VENV)/.with-dev ## Put another writer between a worker's look and its w
 
 model: $(VENV)/.with-dev ## Explore every state of the queue in larger scenarios than `make test` does; minutes.
 	@ROWFERRY_LARGE_MODEL=1 $(VENV)/bin/pytest -q tests/sql/test_queue_explorer.py
-
-mutants: $(VENV)/.with-mutants ## Change the critical modules one place at a time, and see which test notices; MUTANTS_ARGS='--sample 6 --only http'. Hours.
-	@$(INSTALL_VERSITYGW)
-	@PYTHONPATH=tools:tests $(VENV)/bin/python -m mutants $(MUTANTS_ARGS)
 
 torture: $(VENV)/.with-dev ## Kill, cut and starve workers and servers during real migrations; an auditor looks on. As root; two hours.
 	@$(INSTALL_VERSITYGW)
