@@ -39,7 +39,7 @@ export PYTHON
 # Containers set this; then each process of the tests would compile every file of tests and product anew.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help release demo test test-all test-nightly quick-list servers test-matrix test-versions test-compose image test-image test-hosts new-user test-dashboards test-pages test-servers races model torture kills scale bench regression trace pictures docs man references check audit format lock lock-images clean
+.PHONY: help release demo test test-all test-nightly quick-list servers test-matrix test-versions test-compose image test-image test-hosts new-user test-dashboards test-pages test-servers races model torture kills scale bench regression pictures docs man references check audit format lock lock-images clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -139,7 +139,7 @@ kills: $(VENV)/.with-dev ## Kill a thousand times over four hosts: workers, link
 	@$(INSTALL_VERSITYGW)
 	@PYTHONPATH=tests $(VENV)/bin/python -m torture --only fleet $(TORTURE_ARGS)
 
-scale: $(VENV)/.with-bench ## Enqueue 100 million entries, migrate 20 million, kill a worker every 10 s, plot what should stay flat; SCALE_ARGS='--entries 2000000 --migrate 400000 --minutes 6'. Two hours, 40 GB.
+scale: $(VENV)/.with-dev ## Enqueue 100 million entries, migrate 20 million, kill a worker every 10 s, tell what stays flat; SCALE_ARGS='--entries 2000000 --migrate 400000 --minutes 6'. Two hours, 40 GB.
 	@$(VENV)/bin/python -m bench.large_run $(SCALE_ARGS)
 
 bench: $(VENV)/.with-bench ## Measure rowferry side by side with the baselines; BENCH_ARGS='--only copy --short' chooses, '--help' tells more.
@@ -148,9 +148,6 @@ bench: $(VENV)/.with-bench ## Measure rowferry side by side with the baselines; 
 
 regression: $(VENV)/.with-dev ## Hold this checkout against earlier commits, on servers that answer in different ways; REGRESSION_ARGS=HEAD~20. Minutes.
 	@$(VENV)/bin/python -m bench.regression $(REGRESSION_ARGS)
-
-trace: $(VENV)/.with-dev ## Count the calls, files and threads that one entry takes from its claim to COMMIT.
-	@$(VENV)/bin/python -m bench.trace_entry
 
 pictures: $(VENV)/.with-plots ## Draw both dashboards with Grafana's own components, in six states of a real migration and of a large scene, and a report. As root; 8 minutes.
 	@tools/need prometheus promtool unshare
@@ -228,7 +225,7 @@ $(VENV)/.with-docs: requirements/docs.txt pyproject.toml lab/pyproject.toml | $(
 	@tools/install-pinned $(VENV) docs
 	@touch $@
 
-$(VENV)/.with-bench: requirements/bench.txt | $(VENV)/.with-plots
+$(VENV)/.with-bench: requirements/bench.txt | $(VENV)/.with-dev
 	@tools/install-pinned $(VENV) bench
 	@touch $@
 

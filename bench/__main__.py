@@ -31,7 +31,7 @@ def parse_only(_context: click.Context, _parameter: click.Parameter, value: str 
 @click.option("--only", callback=parse_only, metavar="NAME,…", help="Run these alone.")
 @click.option("--short", is_flag=True, help="Prove in seconds that the benches run; the figures say nothing.")
 @click.option("--reduced", is_flag=True, help="Measure with fewer and shorter repetitions.")
-@click.option("--results", type=click.Path(path_type=Path), help="Where the results go; docs/ stays as it is then.")
+@click.option("--results", type=click.Path(path_type=Path), help="Where the results go.")
 @click.option("--list", "listing", is_flag=True, help="Say which benches there are, and run none.")
 def command(only: list[str], short: bool, reduced: bool, results: Path | None, listing: bool) -> None:
     """Measure rowferry on this machine, side by side with the baselines."""
@@ -49,8 +49,6 @@ def command(only: list[str], short: bool, reduced: bool, results: Path | None, l
     print_targets(folder, only, failed)
     if short:
         console.print("A short run proves that the benches run; its figures say nothing about speed.")
-    if folder == RESULTS:
-        tell_docs()
     if failed:
         console.print(f"[red]Failed: {', '.join(failed)}. Their results are as they were before.[/red]")
         sys.exit(1)
@@ -85,20 +83,6 @@ def print_targets(folder: Path, names: list[str], failed: list[str]) -> None:
     for name in sorted(set(failed) - {result["name"] for result in results}):
         table.add_row(name, "", "", "", "", "[red]failed, and never seen[/]")
     console.print(table)
-
-
-def tell_docs() -> None:
-    """Bring the figures and the plots of docs/ to these results."""
-    from bench.page import rewrite_pages  # noqa: PLC0415
-
-    rewrite_pages()
-    try:
-        from bench.plots import plot_all  # noqa: PLC0415 - only where matplotlib is
-    except ImportError:
-        console.print("No matplotlib here, so the plots stay as they were: `make bench` installs it.")
-        return
-    for path in plot_all():
-        console.print(f"[dim]drew {path}[/dim]")
 
 
 if __name__ == "__main__":

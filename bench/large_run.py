@@ -1,9 +1,9 @@
 """`make scale`: enqueue a hundred million entries, migrate a fifth of them, kill a worker every ten seconds.
 
     python -m bench.large_run [--entries 100000000] [--migrate 20000000] [--minutes 120] [--workers 4] [--immutable]
-        [--out FOLDER] [--record]
+        [--out FOLDER]
 
-Everything that should stay flat is looked at throughout and plotted: see bench/run_samples.py. It ends by itself: when
+Everything that should stay flat is looked at throughout: see bench/run_samples.py. It ends by itself: when
 so many entries are migrated, or after so many minutes. The entries take 90 bytes each on disk, their rows once more as
 they are rewritten: 100 million need 40 GB with their WAL, and 20 million take an hour and a half on two cores without
 other work.
@@ -11,7 +11,6 @@ other work.
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -24,8 +23,6 @@ from typing import Any
 from bench.environment import execute, fake_s3, running_postgres
 from bench.machine import describe_machine, list_versions
 from bench.migration import enqueue_rows, make_rows
-from bench.page import PAGE, rewrite_pages
-from bench.run_costs import RECORD
 from bench.run_curves import tell
 from bench.run_samples import Sampler, write
 from bench.server_cpu import read_server_cpu
@@ -53,12 +50,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=4, help="The oldest of them is killed")
     parser.add_argument("--immutable", action="store_true", help="One request an entry: its object never changes")
     parser.add_argument("--out", type=Path, default=Path("build/scale"))
-    parser.add_argument("--record", action="store_true", help="Bring docs/speed.md to this run")
     return parser.parse_args(arguments)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run; return 1 where a batch is in ERROR or does not balance, which is not recorded."""
+    """Run; return 1 where a batch is in ERROR or does not balance."""
     chosen = parse(arguments)
     with running_postgres(SETTINGS) as postgres, fake_s3(LATENCY_MS) as server:
         enqueued = enqueue(chosen, server.endpoint_url, postgres.pid)
@@ -73,8 +69,6 @@ def main(arguments: Sequence[str]) -> int:
     print(f"{done:,} of {chosen.entries:,} entries migrated, {kills} workers killed, {faults} batches at fault")
     print("\n".join(tell(sampler.samples)))
     print(f"{chosen.out}, load {settings['load']:.1f}")
-    if chosen.record and not faults:
-        keep(chosen.out)
     return int(faults > 0)
 
 
@@ -91,14 +85,6 @@ def describe(chosen: argparse.Namespace) -> dict[str, Any]:
         "machine": describe_machine(),
         "versions": list_versions(),
     }
-
-
-def keep(folder: Path) -> None:
-    """Bring docs/speed.md to a run."""
-    shutil.copy(folder / "scale.json", RECORD)
-    if (folder / "scale.svg").exists():
-        shutil.copy(folder / "scale.svg", PAGE.parent / "pictures" / "large_run.svg")
-    rewrite_pages()
 
 
 def enqueue(chosen: argparse.Namespace, url: str, postgres_pid: int) -> dict[str, float]:

@@ -22,8 +22,6 @@ class Sample:
     wal_bytes_per_entry: float
     worker_memory_mb: float
     """Of the largest process, resident."""
-    board_cpu_ms: float
-    """A refresh of the dashboard Migration, as it is set up."""
     queue_mb: float
     queue_indexes_mb: float
     attempts_mb: float
@@ -39,21 +37,6 @@ versions of the entries' rows."""
 SWINGS = {"dead_queue_rows", "dead_entries_rows", "tally_mb"}
 """What autovacuum lets rise and fall."""
 LESS_IS_WORSE = {"entries_per_second"}
-TITLES = {
-    "claim_cpu_ms": "a claim, ms of PostgreSQL's CPU",
-    "batch_cpu_ms": "a batch of 500, ms of PostgreSQL's CPU",
-    "entries_per_second": "entries a second",
-    "wal_bytes_per_entry": "WAL, bytes an entry",
-    "worker_memory_mb": "the largest worker, MB",
-    "board_cpu_ms": "a refresh of the dashboard, ms",
-    "queue_mb": "the queue, MB",
-    "queue_indexes_mb": "its indexes, MB",
-    "attempts_mb": "the ledger of attempts, MB",
-    "tally_mb": "the running sums, MB",
-    "entries_table_mb": "the table of the entries, MB",
-    "dead_queue_rows": "dead rows of the schema rowferry",
-    "dead_entries_rows": "dead rows of the entries",
-}
 
 
 def judge(samples: Sequence[Sample]) -> dict[str, tuple[float, float, float]]:

@@ -1,26 +1,20 @@
-"""What `make scale` looks at while workers run: one sample of everything that should stay flat, and its plots."""
+"""What `make scale` looks at while workers run: one sample of everything that should stay flat."""
 
 import json
 import os
-import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
-from importlib import import_module
-from importlib.util import find_spec
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
-from bench.benches.large_queue import list_asked, measure_refresh
 from bench.environment import execute
-from bench.run_curves import MEGABYTE, TITLES, Sample
+from bench.run_curves import MEGABYTE, Sample
 from bench.server_cpu import list_processes, read_backend_cpu, read_server_cpu
 from bench.watch import read_sizes
 
-BOARD = Path(__file__).parent.parent / "dashboards" / "grafana" / "dashboards" / "migration.json"
-BOARD_HOURS = 6
 CLAIMS = 20
 CLAIM = "select id from rowferry.claim_batch(array['migrate'])"
 DONE = """
@@ -42,8 +36,6 @@ select
     coalesce(sum(n_dead_tup) filter (where schemaname <> 'rowferry'), 0)
 from pg_stat_user_tables
 """
-BEYOND = 4
-"""A plot ends at so many times the median: a look at a moment without a batch would hide all others."""
 WAL = "select pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')"
 
 
@@ -72,8 +64,6 @@ class Sampler:
         batch_count, entry_count = max(1, batches - before[1]), max(1, entries - before[2])
         sizes = [float(size or 0) / MEGABYTE for size in execute(SIZES)[0]]
         memory = [read_sizes(child)[0] for pid in pids for child in list_processes(pid)]
-        board = list_asked(json.loads(BOARD.read_text(encoding="utf-8")))
-        asked = [query.replace("${migration:sqlstring}", "'bench'") for query in board]
         sample = Sample(
             (now - self._began) / 60,
             1000 * measure_claims(),
@@ -81,7 +71,6 @@ class Sampler:
             entry_count / seconds,
             written / entry_count,
             max(memory, default=0.0),
-            measure_refresh(asked, BOARD_HOURS, "off")["cpu_ms"],
             *sizes,
             *map(float, execute(DEAD)[0]),
         )
@@ -106,26 +95,7 @@ def measure_claims() -> float:
 
 
 def write(samples: Sequence[Sample], settings: dict[str, Any], folder: Path) -> None:
-    """Write the samples into a folder, and their plots where matplotlib is installed."""
+    """Write the samples into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "scale.svg").unlink(missing_ok=True)
     document = {"settings": settings, "samples": [asdict(sample) for sample in samples]}
     (folder / "scale.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    if find_spec("matplotlib") is None:
-        return
-    plots = import_module("bench.plots")
-
-    names = [each.name for each in fields(Sample)][1:]
-    figure, axes = plots.plt.subplots((len(names) + 2) // 3, 3, figsize=(11, 13))
-    for axis, name in zip(axes.flat, names, strict=False):
-        values = [getattr(s, name) for s in samples]
-        axis.plot([s.minutes for s in samples], values, color=plots.BLUE, linewidth=1)
-        axis.set_title(TITLES[name], fontsize=8)
-        axis.set_ylim(0, 1.05 * max(1e-9, min(max(values), BEYOND * statistics.median(values))))
-        axis.tick_params(labelsize=7)
-    for axis in list(axes.flat)[len(names) :]:
-        axis.set_axis_off()
-    figure.supxlabel("minutes", fontsize=8)
-    figure.tight_layout()
-    figure.savefig(folder / "scale.svg", metadata={"Date": None})
-    plots.plt.close(figure)

@@ -165,14 +165,3 @@ def trace(claims: list[float]) -> list[list[float]]:
     """Return the curve of the plot: milliseconds, and the share of claims that took no longer."""
     cuts = statistics.quantiles(claims, n=100, method="inclusive")
     return [[1000 * cut, (number + 1) / 100] for number, cut in enumerate(cuts)]
-
-
-def draw(axis: Any, result: dict[str, Any]) -> None:
-    """The distribution of each case, on a logarithmic scale."""
-    for name, points in result["series"].items():
-        axis.plot([x for x, _ in points], [y for _, y in points], label=name)
-    axis.axhline(0.95, color="#8e8e8e", linewidth=0.6, linestyle=":")
-    axis.set_xscale("log")
-    axis.set_xlabel(f"milliseconds of a claim, {result['settings']['workers']} workers", fontsize=8)
-    axis.set_ylabel("share of claims", fontsize=8)
-    axis.legend(fontsize=7, frameon=False)

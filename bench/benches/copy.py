@@ -3,15 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from bench.baselines import programs
 from bench.environment import read_postgres_version, running_postgres
-from bench.migration import make_rows
-from bench.record import INCLUDED, Figures, Record
+from bench.record import Figures, Record
 from bench.servers import FAKE, REAL, SIGMA, STUB, TLS, BenchServer, Objects, Start, find_servers, trust
 from bench.timed import BATCH_SIZE, Launch, fill_queue, run_for
 from bench.watch import Watch, between
@@ -23,19 +19,13 @@ LATENCY_MS = 70
 BODY_BYTES = 20_000
 THREADS = 256
 """Of boto3: 64 to 256 of them are equally fast, since Python's lock is their bound."""
-PROCESSES = 10
-ROWS_AT_ONCE = 100
-"""Of each of the ten processes: one batch, as its own advice was."""
 RIVALS = {
     "boto3 in threads": ("entries/s against boto3 in 256 threads", 6),
     "s5cmd": ("entries/s against s5cmd's copies/s", 2),
     "rclone": ("entries/s against rclone's copies/s", 3),
     "rclone unchecked": ("the same, rclone with all checks off", None),
-    "ten processes": ("entries/s against ten processes", None),
 }
 OURS = "rowferry"
-COLOURS, FAINT = ("#56a64b", "#37872d", "#1a5e13", "#0b3d07"), ("#c8c8c8", "#a8a8a8", "#8e8e8e", "#6e6e6e")
-"""Of our bars and of those of the others, by server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +39,8 @@ class Course:
     """Of each program, and of the worker whose start is included."""
     threaded: int
     """Copies of boto3."""
-    processes: int
-    one_by_one: int
-    """Entries of the ten processes."""
     in_flight: int
-    """Of rclone, s5cmd and awscrt."""
+    """Of rclone and s5cmd."""
     most_per_second: int
     """More than any contestant reaches."""
 
@@ -90,21 +77,6 @@ class Course:
             environment = programs.ACCOUNT | trust("AWS_CA_BUNDLE", server)
             return measure_script([*command, f"--threads={THREADS}"], environment, server, self.threaded)
 
-    def copy_by_awscrt(self) -> Figures:
-        """Let nothing but awscrt copy; no row is touched."""
-        with self.open(self.copies) as server:
-            command = ["bench.baselines.awscrt_alone", f"--url={server.endpoint_url}", f"--objects={self.copies}"]
-            return measure_script([*command, f"--in-flight={self.in_flight}"], programs.ACCOUNT, server, self.copies)
-
-    def migrate_one_by_one(self) -> Figures:
-        """Let ten processes migrate, each one object at a time, in one batch each."""
-        make_rows(self.one_by_one)
-        batch_size = -(-self.one_by_one // self.processes)
-        with self.open(self.one_by_one) as server:
-            command = ["bench.baselines.ten_processes", f"--url={server.endpoint_url}"]
-            command += [f"--processes={self.processes}", f"--batch-size={batch_size}"]
-            return measure_script(command, programs.ACCOUNT, server, self.one_by_one)
-
     def copy_by_program(self, command: Callable[..., list[str]], program: Path, *options: str) -> Figures:
         """Let a program copy the prefix; no row is touched."""
         with self.open(self.copies) as server:
@@ -135,14 +107,12 @@ def plan_course(record: Record, name: str, start: Start) -> Course:
         seconds=record.pick(30.0, short=4.0, reduced=12.0),
         copies=record.pick(16_000, short=300, reduced=10_000) // part,
         threaded=record.pick(6_000, short=300, reduced=3_000) // part,
-        processes=record.pick(PROCESSES, short=2),
-        one_by_one=record.pick(PROCESSES * ROWS_AT_ONCE, short=20),
         in_flight=64 if name == REAL else 512,
         most_per_second=8_000 if name == REAL else 26_000,
     )
     record.settings[name] = (
-        f"{course.seconds:.0f} s, {course.copies:,} copies, {course.threaded:,} of boto3, {course.one_by_one:,} of the "
-        f"ten processes, {course.in_flight} in flight of programs"
+        f"{course.seconds:.0f} s, {course.copies:,} copies, {course.threaded:,} of boto3, "
+        f"{course.in_flight} in flight of programs"
     )
     return course
 
@@ -158,12 +128,8 @@ def list_contestants(record: Record, postgres: EmbeddedPostgres, course: Course)
         and partial(course.copy_by_program, programs.rclone_command, rclone, *programs.RCLONE_UNCHECKED),
         "s5cmd": s5cmd and partial(course.copy_by_program, programs.s5cmd_command, s5cmd),
     }
-    if course.server != TLS:
-        found["awscrt alone"] = course.copy_by_awscrt if find_spec("awscrt") else None
-        found["ten processes"] = course.migrate_one_by_one
     record.absent |= {who: programs.MISSING for who, measure in found.items() if measure is None}
     record.versions |= {program.name: programs.read_version(program) for program in (rclone, s5cmd) if program}
-    record.versions |= {"awscrt": metadata.version("awscrt")} if find_spec("awscrt") else {}
     return {f"{who}, {course.server}": measure for who, measure in found.items() if measure is not None}
 
 
@@ -177,8 +143,6 @@ def tell(record: Record) -> None:
         expect(what, ratios(rival, RATE), at_least=at_least, unit="x", tells_each=at_least is not None)
     expect("CPU of the worker per entry", medians(CPU), at_most=0.2, unit=" ms")
     expect("the same against boto3 in threads", ratios("boto3 in threads", CPU), unit="x", less_is_better=True)
-    awscrt = ratios("awscrt alone", CPU)
-    expect("the same against awscrt alone, which updates no row", awscrt, unit="x", less_is_better=True)
     expect("memory of the worker", medians("memory_mb"), unit=" MB", less_is_better=True)
     expect("CPU of PostgreSQL per entry", medians("postgresql_cpu_ms"), unit=" ms", less_is_better=True)
     for server in servers:
@@ -187,27 +151,3 @@ def tell(record: Record) -> None:
         )
         record.expect(f"CPU of the S3 server per entry: {server}", cpu, unit=" ms")
         record.expect(f"the worker's share of a core: {server}", share)
-
-
-def draw(axis: Any, result: dict[str, Any]) -> None:
-    """Plot the throughput of every contestant on every server, its start included."""
-    summary = result["summary"]
-    whos = list(dict.fromkeys(name.partition(", ")[0] for name in summary))[::-1]
-    servers = list(dict.fromkeys(name.partition(", ")[2] for name in summary))
-    height = 0.84 / len(servers)
-    for place, server in enumerate(servers):
-        for row, who in enumerate(whos):
-            figures = summary.get(f"{who}, {server}".removesuffix(", "))
-            if figures is None:
-                continue
-            pace = figures.get(RATE + INCLUDED) or figures[RATE]
-            above = [[pace["median"] - pace["min"]], [pace["max"] - pace["median"]]]
-            at = row + 0.42 - (place + 0.5) * height
-            colour = COLOURS[place] if who == OURS else FAINT[place]
-            bar = axis.barh(at, pace["median"], height, xerr=above, color=colour, error_kw={"linewidth": 0.6})
-            axis.bar_label(bar, [f" {pace['median']:,.0f}  {server}"], fontsize=5.5)
-    axis.set_yticks(range(len(whos)), whos)
-    start = "start included, " if any(RATE + INCLUDED in figures for figures in summary.values()) else ""
-    axis.set_xlabel(f"objects a second ({start}rowferry and ten processes: with their rows)")
-    axis.margins(x=0.2)
-    axis.figure.set_size_inches(6.4, 1.2 + 0.17 * len(whos) * len(servers))

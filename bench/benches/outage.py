@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from bench.environment import fake_s3, read_postgres_version, running_postgres
 from bench.record import Figures, Record
@@ -62,16 +61,3 @@ def find_regained(samples: Sequence[Sample], returned: float, pace: float) -> fl
             if (end.objects - begin.objects) / (end.at - begin.at) >= pace:
                 return begin.at
     return samples[-1].at
-
-
-def draw(axis: Any, result: dict[str, Any]) -> None:
-    """Plot the pace over time, the outage beginning at 0."""
-    before = result["settings"]["seconds_before"]
-    for (name, points), colour in zip(
-        result["series"].items(), ("#56a64b", "#96d98d", "#3274d9", "#8ab8ff"), strict=False
-    ):
-        axis.plot([at - before for at, _ in points], [pace for _, pace in points], color=colour, label=name)
-    axis.set_xlabel("seconds since the server went away")
-    axis.set_ylabel("entries/s")
-    axis.set_ylim(bottom=0)
-    axis.legend(frameon=False, fontsize=8)

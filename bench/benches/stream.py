@@ -4,11 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from bench.baselines import programs
 from bench.environment import fake_s3, read_postgres_version, running_postgres
-from bench.record import INCLUDED, Figures, Record
+from bench.record import Figures, Record
 from bench.servers import FAKE, REAL, SIGMA, STUB, TLS, BenchServer, Objects, Start, find_servers, trust
 from bench.timed import BATCH_SIZE, Launch, fill_queue, run_for
 from bench.watch import Watch
@@ -48,7 +47,6 @@ WEIGHED_LATENCY_MS = 10
 MOST_SECONDS_IN_MEMORY = 9.0
 """The real server keeps what is written, half a gigabyte a second."""
 OURS, THREADED = "rowferry", "boto3 in threads"
-COLOURS = {OURS: "#56a64b", "rclone": "#8e8e8e", "rclone unchecked": "#c8c8c8"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,35 +217,3 @@ def weigh(sizes: str, seconds: float) -> Figures:
         "largest_mb": max(sample.largest_mb for sample in samples),
         "megabytes_per_second": samples[-1].megabytes / samples[-1].at,
     }
-
-
-def draw(axis: Any, result: dict[str, Any]) -> None:
-    """Plot the throughput of each size on each server, its start included, as a multiple of rclone's."""
-    summary = result["summary"]
-    groups = [name.removeprefix(f"{OURS}, ") for name in summary if name.startswith(f"{OURS}, ")]
-    for place, (who, colour) in enumerate(COLOURS.items()):
-        there = [number for number, group in enumerate(groups) if f"{who}, {group}" in summary]
-        paces, base = ([read_pace(summary[f"{one}, {groups[number]}"]) for number in there] for one in (who, "rclone"))
-        at = [number + 0.27 * place for number in there]
-        ratios = [pace / of for pace, of in zip(paces, base, strict=True)]
-        bars = axis.bar(at, ratios, width=0.25, label=who, color=colour)
-        axis.bar_label(bars, [f"{pace:,.0f}" for pace in paces], fontsize=5, rotation=90, padding=2)
-    sizes, servers = zip(*(group.split(", ", 1) for group in groups), strict=True)
-    axis.set_xticks([number + 0.27 for number in range(len(groups))], servers, rotation=40, ha="right")
-    axis.tick_params(axis="x", labelsize=6.5)
-    above = axis.secondary_xaxis("top")
-    middles = [sizes.index(size) + 0.27 + (sizes.count(size) - 1) / 2 for size in dict.fromkeys(sizes)]
-    above.set_xticks(middles, list(dict.fromkeys(sizes)))
-    above.tick_params(length=0, labelsize=8)
-    above.spines["top"].set_visible(False)
-    for place in (number for number in range(1, len(sizes)) if sizes[number] != sizes[number - 1]):
-        axis.axvline(place - 0.23, color="#d8d8d8", linewidth=0.8)
-    axis.set_ylim(top=1.2 * axis.get_ylim()[1])
-    axis.set_ylabel("throughput against rclone's,\nstart included (numbers: MB/s)")
-    axis.legend(frameon=False, fontsize=8, loc="upper left", ncols=3)
-
-
-def read_pace(figures: dict[str, Any]) -> float:
-    """Return the median throughput, the start included where that was measured."""
-    pace = figures.get("megabytes_per_second" + INCLUDED) or figures["megabytes_per_second"]
-    return float(pace["median"])

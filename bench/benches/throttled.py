@@ -6,7 +6,6 @@ And 5 % of all requests refused at random, without a bound.
 from collections.abc import Sequence
 from functools import partial
 from itertools import product
-from typing import Any
 
 from bench.environment import fake_s3, read_postgres_version, running_postgres
 from bench.record import Figures, Record
@@ -127,17 +126,3 @@ def refuse_at_random(record: Record) -> None:
     record.interleave(contestants, repetitions=record.pick(3, short=1, reduced=2))
     what = "pace with 5 % refused at random, against the free pace"
     record.compare(what, "entries_per_second", *contestants, at_least=0.8)
-
-
-def draw(axis: Any, result: dict[str, Any]) -> None:
-    """Plot accepted and refused writes over time, by the number of workers, with the larger bound."""
-    series, colours = result["series"], ("#56a64b", "#3274d9", "#ff780a")
-    names = [name for name in series if name.startswith("1,000") and not name.endswith("refused")]
-    for name, colour in zip(names, colours, strict=False):
-        axis.plot(*zip(*series[name], strict=True), color=colour, linewidth=1.2, label=name.split(", ")[-1])
-        axis.plot(*zip(*series[f"{name}, refused"], strict=True), color=colour, linewidth=1, linestyle=":")
-    axis.axhline(1000, color="#8e8e8e", linestyle="--", linewidth=1)
-    axis.set_xlabel("seconds")
-    axis.set_ylabel("writes/s (dotted: refused)")
-    axis.set_ylim(bottom=0)
-    axis.legend(frameon=False, fontsize=8)

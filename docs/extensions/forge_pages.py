@@ -16,7 +16,7 @@ LIST_PAGES = ("index", "recipes", "queues", "several-hosts", "sql", "evidence")
 
 NOT_ON_THE_SITE = (
     *("adr/*", "architecture.md", "compliance.md", "copying.md"),
-    *("proofs.md", "speed-figures.md", "sweep.md", "torture.md"),
+    *("proofs.md", "sweep.md", "torture.md"),
 )
 """Pages for contributors, and proofs, that stay in the repository; evidence.md links to them."""
 

@@ -3,7 +3,7 @@
 --   two minutes ago: a verdict is committed right after its time is taken, and one that takes longer is missing in the
 --   curves. Does nothing while another transaction does the same. Never fails, and waits for no lock longer than 0.2 s:
 --   a heartbeat must not be late for a curve. What could not be added is added by a later call.
---   Writes: finished_minute. Called by: rowferry.heartbeat; a bench.
+--   Writes: finished_minute. Called by: rowferry.heartbeat.
 create or replace function rowferry.sum_minutes()
 returns void
 language plpgsql

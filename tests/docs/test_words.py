@@ -48,8 +48,8 @@ RECORDS = (
     "tests/docs/test_words.py",
 )
 """Where an old word may stand: history, measured runs and their plots, lists of the words themselves."""
-MEASURED = {"docs/speed.md", "docs/speed-figures.md"}
-"""Pages with tables that a bench writes from its results: their lines of tables are records as well."""
+MEASURED = {"docs/speed.md"}
+"""Pages with tables of measurements: their lines of tables are records as well."""
 
 
 def find_old_words(path: str, text: str) -> list[str]:

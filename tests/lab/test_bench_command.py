@@ -27,14 +27,14 @@ def fail(record: Record) -> NoReturn:
 @pytest.fixture
 def benches(monkeypatch: pytest.MonkeyPatch) -> dict[str, SimpleNamespace]:
     """Two benches, of which one fails."""
-    found = {"claim": SimpleNamespace(run=measure), "enqueue": SimpleNamespace(run=fail)}
+    found = {"claim": SimpleNamespace(run=measure), "outage": SimpleNamespace(run=fail)}
     monkeypatch.setattr(program, "load_bench", found.__getitem__)
     monkeypatch.setattr(program, "console", Console(width=200))
     return found
 
 
 def run_both(folder: Path) -> Result:
-    return CliRunner().invoke(program.command, ["--only", "claim,enqueue", "--results", str(folder)])
+    return CliRunner().invoke(program.command, ["--only", "claim,outage", "--results", str(folder)])
 
 
 def line_of(done: Result, words: str) -> str:
@@ -44,29 +44,29 @@ def line_of(done: Result, words: str) -> str:
 
 @pytest.mark.usefixtures("benches")
 def test_the_figures_of_a_bench_that_failed_are_shown_as_old(tmp_path: Path) -> None:
-    old = Record("enqueue", "…")
+    old = Record("outage", "…")
     measure(old)
-    (tmp_path / "enqueue.json").write_text(json.dumps({**old.compose(), "when": "2026-01-02T03:04:05+00:00"}))
-    before = (tmp_path / "enqueue.json").read_bytes()
+    (tmp_path / "outage.json").write_text(json.dumps({**old.compose(), "when": "2026-01-02T03:04:05+00:00"}))
+    before = (tmp_path / "outage.json").read_bytes()
     done = run_both(tmp_path)
     assert done.exit_code == 1
     assert "the server has gone" in done.output
-    assert "Failed: enqueue." in done.output
-    assert "old, of 2026-01-02" in line_of(done, "entries of enqueue")
+    assert "Failed: outage." in done.output
+    assert "old, of 2026-01-02" in line_of(done, "entries of outage")
     assert "now" in line_of(done, "entries of claim")
-    assert (tmp_path / "enqueue.json").read_bytes() == before
+    assert (tmp_path / "outage.json").read_bytes() == before
 
 
 @pytest.mark.usefixtures("benches")
 def test_a_bench_that_failed_at_its_first_run_has_no_figures(tmp_path: Path) -> None:
     done = run_both(tmp_path)
     assert done.exit_code == 1
-    assert "failed, and never seen" in line_of(done, "enqueue")
-    assert not (tmp_path / "enqueue.json").exists()
+    assert "failed, and never seen" in line_of(done, "outage")
+    assert not (tmp_path / "outage.json").exists()
 
 
 def test_benches_that_come_to_their_end_are_all_new(benches: dict[str, SimpleNamespace], tmp_path: Path) -> None:
-    benches["enqueue"].run = measure
+    benches["outage"].run = measure
     done = run_both(tmp_path)
     assert done.exit_code == 0
     assert "Failed" not in done.output

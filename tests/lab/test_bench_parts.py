@@ -1,15 +1,12 @@
-"""The instruments of the benches tell what is so: CPU, growth, shares of a profile, sizes and exit statuses."""
+"""The instruments of the benches tell what is so: CPU, paces, sizes and exit statuses."""
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from bench.benches.memory import fit_growth, read_resident_mb
 from bench.benches.outage import find_regained
-from bench.benches.profile import count_modules
 from bench.environment import run_measured
 from bench.page import write_number
 from bench.record import tidy
@@ -76,36 +73,6 @@ def test_the_pace_is_regained_when_it_lasts_for_two_seconds() -> None:
     samples = [make_sample(at / 4, number) for at, number in enumerate(objects)]
     assert find_regained(samples, 5.0, 0.9 * 100 * 4) == pytest.approx(8.0, abs=0.25)
     assert find_regained(samples, 5.0, 1000.0) == samples[-1].at
-
-
-@needs_proc
-def test_the_resident_size_is_that_of_the_process_until_it_is_gone() -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        deadline = time.monotonic() + 100
-        while (size := read_resident_mb(process.pid)) is None or size < 1:
-            assert time.monotonic() < deadline
-        process.communicate(b"\n")
-    assert read_resident_mb(process.pid) is None
-
-
-def test_growth_is_that_of_a_line_after_the_warm_up() -> None:
-    warming = [[float(second), second * 10.0] for second in range(20)]
-    settled = [[float(second), 200 + second * 0.5] for second in range(20, 100)]
-    assert fit_growth(warming + settled) == pytest.approx(0.5 * 79)
-
-
-def test_a_sample_counts_for_the_innermost_module_that_is_known() -> None:
-    lines = [
-        "run (threading.py:9);step (rowferry_worker/slot.py:3);put (queue.py:4) 3",
-        "run (threading.py:9);send (rowferry/http/connection.py:8) 4",
-        "run (threading.py:9);sleep (queue.py:8) 1",
-        "main (cli/rowferry_cli/__main__.py:1);_load (<frozen importlib._bootstrap>:1) 50",
-    ]
-    assert count_modules(lines) == {
-        "rowferry/http/connection.py": 0.5,
-        "rowferry_worker/slot.py": 0.375,
-        "other Python": 0.125,
-    }
 
 
 def test_numbers_are_cut_to_what_they_can_tell() -> None:

@@ -1,8 +1,6 @@
 """How workers meet bounds of every shape in the simulator: ADR 19's table.
 
-    python -m support.pacing.shapes [SHAPE ...]
-
-`bench/learned_rate.py` measures real workers in the same way.
+python -m support.pacing.shapes [SHAPE ...]
 """
 
 import itertools
