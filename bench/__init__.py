@@ -4,11 +4,11 @@ from importlib import import_module
 from types import ModuleType
 
 BENCHES = {
+    "copy": "One worker process against boto3, rclone and s5cmd, within a server.",
+    "stream": "20 kB to 1 GB from one server to another, against rclone and boto3.",
     "throttled": "A server that lets 1,000 or 300 writes/s through, and 1, 4 and 16 workers; random refusals.",
     "outage": "How fast the pace is back after the server was away for 3 s and 60 s.",
-    "copy": "One worker against boto3, rclone and s5cmd, on three servers and over TLS.",
-    "stream": "20 kB to 1 GB streamed, on three servers and over TLS, against rclone and boto3; memory of a worker.",
-    "claim": "Claim latency with 16 workers: an empty queue, a full one, and a stranger's open transaction.",
+    "claim": "Claims of 16 workers: an empty queue, a full one, another open transaction; jobs of pgqueuer.",
 }
 """Each bench with its line in `python -m bench --list`, in the order in which they run."""
 

@@ -1,11 +1,10 @@
-"""`make bench`: run the benches, write their results, print what was asked for and what was seen.
+"""`make bench`: run the benches, print what was seen, write a small file of results for each.
 
 python -m bench [--only copy,claim] [--short | --reduced] [--list]
 """
 
 import sys
 import tempfile
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -13,8 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import BENCHES, load_bench
-from bench.page import describe_target, list_targets, read_results
-from bench.record import RESULTS, Record
+from bench.record import RESULTS, Record, write_number
 
 console = Console()
 
@@ -40,13 +38,8 @@ def command(only: list[str], short: bool, reduced: bool, results: Path | None, l
             console.print(f"{name:<12} {BENCHES[name]}")
         return
     folder = results or (Path(tempfile.mkdtemp(prefix="rowferry-bench-")) if short else RESULTS)
-    records = [Record(name, BENCHES[name], short, reduced) for name in only]
-    failed = [
-        record.name
-        for number, record in enumerate(records, 1)
-        if not run_bench(record, f"{number}/{len(only)}", folder)
-    ]
-    print_targets(folder, only, failed)
+    records = [Record(name, short=short, reduced=reduced) for name in only]
+    failed = [record.name for record in records if not run_bench(record, folder)]
     if short:
         console.print("A short run proves that the benches run; its figures say nothing about speed.")
     if failed:
@@ -54,35 +47,30 @@ def command(only: list[str], short: bool, reduced: bool, results: Path | None, l
         sys.exit(1)
 
 
-def run_bench(record: Record, place: str, folder: Path) -> bool:
-    """Run one bench and write its results; return whether it came to its end."""
-    name, record.began = record.name, datetime.now(UTC)
+def run_bench(record: Record, folder: Path) -> bool:
+    """Run one bench, print its table and write its results; return whether it came to its end."""
     try:
-        with console.status(f"{place} {name}") as status:
-            record.report = lambda line: status.update(f"{place} {name}: {line}")
-            load_bench(name).run(record)
+        with console.status(record.name) as status:
+            record.report = lambda line: status.update(f"{record.name}: {line}")
+            load_bench(record.name).run(record)
     except Exception:  # noqa: BLE001 - one bench is isolated from the next
         console.print_exception(max_frames=4)
-        console.print(f"[red]✗[/red] {place} {name}")
         return False
-    path = record.write(folder)
-    seconds = record.compose()["seconds"]
-    console.print(f"[green]✓[/green] {place} {name:<12} {BENCHES[name]} [dim]{seconds:.0f} s, {path}[/dim]")
+    print_table(record)
+    console.print(f"[dim]{record.write(folder)}[/dim]")
     return True
 
 
-def print_targets(folder: Path, names: list[str], failed: list[str]) -> None:
-    """Print one line a target of the benches that were run; of one that failed, what an earlier run has left if any."""
-    table = Table("bench", "what", "target", "seen", "reached", "when", title="What was asked for, and what was seen")
-    results = read_results(folder, names)
-    for result, target in list_targets(results):
-        _, wanted, seen, reached = describe_target(target)
-        colour = "green" if target["reached"] else "red"
-        when, style = ("now", None) if result["name"] not in failed else (f"old, of {result['when'][:10]}", "dim")
-        table.add_row(result["name"], target["what"], wanted, seen, f"[{colour}]{reached}[/]", when, style=style)
-    for name in sorted(set(failed) - {result["name"] for result in results}):
-        table.add_row(name, "", "", "", "", "[red]failed, and never seen[/]")
+def print_table(record: Record) -> None:
+    """Print the median of every figure of every contestant, and who is absent."""
+    table = Table("contestant", "figure", "median", "from", "to", title=BENCHES[record.name])
+    for contestant, figures in record.summarise().items():
+        for figure, (median, low, high) in figures.items():
+            numbers = map(write_number, (median, low, high))
+            table.add_row(contestant, figure.replace("_", " "), *numbers)
     console.print(table)
+    for name, why in record.absent.items():
+        console.print(f"Absent: {name} ({why}).")
 
 
 if __name__ == "__main__":

@@ -5,10 +5,9 @@ import platform
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -24,14 +23,9 @@ HONEST_SETTINGS = {"fsync": "on", "full_page_writes": "on", "jit": "on", "shared
 
 
 @contextmanager
-def running_postgres(
-    settings: Mapping[str, str] | None = None, *, binaries: Path | None = None
-) -> Iterator[EmbeddedPostgres]:
-    """Yield a fresh server with rowferry's schema; DATABASE_URL and any S3 credentials are set while it runs.
-
-    `binaries` None: the embedded one.
-    """
-    with EmbeddedPostgres(binaries=binaries, settings={**HONEST_SETTINGS, **(settings or {})}) as postgres:
+def running_postgres(settings: Mapping[str, str] | None = None) -> Iterator[EmbeddedPostgres]:
+    """Yield a fresh server with rowferry's schema; DATABASE_URL and any S3 credentials are set while it runs."""
+    with EmbeddedPostgres(settings={**HONEST_SETTINGS, **(settings or {})}) as postgres:
         before = dict(os.environ)
         os.environ["DATABASE_URL"] = postgres.dsn()
         for side in ("LEGACY", "PRODUCTION"):
@@ -52,6 +46,17 @@ def execute(statement: str | sql.Composed, dsn: str | None = None) -> list[tuple
         return cursor.fetchall() if cursor.description else []
 
 
+@contextmanager
+def leading_to(dsn: str) -> Iterator[None]:
+    """Let DATABASE_URL lead there for a while."""
+    before = os.environ["DATABASE_URL"]
+    os.environ["DATABASE_URL"] = dsn
+    try:
+        yield
+    finally:
+        os.environ["DATABASE_URL"] = before
+
+
 def read_postgres_version() -> str:
     """Return the version of the server that DATABASE_URL leads to, as 18.1."""
     with connect("bench", autocommit=True) as connection:
@@ -60,12 +65,9 @@ def read_postgres_version() -> str:
     return str(row["server_version"]).split()[0]
 
 
-def fake_s3(latency_ms: float, *options: str, body_bytes: int = 20_000, sizes: str | None = None) -> FakeS3Server:
-    """Return an S3 server, to be started, with equal objects of this size under all keys of the bucket `legacy`.
-
-    With `sizes` (`20000,4000000`) the key decides which of them its object has.
-    """
-    return FakeS3Server(f"--latency-seconds={latency_ms / 1000}", f"--body-bytes={sizes or body_bytes}", *options)
+def fake_s3(latency_ms: float, *options: str, body_bytes: int = 20_000) -> FakeS3Server:
+    """Return an S3 server, to be started, with equal objects of this size under all keys of the bucket `legacy`."""
+    return FakeS3Server(f"--latency-seconds={latency_ms / 1000}", f"--body-bytes={body_bytes}", *options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,26 +78,17 @@ class Usage:
     cpu_seconds: float
     memory_mb: float
     """The largest resident size of one process of them."""
-    said: str
-    """What it wrote on its standard output."""
 
 
-def run_measured(
-    command: Sequence[str],
-    environment: Mapping[str, str] | None = None,
-    on_start: Callable[[int], None] | None = None,
-) -> Usage:
+def run_measured(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Usage:
     """Run a command to its end and return what it used; AssertionError with its last words where it failed."""
-    began = time.monotonic()
-    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as words:
-        with subprocess.Popen(command, env={**os.environ, **(environment or {})}, stdout=out, stderr=words) as process:
-            if on_start:
-                on_start(process.pid)
+    everything, began = {**os.environ, **(environment or {})}, time.monotonic()
+    with tempfile.TemporaryFile("w+") as words:
+        with subprocess.Popen(command, env=everything, stdout=words, stderr=words) as process:
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
         wall_seconds = time.monotonic() - began
-        out.seek(0)
         words.seek(0)
         assert process.returncode == 0, f"{command[0]} ended with {process.returncode}: {words.read()[-2000:]}"
         unit = 1024 if platform.system() == "Linux" else 1024 * 1024
-        return Usage(wall_seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit, out.read())
+        return Usage(wall_seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit)

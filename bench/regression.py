@@ -23,12 +23,15 @@ from statistics import median
 from typing import NamedTuple
 
 from bench.environment import execute, fake_s3, run_measured, running_postgres
+from bench.migration import make_table
 from bench.stub_server import StubServer, build_stub
 
 ROOT = Path(__file__).parent.parent
 TREES = ROOT / "build" / "regression"
 LATENCY_MS, SIGMA = 70, 0.3
 IN_FLIGHT = 512
+PACE = (f"--parallel={IN_FLIGHT}", f"--min-parallel={IN_FLIGHT}")
+"""So many objects are in flight whatever happens."""
 PLAN = """\
 [migration]
 name = "bench"
@@ -45,11 +48,6 @@ id = "id"
 key = "path"
 from = "image/"
 to = "avatar/"
-"""
-ROWS = """
-create table pictures (id bigint generated always as identity primary key, path text not null);
-insert into pictures (path) select 'image/' || lpad(i::text, 9, '0') || '.png' from generate_series(1, {rows}) as i;
-analyze pictures;
 """
 SPAN = """
 select sum(migrated)::int, extract(epoch from max(finished_at) - min(started_at))::float
@@ -81,8 +79,7 @@ class Contestant:
         """Migrate so many rows with one worker."""
         with running_postgres() as postgres, tempfile.TemporaryDirectory() as folder:
             execute("drop schema rowferry cascade")  # that of this checkout
-            for statement in filter(str.strip, ROWS.format(rows=rows).split(";")):
-                execute(statement)
+            make_table(rows)
             plan = Path(folder, "rowferry.toml")
             plan.write_text(PLAN.format(url=url, legacy=self.legacy), encoding="utf-8")
             trusted = {} if certificate is None else {"AWS_CA_BUNDLE": str(certificate)}
@@ -90,7 +87,7 @@ class Contestant:
             kept = {"PYTHONDONTWRITEBYTECODE": ""}
             environment = {"ROWFERRY_PLAN": str(plan), "DATABASE_URL": postgres.dsn(), **trusted, **kept}
             self._call(environment, "init")
-            worker = [self._program, "worker", "--processes=1", "--until-empty", "--log-format=json", *self._fix_pace()]
+            worker = [self._program, "worker", "--processes=1", "--until-empty", "--log-format=json", *PACE]
             start = run_measured(worker, environment)
             self._call(environment, "enqueue", "--yes", "--batch-size=250")
             used = run_measured(worker, environment)
@@ -103,13 +100,8 @@ class Contestant:
     def _program(self) -> str:
         return str(self.folder / ".venv" / "bin" / "rowferry")
 
-    def _call(self, environment: dict[str, str], *arguments: str) -> str:
-        return run_measured([self._program, *arguments], environment).said
-
-    def _fix_pace(self) -> list[str]:
-        """Return the options that keep so many objects in flight; their names have changed."""
-        known = self._call({}, "worker", "--help")
-        return [f"--parallel={IN_FLIGHT}", "--slots=4" if "--slots" in known else f"--min-parallel={IN_FLIGHT}"]
+    def _call(self, environment: dict[str, str], *arguments: str) -> None:
+        run_measured([self._program, *arguments], environment)
 
 
 def prepare(commit: str) -> Contestant:

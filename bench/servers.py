@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 from bench import memory_server
-from bench.baselines.programs import NOT_BUILT
+from bench.baselines import NOT_BUILT
 from bench.environment import fake_s3
 from bench.memory_server import MemoryServer
 from bench.record import Record
@@ -38,7 +38,7 @@ class BenchServer(Protocol):
         ...
 
     def read_stats(self) -> dict[str, Any]:
-        """Return the counts since its start; see Watch."""
+        """Return the counts since its start, `objects` among them: those of the bucket `production`."""
         ...
 
 
@@ -76,8 +76,6 @@ def find_servers(record: Record, *names: str) -> dict[str, Start]:
     obstacles = {FAKE: None, STUB: None if build_stub() else NOT_BUILT, REAL: memory_server.find_obstacle()}
     obstacles[TLS] = obstacles[STUB]
     record.absent |= {name: why for name, why in obstacles.items() if name in names and why is not None}
-    if REAL in names and obstacles[REAL] is None:
-        record.versions["versitygw"] = memory_server.read_version()
     return {name: SERVERS[name] for name in names if obstacles[name] is None}
 
 

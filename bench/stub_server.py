@@ -4,7 +4,6 @@ import json
 import shutil
 import ssl
 import subprocess
-import time
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,10 +44,10 @@ class StubServer(S3Server):
             self.endpoint_url = self.endpoint_url.replace("http:", "https:")
 
     def read_stats(self) -> dict[str, Any]:
-        """Return how many requests, objects, bytes, writes and refusals there were since the start, and its CPU."""
+        """Return how many objects were written."""
         trusted = ssl.create_default_context(cafile=self.certificate) if self._tls else None
         with urllib.request.urlopen(f"{self.endpoint_url}/_stats", timeout=30, context=trusted) as response:
-            return {"seconds": time.monotonic(), **json.loads(response.read())}
+            return json.loads(response.read())
 
 
 def build_stub() -> bool:

@@ -1,36 +1,31 @@
 """How long a claim takes with 16 workers at once: in an empty table, among two million batches, and beside a stranger.
 
 Each worker is a process that calls the functions of the queue: claim, attempt, DONE. An open transaction keeps the
-index entries of all batches finished since, and every claim walks past them. It may be a stranger's. It must not be
-a worker's own, which is what the time budget is for: here one batch is held for the whole run, and then one after the
-other for a moment each, as a budget has it.
+index entries of all batches finished since, and every claim walks past them: a stranger's, or that of a held batch.
+pgqueuer takes and finishes as many jobs in the same way.
 """
 
 import os
 import statistics
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from threading import Event, Thread
-from typing import Any
 
 import psycopg
 from psycopg import sql
 
-from bench.barrier import start_together
-from bench.environment import execute, read_postgres_version, running_postgres
+from bench import baselines
+from bench.environment import execute, leading_to, read_postgres_version, running_postgres
+from bench.race import QUEUES, start_together
 from bench.record import Figures, Record
 from rowferry.db.connection import connect
 from rowferry.db.schema import initialise
 from rowferry_worker.batch.claim import claim_batch
 
 WORKERS = 16
-BUDGET_SECONDS = 1.0
-"""Of 20 by default: the run is as much shorter."""
-EMPTY, FULL = "empty table", "2,000,000 batches"
-STRANGER, HELD, BUDGET = "with a stranger's transaction", "with a batch held throughout", "with batches held for 1 s"
-
+PGQUEUER = "pgqueuer"
 FILL_DONE = """
 insert into rowferry.batch_queue (
     migration_id, queue_name, payload, entry_count, status, migrated, attempts, run_after, started_at, finished_at,
@@ -45,43 +40,38 @@ select 1, 'migrate', '{}', 1, now() - interval '1 hour' from generate_series(1, 
 """
 MIGRATION = "insert into rowferry.migration (name, plan) values ('bench', '{}')"
 VACUUM = "vacuum analyze rowferry.batch_queue, rowferry.batch_attempt, rowferry.entry_failure"
+FILL_PGQUEUER = """
+insert into pgqueuer (priority, status, entrypoint) select 0, 'queued', 'bench' from generate_series(1, {})
+"""
+
+
+Beside = Callable[[str], AbstractContextManager[None]]
 
 
 def run(record: Record) -> None:
     """Measure the claims of all cases in turn."""
-    queued, each = record.pick(1_000_000, short=2_000), record.pick(300, short=5)
+    queued, each = record.pick(1_000_000, short=2_000, reduced=200_000), record.pick(300, short=5)
     workers = record.pick(WORKERS, short=2)
     record.settings |= {"waiting": queued, "done": queued, "workers": workers, "batches_of_each_worker": each}
     with running_postgres({"max_wal_size": "4GB"}):
         record.versions["postgresql"] = read_postgres_version()
         empty, full = (make_database(name) for name in ("small", "large"))
         fill(full, queued, queued)
-        samples: dict[str, list[float]] = {}
-
-        def measure(name: str, dsn: str, beside: Callable[[str], Any]) -> Figures:
-            if dsn == empty:
-                fill(empty, 0, workers * each)
-            execute(VACUUM, dsn)
-            with beside(dsn):
-                claims = race(dsn, workers, each)
-            samples.setdefault(name, []).extend(claims)
-            return describe(claims)
-
-        cases: dict[str, tuple[str, Callable[[str], Any]]] = {
-            EMPTY: (empty, nullcontext),
-            FULL: (full, nullcontext),
-            STRANGER: (full, stranger),
-            HELD: (full, partial(holding, None)),
-            BUDGET: (full, partial(holding, BUDGET_SECONDS)),
+        cases: dict[str, tuple[str, Beside]] = {
+            "empty table": (empty, nullcontext),
+            "full table": (full, nullcontext),
+            "full, a stranger's transaction": (full, stranger),
+            "full, a batch held throughout": (full, holding),
         }
-        contestants = {name: partial(measure, name, *case) for name, case in cases.items()}
+        contestants: dict[str, Callable[[], Figures]] = {
+            name: partial(measure, dsn, beside, workers, each, refilled=dsn == empty)
+            for name, (dsn, beside) in cases.items()
+        }
+        if make_pgqueuer():
+            contestants[PGQUEUER] = partial(measure_pgqueuer, workers, each)
+        else:
+            record.absent[PGQUEUER] = baselines.MISSING
         record.interleave(contestants, repetitions=record.pick(3, short=1))
-    record.series |= {name: trace(of_one) for name, of_one in samples.items()}
-    p95 = {name: record.median(name, "claim_p95_ms") for name in cases}
-    record.expect(f"p95 of a claim, {workers} workers, empty table", p95[EMPTY], unit=" ms")
-    record.expect("the same among 2,000,000 batches", p95[FULL] / p95[EMPTY], at_most=2, unit="x")
-    for name in (STRANGER, HELD, BUDGET):
-        record.expect(f"the same {name}", p95[name] / p95[EMPTY], unit="x")
 
 
 def make_database(name: str) -> str:
@@ -103,12 +93,40 @@ def fill(dsn: str, done: int, waiting: int) -> None:
             connection.execute(statement.encode(), (count,))
 
 
-def race(dsn: str, workers: int, each: int) -> list[float]:
-    """Let the workers finish their batches at once, and return what each claim took, in seconds."""
-    command = [sys.executable, "-m", "bench.bare_functions", str(each)]
+def measure(dsn: str, beside: Beside, workers: int, each: int, *, refilled: bool) -> Figures:
+    """Let the workers finish their batches at once; `refilled`: in a table that has no others."""
+    if refilled:
+        fill(dsn, 0, workers * each)
+    execute(VACUUM, dsn)
+    with beside(dsn):
+        return race([sys.executable, "-m", "bench.race", "rowferry", str(each)], workers, each, dsn)
+
+
+def make_pgqueuer() -> bool:
+    """Install pgqueuer's tables in the database of the bench; return whether it is here."""
+    command = baselines.compose("pgqueuer install", dsn=os.environ["DATABASE_URL"])
+    if command is not None:
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return command is not None
+
+
+def measure_pgqueuer(workers: int, each: int) -> Figures:
+    """Let as many processes take and finish jobs of pgqueuer."""
+    execute("truncate pgqueuer")
+    execute(FILL_PGQUEUER.format(workers * each))
+    execute("vacuum analyze pgqueuer")
+    command = baselines.compose("pgqueuer", jobs=each)
+    assert command is not None
+    return race(command, workers, each, os.environ["DATABASE_URL"])
+
+
+def race(command: list[str], workers: int, each: int, dsn: str) -> Figures:
+    """Return the percentiles of what claims took, and how many jobs a second were finished."""
     seen = start_together([command] * workers, {**os.environ, "DATABASE_URL": dsn})
-    assert seen.done == workers * each, f"{seen.done} of {workers * each} batches were finished"
-    return seen.samples
+    assert len(seen.claims) == workers * each, f"{len(seen.claims)} of {workers * each} jobs were finished"
+    cuts = statistics.quantiles(seen.claims, n=100, method="inclusive")
+    percentiles = {f"claim_p{percent}_ms": 1000 * cuts[percent - 1] for percent in (50, 95, 99)}
+    return {**percentiles, "finished_per_second": workers * each / seen.seconds}
 
 
 @contextmanager
@@ -122,46 +140,9 @@ def stranger(dsn: str) -> Iterator[None]:
 
 
 @contextmanager
-def holding(seconds: float | None, dsn: str) -> Iterator[None]:
-    """Hold one batch claimed throughout, or one after the other for so many seconds each."""
-    over, ready = Event(), Event()
-
-    def hold() -> None:
-        with leading_to(dsn), connect("bench holds a batch") as connection:
-            while not over.is_set():
-                assert claim_batch(connection, ["migrate"]) is not None
-                ready.set()
-                over.wait(seconds)
-                connection.rollback()
-
-    holder = Thread(target=hold)
-    holder.start()
-    try:
-        assert ready.wait(300), "no batch could be claimed"
+def holding(dsn: str) -> Iterator[None]:
+    """Hold one batch claimed throughout."""
+    with leading_to(dsn), connect("bench holds a batch") as connection:
+        assert claim_batch(connection, QUEUES) is not None
         yield
-    finally:
-        over.set()
-        holder.join()
-
-
-@contextmanager
-def leading_to(dsn: str) -> Iterator[None]:
-    """Let DATABASE_URL lead there for a while."""
-    before = os.environ["DATABASE_URL"]
-    os.environ["DATABASE_URL"] = dsn
-    try:
-        yield
-    finally:
-        os.environ["DATABASE_URL"] = before
-
-
-def describe(claims: list[float]) -> Figures:
-    """Return the percentiles of what claims took."""
-    cuts = statistics.quantiles(claims, n=100, method="inclusive")
-    return {f"claim_p{percent}_ms": 1000 * cuts[percent - 1] for percent in (50, 95, 99)}
-
-
-def trace(claims: list[float]) -> list[list[float]]:
-    """Return the curve of the plot: milliseconds, and the share of claims that took no longer."""
-    cuts = statistics.quantiles(claims, n=100, method="inclusive")
-    return [[1000 * cut, (number + 1) / 100] for number, cut in enumerate(cuts)]
+        connection.rollback()

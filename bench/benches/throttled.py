@@ -9,8 +9,7 @@ from itertools import product
 
 from bench.environment import fake_s3, read_postgres_version, running_postgres
 from bench.record import Figures, Record
-from bench.timed import Launch, fill_queue, run_for
-from bench.watch import Sample, Watch, between, curve
+from bench.timed import Sample, between, fill_queue, rate, run_for
 
 LATENCY_MS = 70
 BOUNDS = (1000, 300)
@@ -21,6 +20,7 @@ STEP_SECONDS = 5.0
 """Shares and refusals of so many seconds tell whether the workers have settled."""
 REFUSED_SHARE = 0.05
 MOST_PER_SECOND = 26_000
+"""More than a worker reaches."""
 
 
 def run(record: Record) -> None:
@@ -31,51 +31,32 @@ def run(record: Record) -> None:
     with running_postgres():
         record.versions["postgresql"] = read_postgres_version()
         for bound, workers in cases:
-            contestants = {name_of(bound, workers): partial(measure, record, bound, workers, seconds)}
-            record.interleave(contestants, repetitions=1)
-            tell(record, bound, workers)
-        if record.pick(True, short=False, reduced=False):
-            name = "1,000 in each second of the clock, 4 workers"
-            record.interleave({name: partial(measure, record, 1000, 4, seconds, windows=1)}, repetitions=1)
-            record.expect(f"share of the bound, {name}", record.median(name, "share_of_the_bound"))
-        refuse_at_random(record)
+            name = f"{bound:,} writes/s, {workers} worker{'s' * (workers > 1)}"
+            record.interleave({name: partial(measure, bound, workers, seconds)}, repetitions=1)
+        free = record.pick(30.0, short=6.0, reduced=14.0)
+        shares = {"5 % refused at random": REFUSED_SHARE, "free": 0.0}
+        contestants = {name: partial(measure_free, share, free) for name, share in shares.items()}
+        record.interleave(contestants, repetitions=record.pick(3, short=1, reduced=2))
 
 
-def name_of(bound: int, workers: int) -> str:
-    """Return the contestant's name."""
-    return f"{bound:,} writes/s, {workers} worker{'s' * (workers > 1)}"
+def measure(bound: int, workers: int, seconds: float) -> Figures:
+    """Let so many workers share the bound of one bucket; measured is the second half, once all have started.
 
-
-def tell(record: Record, bound: int, workers: int) -> None:
-    """Hold a case against the targets."""
-    name = name_of(bound, workers)
-    record.expect(f"share of the bound, {name}", record.median(name, "share_of_the_bound"), at_least=0.95)
-    record.expect(f"refused on top, {name}", record.median(name, "refused_percent"), at_most=2, unit=" %")
-    if workers > 1:
-        record.expect(f"largest share against the smallest, {name}", record.median(name, "uneven"), at_most=2, unit="x")
-    record.expect(f"settled after, {name}", record.median(name, "settled_seconds"), unit=" s")
-
-
-def measure(record: Record, bound: int, workers: int, seconds: float, windows: int = 0) -> Figures:
-    """Let so many workers share the bound of one bucket; measured is the second half, once all have started."""
+    Each has an access key of its own, by which the server tells it from the others.
+    """
+    first = seconds / 2 + START_SECONDS * workers
     seconds += START_SECONDS * workers
-    launches = [Launch.named(f"worker-{number}") for number in range(1, workers + 1)]
+    named = [{"ROWFERRY_PRODUCTION_ACCESS_KEY_ID": f"worker-{number}"} for number in range(1, workers + 1)]
     with fake_s3(LATENCY_MS) as server:
-        watch = Watch(server)
-        fill_queue(watch, int(seconds * bound * 1.5))
-        server.configure("limits", writes_per_second=bound, windows=windows)
-        samples = run_for(seconds, watch, launches).samples
-    if not windows:
-        record.series[name_of(bound, workers)] = curve(samples)
-        record.series[f"{name_of(bound, workers)}, refused"] = curve_refused(samples)
-    first = seconds - (seconds - START_SECONDS * workers) / 2
+        fill_queue(server, int(seconds * bound * 1.5))
+        server.configure("limits", writes_per_second=bound)
+        samples = run_for(seconds, server, named)
     begin, end = between(samples, first, seconds)
     accepted, shares = count_accepted(begin, end)
     return {
         "share_of_the_bound": accepted / (end.at - begin.at) / bound,
-        "refused_percent": 100 * (end.refused - begin.refused) / max(accepted, 1),
-        "refused_percent_of_all": 100 * samples[-1].refused / max(sum(samples[-1].accepted.values()), 1),
-        "uneven": max(shares) / max(min(shares), 1) if len(shares) == workers else float(accepted),
+        "refused_on_top_percent": 100 * (end.refused - begin.refused) / max(accepted, 1),
+        "largest_share_against_smallest": max(shares) / max(min(shares), 1) if len(shares) == workers else accepted,
         "settled_seconds": find_settled(samples, bound),
     }
 
@@ -100,29 +81,10 @@ def find_settled(samples: Sequence[Sample], bound: int) -> float:
     return samples[-1].at - first_at
 
 
-def curve_refused(samples: Sequence[Sample]) -> list[list[float]]:
-    """Return [seconds, refusals a second] for each second."""
-    points: list[list[float]] = []
-    begin = samples[0]
-    for sample in samples:
-        if sample.at - begin.at >= 1:
-            points.append([sample.at, (sample.refused - begin.refused) / (sample.at - begin.at)])
-            begin = sample
-    return points
-
-
-def refuse_at_random(record: Record) -> None:
-    """Let one worker meet random refusals and none, in turn."""
-    seconds = record.pick(30.0, short=4.0, reduced=14.0)
-
-    def measure_free(share: float) -> Figures:
-        with fake_s3(LATENCY_MS) as server:
-            watch = Watch(server)
-            fill_queue(watch, int(seconds * MOST_PER_SECOND))
-            server.configure("limits", refused_share=share)
-            return run_for(seconds, watch, [Launch()]).figures(seconds / 2, seconds)
-
-    contestants = {"5 % refused at random": partial(measure_free, REFUSED_SHARE), "free": partial(measure_free, 0.0)}
-    record.interleave(contestants, repetitions=record.pick(3, short=1, reduced=2))
-    what = "pace with 5 % refused at random, against the free pace"
-    record.compare(what, "entries_per_second", *contestants, at_least=0.8)
+def measure_free(share: float, seconds: float) -> Figures:
+    """Let one worker meet random refusals of this share; measured is the second half."""
+    with fake_s3(LATENCY_MS) as server:
+        fill_queue(server, int(seconds * MOST_PER_SECOND))
+        server.configure("limits", refused_share=share)
+        samples = run_for(seconds, server, [{}])
+    return {"entries_per_second": rate(samples, seconds / 2, seconds)}

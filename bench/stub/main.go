@@ -16,15 +16,11 @@ func main() {
 	sigma := flag.Float64("sigma", 0, "spread of the latency: lognormal around its median")
 	size := flag.Int("size", 20_000, "bytes of each object")
 	keys := flag.Int("keys", 0, "objects that a listing of the bucket legacy shows; every other key ending in .png is there, too")
-	rate := flag.Float64("rate", 0, "writes a second, above which 503 SlowDown is answered; 0: no bound")
-	burst := flag.Float64("burst", 1, "seconds of that rate that are let through at once")
-	harsh := flag.Bool("harsh", false, "writes that are refused count against the rate as well")
-	unlucky := flag.Float64("unlucky", 0, "the share of writes that are refused at random as well")
 	certificate := flag.String("certificate", "", "speak TLS, with the certificate in this file")
 	key := flag.String("key", "", "the file with its key")
 	flag.Parse()
 
-	handler := newStub(*latency, *sigma, bytes.Repeat([]byte("x"), *size), *keys, newBucket(*rate, *burst, *harsh, *unlucky))
+	handler := newStub(*latency, *sigma, bytes.Repeat([]byte("x"), *size), *keys)
 	listener, err := net.Listen("tcp", *listen)
 	if err != nil {
 		log.Fatal(err)

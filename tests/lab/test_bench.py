@@ -1,114 +1,100 @@
-"""Every bench runs in its short form and checks its own work. No timing is asserted."""
+"""Every bench runs in its short form and checks its own work; a failed one is told. No timing is asserted."""
 
 import json
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import NoReturn
 
 import pytest
+from click.testing import CliRunner
+from rich.console import Console
 
 from bench import BENCHES, load_bench
-from bench.page import describe_target
-from bench.record import Record
-from bench.worst import expect_worst, list_medians, list_ratios
+from bench import __main__ as program
+from bench.record import Record, round_off, write_number
+from bench.transfers import list_contestants
 
 pytestmark = pytest.mark.soak
 
-PARTS = {"name", "what", "when", "seconds", "short", "machine", "versions", "settings", "targets", "notes", "absent"}
-PARTS |= {"summary", "repetitions", "series", "reduced"}
+PARTS = {"when", "how", "load", "machine", "versions", "settings", "absent", "median, from, to"}
+MOST_LINES = 60
 
 
-@pytest.mark.soak
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", BENCHES)
 def test_every_bench_runs_checks_its_work_and_tells_what_it_saw(name: str, tmp_path: Path) -> None:
-    record = Record(name, BENCHES[name], short=True)
+    record = Record(name, short=True)
     load_bench(name).run(record)
-    result = json.loads(record.write(tmp_path).read_text())
+    text = record.write(tmp_path).read_text()
+    result = json.loads(text)
     assert result.keys() == PARTS
-    assert result["short"] is True
+    assert result["how"] == "short"
     assert {"cpu", "cores", "memory_gb", "system", "python_call_ns"} == result["machine"].keys()
     assert 5 < result["machine"]["python_call_ns"] < 5_000
-    assert {"rowferry", "python", "uvloop", "boto3"} <= result["versions"].keys()
-    if not result["absent"]:
-        assert result["targets"]
-    for run in result["repetitions"]:
-        assert run.keys() > {"contestant", "load_before"}
-        figures = result["summary"][run["contestant"]]
-        assert all(figures[name]["min"] <= run[name] <= figures[name]["max"] for name in run.keys() - {"contestant"})
+    assert {"rowferry", "python", "uvloop", "boto3", "postgresql"} <= result["versions"].keys()
+    figures = [numbers for contestant in result["median, from, to"].values() for numbers in contestant.values()]
+    assert figures
+    assert all(low <= median <= high for median, low, high in figures)
+    assert text.count("\n") < MOST_LINES
 
 
 def test_contestants_take_turns() -> None:
-    record = Record("x", "x")
+    record = Record("x")
     order: list[str] = []
 
-    def measure(name: str, value: float) -> dict[str, float]:
+    def measure(name: str) -> dict[str, float]:
         order.append(name)
-        return {"throughput": value}
+        return {"throughput": len(order)}
 
-    record.interleave({"a": lambda: measure("a", 3), "b": lambda: measure("b", 1)}, repetitions=2)
+    record.interleave({"a": lambda: measure("a"), "b": lambda: measure("b")}, repetitions=2)
     assert order == ["a", "b", "a", "b"]
-    assert [run["contestant"] for run in record.repetitions] == order
+    assert record.summarise() == {"a": {"throughput": [2, 1, 3]}, "b": {"throughput": [3, 2, 4]}}
 
 
 def test_medians_and_spread_are_those_of_all_repetitions() -> None:
-    record = Record("x", "x")
+    record = Record("x")
     rates = iter((10.0, 40.0, 20.0))
     record.interleave({"a": lambda: {"throughput": next(rates)}}, repetitions=3)
-    assert record.median("a", "throughput") == 20
-    assert record.summarise()["a"]["throughput"] == {
-        "median": 20,
-        "min": 10,
-        "max": 40,
-        "stdev": pytest.approx(15.2753, 1e-4),
-    }
+    assert record.summarise() == {"a": {"throughput": [20, 10, 40]}}
 
 
-@pytest.mark.parametrize(
-    ("seen", "bounds", "verdict"),
-    [
-        (3.0, {"at_least": 3}, "yes"),
-        (2.999, {"at_least": 3}, "no"),
-        (0.2, {"at_most": 0.2}, "yes"),
-        (0.21, {"at_most": 0.2}, "no"),
-        (7.0, {}, "reported"),
-    ],
-)
-def test_a_target_is_reached_within_its_bounds(seen: float, bounds: dict[str, Any], verdict: str) -> None:
-    record = Record("x", "x")
-    record.expect("this", seen, **bounds)
-    assert describe_target(record.compose()["targets"][0])[3] == verdict
+def test_a_rival_that_is_not_here_is_named_and_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.baselines.find_program", lambda name: None if name == "s5cmd" else f"/bin/{name}")
+    record = Record("copy", short=True)
+    course = load_bench("copy").plan_course(record, "fake", lambda objects: objects)
+    found = list_contestants(record, course, ("rclone", "s5cmd"), dict)
+    assert list(found) == ["rowferry", "rclone"]
+    assert list(record.absent) == ["s5cmd"]
 
 
-def test_a_rival_that_is_absent_is_named_and_compared_with_nothing() -> None:
-    record = Record("x", "x")
-    record.absent["rival"] = "not installed"
-    record.interleave({"a": lambda: {"throughput": 1.0}}, repetitions=1)
-    record.compare("against it", "throughput", "a", "rival", at_least=3)
-    result = record.compose()
-    assert result["targets"] == []
-    assert result["absent"] == {"rival": "not installed"}
+def test_numbers_are_cut_to_what_they_can_tell() -> None:
+    assert [round_off(number) for number in (1234.567, 0.123456, 7)] == [1235, 0.1235, 7]
+    assert [write_number(number) for number in (1234.5, 3.0, 0.12345)] == ["1,234", "3", "0.123"]
 
 
-@pytest.mark.parametrize(
-    ("less_is_better", "worst", "server"), [(False, 2.0, "b, start included"), (True, 8.0, "a, start excluded")]
-)
-def test_the_worst_of_the_servers_counts_with_the_start_or_without(
-    less_is_better: bool, worst: float, server: str
+def measure_both(record: Record) -> None:
+    record.interleave({"rowferry": lambda: {"entries_per_second": 7.0}}, repetitions=1)
+
+
+def fail(record: Record) -> NoReturn:
+    measure_both(record)
+    raise ConnectionError("the server has gone")
+
+
+@pytest.mark.parametrize("outage", [measure_both, fail])
+def test_a_bench_that_fails_is_told_and_leaves_what_an_earlier_run_has_seen(
+    outage: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    record = Record("x", "x")
-    figures = {"a": {"cost": 8.0, "cost_start_included": 4.0}, "b": {"cost": 6.0, "cost_start_included": 2.0}}
-    record.interleave({f"we, {name}": lambda seen=seen: seen for name, seen in figures.items()}, repetitions=1)
-    record.interleave(
-        {f"they, {name}": lambda: {"cost": 1.0, "cost_start_included": 1.0} for name in figures}, repetitions=1
-    )
-    seen = list_ratios(record, ("a", "b", "absent"), "we", "they", "cost")
-    expect_worst(record, "cost", seen, less_is_better=less_is_better)
-    assert [(target.seen, target.server) for target in record.targets] == [(worst, server)]
-    assert describe_target(record.compose()["targets"][0])[0] == f"cost, at worst: {server}"
-
-
-def test_a_start_that_was_told_apart_once_is_not_told() -> None:
-    record = Record("x", "x")
-    seen = iter([{"cost": 1.0, "cost_start_included": 2.0}, {"cost_start_included": 4.0}])
-    record.interleave({"we, a": lambda: next(seen)}, repetitions=2)
-    assert list_medians(record, ["a"], "we", "cost") == {"a, start included": 3.0}
+    found = {"claim": SimpleNamespace(run=measure_both), "outage": SimpleNamespace(run=outage)}
+    monkeypatch.setattr(program, "load_bench", found.__getitem__)
+    monkeypatch.setattr(program, "console", Console(width=200))
+    (tmp_path / "outage.json").write_text("old")
+    done = CliRunner().invoke(program.command, ["--only", "claim,outage", "--results", str(tmp_path)])
+    failed = outage is fail
+    assert done.exit_code == int(failed)
+    assert ("the server has gone" in done.output, "Failed: outage." in done.output) == (failed, failed)
+    assert done.output.count("entries per second") == 2 - failed
+    assert ((tmp_path / "outage.json").read_text() == "old") is failed
+    assert json.loads((tmp_path / "claim.json").read_text())["median, from, to"] == {
+        "rowferry": {"entries_per_second": [7, 7, 7]}
+    }

@@ -1,21 +1,32 @@
-"""The instruments of the benches tell what is so: CPU, paces, sizes and exit statuses."""
+"""The instruments of the benches tell what is so: CPU, memory, paces, flat curves and exit statuses."""
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from bench.benches.outage import find_regained
+from bench.curves import Sample as Look
+from bench.curves import judge, read_memory_mb, tell
 from bench.environment import run_measured
-from bench.page import write_number
-from bench.record import tidy
-from bench.server_cpu import list_processes
-from bench.watch import Sample, curve, rate, read_cpu, read_sizes
+from bench.server_cpu import list_processes, read_server_cpu
+from bench.timed import Sample, rate
 
 pytestmark = pytest.mark.soak
 
 BURN = "import time\nwhile time.process_time() < 0.6: pass"
+FORKS = """
+import os, time
+while True:
+    if not os.fork():
+        until = time.process_time() + 0.02
+        while time.process_time() < until:
+            pass
+        os._exit(0)
+    os.wait()
+"""
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc here")
 
 
@@ -47,22 +58,33 @@ def test_the_cpu_of_living_children_is_seen() -> None:
         processes = list_processes(process.pid)
         assert processes[0] == process.pid
         assert len(processes) == 2
-        assert sum(map(read_cpu, processes)) >= 0.5
-        resident, own = read_sizes(process.pid)
-        assert resident >= own > 1
+        assert read_server_cpu(process.pid) >= 0.5
+        assert read_memory_mb(process.pid) > 1
         process.stdin.write(b"\n")
     assert list_processes(process.pid) == []
-    assert (read_cpu(process.pid), read_sizes(process.pid)) == (0, (0, 0))
+    assert read_memory_mb(process.pid) == 0
+
+
+@needs_proc
+def test_the_cpu_of_a_server_never_falls_while_its_children_end() -> None:
+    read, until = [0.0], time.monotonic() + 100
+    with subprocess.Popen([sys.executable, "-c", FORKS]) as server:
+        try:
+            while read[-1] < 1 and time.monotonic() < until:
+                read.append(read_server_cpu(server.pid))
+        finally:
+            server.kill()
+    assert read == sorted(read)
+    assert read[-1] >= 1
 
 
 def make_sample(at: float, objects: int) -> Sample:
-    return Sample(at=at, objects=objects, megabytes=0, accepted={"one": objects}, refused=0)
+    return Sample(at=at, objects=objects, accepted={"one": objects}, refused=0)
 
 
 def test_a_pace_is_that_between_the_nearest_samples() -> None:
     samples = [make_sample(at / 4, 10 * at) for at in range(41)]
     assert rate(samples, 2.1, 9.9) == pytest.approx(40)
-    assert curve(samples)[:2] == [[1.0, 40.0], [2.0, 40.0]]
     with pytest.raises(AssertionError, match="no samples"):
         rate(samples[:1], 2, 10)
 
@@ -75,6 +97,15 @@ def test_the_pace_is_regained_when_it_lasts_for_two_seconds() -> None:
     assert find_regained(samples, 5.0, 1000.0) == samples[-1].at
 
 
-def test_numbers_are_cut_to_what_they_can_tell() -> None:
-    assert tidy({"a": [1234.567, 0.123456, 7]}) == {"a": [1235, 0.1235, 7]}
-    assert [write_number(number) for number in (1234.5, 3.0, 0.12345)] == ["1,234", "3", "0.123"]
+def test_a_curve_that_rises_is_told_from_a_flat_one() -> None:
+    samples = [Look(minute, minute, 5, 1000, *[1.0] * 9) for minute in range(1, 10)]
+    assert judge(samples)["claim_cpu_ms"] == (2, 8, 4)
+    told = {line.split()[0]: line.split("x   ")[1] for line in tell(samples)}
+    assert told["claim_cpu_ms"] == "NOT FLAT"
+    assert told["batch_cpu_ms"] == "flat"
+    assert told["queue_mb"] == "grows with the work"
+
+
+def test_a_pace_that_falls_is_not_flat() -> None:
+    samples = [Look(minute, 1, 5, 1000 / minute, *[1.0] * 9) for minute in range(1, 10)]
+    assert judge(samples)["entries_per_second"][2] == 4

@@ -10,7 +10,7 @@ import boto3
 import pytest
 from botocore.config import Config
 
-from bench.baselines.programs import ACCOUNT
+from bench.baselines import ACCOUNT
 from bench.memory_server import MemoryServer, find_obstacle
 from bench.servers import BenchServer
 from bench.stub_server import StubServer, build_stub
@@ -60,13 +60,6 @@ def test_a_second_write_under_the_condition_is_refused() -> None:
         assert statuses == [200, 412]
 
 
-def test_writes_above_the_rate_are_refused_and_counted() -> None:
-    with StubServer("-rate=0.001", "-burst=3000") as server:  # three tokens, and no more within this test
-        statuses = [ask(server, "PUT", f"/production/{number}")[0] for number in range(5)]
-        assert statuses == [200, 200, 200, 503, 503]
-        assert server.read_stats()["writes_refused"] == {"all": 2}
-
-
 def test_a_listing_goes_on_where_it_ended() -> None:
     with StubServer("-keys=2500") as server:
         pages = connect(server).get_paginator("list_objects_v2")
@@ -108,10 +101,4 @@ def test_the_server_in_memory_has_its_objects_and_counts_what_is_written() -> No
         for number in (1, 2, 3):
             source = {"Bucket": "legacy", "Key": f"image/00000000{number}.png"}
             s3.copy_object(Bucket="production", Key=f"avatar/{number}.png", CopySource=source)
-        place = {"Bucket": "production", "Key": "avatar/4.png"}
-        upload = s3.create_multipart_upload(**place)["UploadId"]
-        before = server.read_stats()
-        s3.upload_part(**place, UploadId=upload, PartNumber=1, Body=b"x" * 1_000_000)
-        after = server.read_stats()
-        assert (before["objects"], after["objects"]) == (3, 3)
-        assert 1_000_000 <= after["bytes_received"] - before["bytes_received"] < 1_100_000, "the body, and its headers"
+        assert server.read_stats()["objects"] == 3

@@ -1,20 +1,20 @@
-"""What `make scale` looks at while workers run: one sample of everything that should stay flat."""
+"""The curves of `make scale`: what one look sees, which of them should stay flat, and whether they did."""
 
-import json
 import os
+import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 import psycopg
 
 from bench.environment import execute
-from bench.run_curves import MEGABYTE, Sample
 from bench.server_cpu import list_processes, read_backend_cpu, read_server_cpu
-from bench.watch import read_sizes
 
+MEGABYTE = 1024 * 1024
+FLAT = 1.3
+"""Of what should stay flat, the last third of the run may have so much more than the first."""
 CLAIMS = 20
 CLAIM = "select id from rowferry.claim_batch(array['migrate'])"
 DONE = """
@@ -37,6 +37,59 @@ select
 from pg_stat_user_tables
 """
 WAL = "select pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')"
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What was seen at one time."""
+
+    minutes: float
+    claim_cpu_ms: float
+    """Of a session of its own, which gives the batch back."""
+    batch_cpu_ms: float
+    """Of the whole of PostgreSQL, application and all, by the batches that were finished since the sample before."""
+    entries_per_second: float
+    wal_bytes_per_entry: float
+    worker_memory_mb: float
+    """Of the largest process, resident."""
+    queue_mb: float
+    queue_indexes_mb: float
+    attempts_mb: float
+    tally_mb: float
+    entries_table_mb: float
+    dead_queue_rows: float
+    dead_entries_rows: float
+
+
+GROWS = {"queue_mb", "queue_indexes_mb", "attempts_mb", "entries_table_mb"}
+"""What grows with the work that was done: a row of the ledger a batch, an entry in the index of finished batches, new
+versions of the entries' rows."""
+SWINGS = {"dead_queue_rows", "dead_entries_rows", "tally_mb"}
+"""What autovacuum lets rise and fall."""
+LESS_IS_WORSE = {"entries_per_second"}
+
+
+def judge(samples: Sequence[Sample]) -> dict[str, tuple[float, float, float]]:
+    """Return the medians of the first and of the last third of each curve, and how much worse the last one is."""
+    third = max(1, len(samples) // 3)
+    found: dict[str, tuple[float, float, float]] = {}
+    for name in [each.name for each in fields(Sample)][1:]:
+        first, last = (
+            statistics.median(getattr(s, name) for s in part) for part in (samples[:third], samples[-third:])
+        )
+        worse = (first, last) if name in LESS_IS_WORSE else (last, first)
+        found[name] = (first, last, worse[0] / worse[1] if worse[1] else 1.0)
+    return found
+
+
+def tell(samples: Sequence[Sample]) -> list[str]:
+    """Return a line for each curve."""
+    lines: list[str] = []
+    for name, (first, last, ratio) in judge(samples).items():
+        kind = "grows with the work" if name in GROWS else "autovacuum's" if name in SWINGS else ""
+        verdict = kind or ("flat" if ratio <= FLAT else "NOT FLAT")
+        lines.append(f"{name:<22} first third {first:12,.2f}   last third {last:12,.2f}   {ratio:5.2f}x   {verdict}")
+    return lines
 
 
 @dataclass(slots=True)
@@ -63,7 +116,7 @@ class Sampler:
         seconds, used, written = now - before[0], cpu - before[3], float(wal) - before[4]
         batch_count, entry_count = max(1, batches - before[1]), max(1, entries - before[2])
         sizes = [float(size or 0) / MEGABYTE for size in execute(SIZES)[0]]
-        memory = [read_sizes(child)[0] for pid in pids for child in list_processes(pid)]
+        memory = [read_memory_mb(child) for pid in pids for child in list_processes(pid)]
         sample = Sample(
             (now - self._began) / 60,
             1000 * measure_claims(),
@@ -94,8 +147,10 @@ def measure_claims() -> float:
         return (read_backend_cpu(connection.info.backend_pid) - began) / CLAIMS
 
 
-def write(samples: Sequence[Sample], settings: dict[str, Any], folder: Path) -> None:
-    """Write the samples into a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    document = {"settings": settings, "samples": [asdict(sample) for sample in samples]}
-    (folder / "scale.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+def read_memory_mb(pid: int) -> float:
+    """Return the resident size of a process; 0 once it is gone, or where there is no /proc."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+    except OSError:
+        return 0.0
+    return pages * os.sysconf("SC_PAGE_SIZE") / MEGABYTE
