@@ -1,12 +1,11 @@
-"""The views and the SQL functions as pages of docs/."""
+"""The views and the SQL functions as pages of docs/: the comments at the head of their files, as they stand there."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from references.sql_heads import Head, read_heads, write_head
 from references.words import block, fill
 from rowferry.db.connection import Connection
-from rowferry.db.statements import list_sql, split_queries
+from rowferry.db.statements import list_sql, read_head, split_queries
 
 COLUMNS = """
     select c.relname as name, a.attname as name_of_column, format_type(a.atttypid, a.atttypmod) as type
@@ -25,6 +24,7 @@ CALLERS = {
 }
 """Who may call a function, by the name of its grant: the heading and a sentence."""
 
+_SIGNATURE = re.compile(r"create or replace function (rowferry\.\w+\(.*?\)\nreturns .*?)\nlanguage", re.DOTALL)
 _GRANTED = re.compile(r"grant execute on function(.*?)\bto\b", re.DOTALL)
 
 
@@ -37,10 +37,10 @@ def write_views(connection: Connection) -> Iterator[str]:
         "the dashboards read nothing else of the queue's progress. In psql, `\\dv+ rowferry.*` shows what they are for."
     )
     columns = read_columns(connection)
-    for head in read_heads("views"):
-        yield f"## rowferry.{head.name}"
-        yield from write_head(head, find_link("views"))
-        yield fill("**Columns:** " + ", ".join(f"`{name}` {type_}" for name, type_ in columns[head.name]) + ".")
+    for path in list_sql("views"):
+        yield f"## rowferry.{path.stem}"
+        yield block(read_head(path))
+        yield fill("**Columns:** " + ", ".join(f"`{name}` {type_}" for name, type_ in columns[path.stem]) + ".")
 
 
 def read_columns(connection: Connection) -> dict[str, list[tuple[str, str]]]:
@@ -59,15 +59,22 @@ def write_functions() -> Iterator[str]:
         "nothing else ([why](adr/0007-workers-may-only-call-functions.md)). Most of them are for rowferry itself; the "
         "first two groups are for you as well. In psql, `\\df+ rowferry.*` shows what they do."
     )
-    heads, granted = read_heads("functions"), read_grants()
+    granted, paths = read_grants(), list_sql("functions")
+    signatures = {path: read_signature(path.read_text(encoding="utf-8")) for path in paths}
     for caller, (heading, sentence) in CALLERS.items():
         yield f"## {heading}"
         yield sentence
-        for head in heads:
-            if find_caller(head, granted) == caller:
-                yield f"### rowferry.{head.name}"
-                yield block(head.signature.splitlines())
-                yield from write_head(head, find_link("functions"))
+        for path, signature in signatures.items():
+            if find_caller(path.stem, signature, granted) == caller:
+                yield f"### rowferry.{path.stem}"
+                yield block([*signature.splitlines(), "", *read_head(path)])
+
+
+def read_signature(text: str) -> str:
+    """Return the signature of a function, with the type that it returns."""
+    found = _SIGNATURE.search(text)
+    assert found is not None
+    return found[1]
 
 
 def read_grants() -> dict[str, str]:
@@ -81,18 +88,6 @@ def read_grants() -> dict[str, str]:
     return found
 
 
-def find_caller(head: Head, granted: dict[str, str]) -> str:
+def find_caller(name: str, signature: str, granted: dict[str, str]) -> str:
     """Return the key of CALLERS for a function."""
-    return "trigger" if head.is_trigger else granted.get(head.name, "owner")
-
-
-def find_link(page: str) -> Callable[[str], str]:
-    """Return what shows a name as code, with a link where it is that of a view or a function."""
-    pages = {f"rowferry.{path.stem}": folder for folder in ("views", "functions") for path in list_sql(folder)}
-
-    def show(name: str) -> str:
-        where = pages.get(name)
-        other = "" if where == page else f"{where}.md"
-        return f"[`{name}`]({other}#{name.replace('.', '')})" if where else f"`{name}`"
-
-    return show
+    return "trigger" if signature.endswith("returns trigger") else granted.get(name, "owner")
