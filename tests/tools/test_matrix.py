@@ -3,7 +3,6 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Event
 
 import pytest
 
@@ -99,22 +98,3 @@ def test_the_matrix_is_green_only_if_enough_legs_ran_and_all_passed(
     assert matrix.main() == machine.status
     summary = (tmp_path / "summary").read_text()
     assert ("FAILED" in summary, "Too few" in summary) == (name == "a leg fails", name == "too few")
-
-
-def test_what_a_leg_takes_is_made_while_the_tests_of_the_leg_before_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    is_run, is_made = Event(), Event()
-
-    def add_python(version: str, found: dict[str, Path]) -> int:
-        assert is_run.wait(60)
-        found[version] = Path("python")
-        is_made.set()
-        return 0
-
-    def run_leg(leg: Leg, *_: object) -> int:
-        is_run.set()
-        return int(not is_made.wait(60))
-
-    monkeypatch.setattr(matrix, "add_python", add_python)
-    monkeypatch.setattr(matrix, "add_postgres", lambda _, found: found.update(VERSIONS) or 0)
-    monkeypatch.setattr(matrix, "run_leg", run_leg)
-    assert matrix.main() == 0

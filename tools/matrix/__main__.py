@@ -1,18 +1,20 @@
 """Runs the legs one after the other, and says at the end which of them ran. `tools/test-matrix` starts it."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 
-from matrix.interpreters import FOLDER, TOOLS, Unavailable, WrongHash, prepare_python
-from matrix.legs import FULL, SHORT, Leg, Pair, choose_legs, judge_matrix
+from matrix.legs import FULL, SHORT, Leg, choose_legs, judge_matrix
 from support.postgres.servers import find_programs
 
+TOOLS = Path("tools")
+FOLDER = Path(".tools/matrix")
+WRONG_HASH = re.compile("DO NOT MATCH THE HASHES|Hash mismatch|a wrong hash")
+"""What pip, uv and tools/install-python say of what is not what was pinned."""
 OWN = f"{sys.version_info.major}.{sys.version_info.minor}"
 SUMMARY = FOLDER / "summary"
 """What ran, for the summary of .ci/run."""
@@ -21,72 +23,67 @@ SUMMARY = FOLDER / "summary"
 def main() -> int:
     """Run the matrix and return the exit status."""
     short, arguments = sys.argv[1:2] == ["--short"], [one for one in sys.argv[1:] if one != "--short"]
-    ahead = ThreadPoolExecutor(1)
-    try:
-        lines, status = run_matrix(ahead, arguments, short=short)
-    finally:
-        ahead.shutdown(cancel_futures=True)
+    lines, status = run_matrix(arguments, short=short)
     SUMMARY.parent.mkdir(parents=True, exist_ok=True)
     SUMMARY.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     print("\n".join(f"· {line}" for line in lines))
     return status
 
 
-def run_matrix(ahead: ThreadPoolExecutor, arguments: list[str], *, short: bool) -> tuple[list[str], int]:
-    """Run each leg as soon as what it takes is here; return what to say of them, and the exit status."""
-    here, ran, lines, status = Here(), list[Leg](), list[str](), 0
-    pairs = prepare_ahead(ahead, SHORT if short else FULL, here)
-    for leg in choose_legs(pairs, short=short, pythons=here.pythons, versions=here.versions, own=OWN):
+def run_matrix(arguments: list[str], *, short: bool) -> tuple[list[str], int]:
+    """Fetch what each leg takes and run it; return what to say of them, and the exit status."""
+    pythons, versions, ran, lines, status = {OWN: Path(sys.executable)}, set[str](), list[Leg](), list[str](), 0
+    pairs = SHORT if short else FULL
+    for python, postgres in pairs:
+        status |= 0 if python in pythons else add_python(python, pythons)
+        status |= 0 if postgres in versions else add_postgres(postgres, versions)
+    for leg in choose_legs(pairs, short=short, pythons=pythons, versions=versions, own=OWN):
         print(f"· tests with {leg}", flush=True)
         started = time.monotonic()
-        failed = run_leg(leg, here.pythons[leg.python], arguments)
+        failed = run_leg(leg, pythons[leg.python], arguments)
         lines.append(f"{leg}: {'FAILED' if failed else 'passed'} in {time.monotonic() - started:.0f} s")
         ran.append(leg)
         status |= failed
     if complaint := judge_matrix(ran):
         lines.append(complaint)
         status = 1
-    return lines, status | here.status
-
-
-@dataclass
-class Here:
-    """What of Python and PostgreSQL is here by now. `status` is 1 if a hash was wrong."""
-
-    pythons: dict[str, Path] = field(default_factory=lambda: {OWN: Path(sys.executable)})
-    versions: set[str] = field(default_factory=set[str])
-    status: int = 0
-
-
-def prepare_ahead(ahead: ThreadPoolExecutor, pairs: Sequence[Pair], here: Here) -> Iterator[Pair]:
-    """Yield each pair when all of it that can be had is here; the next ones are prepared meanwhile."""
-    made = [ahead.submit(prepare, *pair, here) for pair in pairs]
-    for pair, one in zip(pairs, made, strict=True):
-        one.result()
-        yield pair
-
-
-def prepare(python: str, postgres: str, here: Here) -> None:
-    """Fetch what is not here yet."""
-    if python not in here.pythons:
-        here.status |= add_python(python, here.pythons)
-    if postgres not in here.versions:
-        here.status |= add_postgres(postgres, here.versions)
+    return lines, status
 
 
 def add_python(version: str, found: dict[str, Path]) -> int:
-    """Add an interpreter of this version if it can be had here; return 1 if a hash was wrong."""
+    """Add an interpreter with the packages of the tests if it can be had here; return 1 if a hash was wrong."""
     part = f"Python {version}"
     try:
         found[version] = prepare_python(version)
-    except Unavailable as reason:
-        subprocess.run([TOOLS / "not-run", part, str(reason)], check=True)
-    except WrongHash as reason:
-        print(f"{part}: {reason}", file=sys.stderr)
-        return 1
+    except subprocess.CalledProcessError as failure:
+        words = f"{failure.stdout}{failure.stderr}".strip()
+        if WRONG_HASH.search(words):
+            print(f"{part}: {words}", file=sys.stderr)
+            return 1
+        reason = words.partition("is left out: ")[2] or words.rpartition("\n")[2]
+        subprocess.run([TOOLS / "not-run", part, reason], check=True)
     else:
         subprocess.run([TOOLS / "not-run", part], check=True)
     return 0
+
+
+def prepare_python(version: str) -> Path:
+    """Return the interpreter of an environment of this version, made at first. Raises CalledProcessError."""
+    folder, lock = FOLDER / f"python{version}", Path("requirements/dev.txt")
+    stamp, python = folder / ".with-dev", folder / "bin" / "python"
+    if not stamp.exists() or stamp.stat().st_mtime < lock.stat().st_mtime:
+        interpreter = ask(TOOLS / "install-python", ".tools/python", version).strip()
+        shutil.rmtree(folder, ignore_errors=True)
+        ask(interpreter, "-m", "venv", "--without-pip", folder)
+        ask(sys.executable, "-m", "pip", "--python", python, "install", "pip")
+        ask(TOOLS / "install-pinned", folder, "dev")
+        stamp.touch()
+    return python
+
+
+def ask(*command: str | Path) -> str:
+    """Run a step of an installation and return what it prints. Raises CalledProcessError with its words."""
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def add_postgres(version: str, found: set[str]) -> int:

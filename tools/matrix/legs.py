@@ -36,7 +36,7 @@ def choose_legs(
 ) -> Iterator[Leg]:
     """Yield the legs that this machine can run, none twice.
 
-    `pythons` and `versions` of PostgreSQL are those that are here when the pair comes; `own` is the environment's.
+    `pythons` and `versions` of PostgreSQL are those that are here; `own` is the environment's.
     What is absent is replaced by what `make test-all` takes: the other half of the pair is tried all the same.
     """
     chosen = set[Leg]()
