@@ -22,6 +22,7 @@ myst_enable_extensions = ["deflist"]
 nitpicky = True
 smartquotes = False
 root_doc = "rowferry"
+suppress_warnings = ["toc.not_included"]
 man_pages = [(name, name, summary, _project["authors"][0]["name"], 1) for name, summary in _summaries.items()]
 
 

@@ -14,8 +14,6 @@ from rowferry_lab.servers.postgres import EmbeddedPostgres
 
 DOCS = Path("docs")
 NOTE = "<!-- Written by `make references` from {source}. Change that instead. -->"
-ORPHAN = "---\norphan: true\n---\n\n"
-"""Tells Sphinx that no list of pages names a page."""
 
 
 def write_pages(connection: Connection) -> dict[str, str]:
@@ -53,7 +51,7 @@ def write_man_sources(folder: Path) -> None:
     urls = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
     summaries: dict[str, str] = {}
     for name, summary, text in commands.write_man_pages(urls["Documentation"]):
-        (folder / f"{name}.md").write_text(f"{ORPHAN}{text}\n", encoding="utf-8")
+        (folder / f"{name}.md").write_text(f"{text}\n", encoding="utf-8")
         summaries[name] = summary.rstrip(".")
     (folder / "summaries.json").write_text(json.dumps(summaries), encoding="utf-8")
 

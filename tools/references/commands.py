@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import click
 from click.testing import CliRunner
@@ -16,19 +16,13 @@ WIDTH = 88
 """Columns of the help on the page, and in a terminal that shows a man page."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandHelp:
+class CommandHelp(NamedTuple):
     """What a command says of itself."""
 
     name: str
     section: str
     summary: str
     help: str
-
-    @property
-    def page(self) -> str:
-        """Return the name of its man page."""
-        return f"rowferry-{self.name}"
 
 
 def read_commands() -> list[CommandHelp]:
@@ -62,12 +56,11 @@ def write_page() -> Iterator[str]:
 def write_man_pages(url: str) -> Iterator[tuple[str, str, str]]:
     """Yield the name of each man page, its line in NAME, and its Markdown."""
     commands = read_commands()
+    names = [f"rowferry-{command.name}" for command in commands]
     summary = " ".join((cli.help or "").partition("\n\n")[0].split())
-    yield "rowferry", summary, write_man_page("rowferry", read_help("--help"), [each.page for each in commands], url)
-    for command in commands:
-        near = [each.page for each in commands if each.section == command.section and each != command]
-        text = write_man_page(f"rowferry {command.name}", command.help, ["rowferry", *near], url)
-        yield command.page, command.summary, text
+    yield "rowferry", summary, write_man_page("rowferry", read_help("--help"), names, url)
+    for name, command in zip(names, commands, strict=True):
+        yield name, command.summary, write_man_page(f"rowferry {command.name}", command.help, ["rowferry"], url)
 
 
 def write_man_page(title: str, text: str, others: list[str], url: str) -> str:

@@ -1,11 +1,9 @@
 """The metrics of workers and exporter, and the recording rules, as a page of docs/."""
 
-import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import yaml
 from prometheus_client import Counter, Gauge, Histogram
 from prometheus_client.metrics_core import Metric
 
@@ -16,8 +14,6 @@ from rowferry_worker.monitoring import metrics
 
 RULES = Path("dashboards/prometheus/rules/recording.yml")
 HEAD = ("metric", "type", "labels", "what it says")
-
-_RULE = re.compile(r"^ *# (?P<comment>.*)\n *- record: (?P<name>\S+)$", re.MULTILINE)
 
 
 def write_page() -> Iterator[str]:
@@ -45,10 +41,7 @@ def write_page() -> Iterator[str]:
     yield table(HEAD, list_exporter_metrics())
     yield "## Recording rules"
     yield fill("`dashboards/prometheus/rules/recording.yml` has them: what alerts, panels and people share.")
-    for name, comment, expression in read_rules():
-        yield f"### {name}"
-        yield fill(comment)
-        yield block(expression.splitlines())
+    yield block(RULES.read_text(encoding="utf-8").splitlines(), "yaml")
 
 
 def list_worker_metrics() -> Iterator[tuple[str, ...]]:
@@ -73,12 +66,3 @@ def write_row(family: Metric, labels: Iterable[str]) -> tuple[str, ...]:
     """Return the cells of a metric."""
     name = f"{family.name}_total" if family.type == "counter" else family.name
     return f"`{name}`", family.type, " ".join(f"`{label}`" for label in labels), escape(family.documentation)
-
-
-def read_rules() -> Iterator[tuple[str, str, str]]:
-    """Yield the name of each recording rule, the comment above it, and its expression."""
-    text = RULES.read_text(encoding="utf-8")
-    comments = {found["name"]: found["comment"] for found in _RULE.finditer(text)}
-    for group in yaml.safe_load(text)["groups"]:
-        for rule in group["rules"]:
-            yield rule["record"], comments[rule["record"]], rule["expr"]

@@ -60,21 +60,15 @@ def write_functions() -> Iterator[str]:
         "first two groups are for you as well. In psql, `\\df+ rowferry.*` shows what they do."
     )
     granted, paths = read_grants(), list_sql("functions")
-    signatures = {path: read_signature(path.read_text(encoding="utf-8")) for path in paths}
+    signatures = {path: _SIGNATURE.findall(path.read_text(encoding="utf-8"))[0] for path in paths}
     for caller, (heading, sentence) in CALLERS.items():
         yield f"## {heading}"
         yield sentence
         for path, signature in signatures.items():
-            if find_caller(path.stem, signature, granted) == caller:
+            found = "trigger" if signature.endswith("returns trigger") else granted.get(path.stem, "owner")
+            if found == caller:
                 yield f"### rowferry.{path.stem}"
                 yield block([*signature.splitlines(), "", *read_head(path)])
-
-
-def read_signature(text: str) -> str:
-    """Return the signature of a function, with the type that it returns."""
-    found = _SIGNATURE.search(text)
-    assert found is not None
-    return found[1]
 
 
 def read_grants() -> dict[str, str]:
@@ -86,8 +80,3 @@ def read_grants() -> dict[str, str]:
         for functions in _GRANTED.findall(grants.get(f"grant_{caller}", "")):
             found |= dict.fromkeys(re.findall(r"rowferry\.(\w+)", functions), caller)
     return found
-
-
-def find_caller(name: str, signature: str, granted: dict[str, str]) -> str:
-    """Return the key of CALLERS for a function."""
-    return "trigger" if signature.endswith("returns trigger") else granted.get(name, "owner")
