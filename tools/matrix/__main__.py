@@ -22,8 +22,8 @@ SUMMARY = FOLDER / "summary"
 
 def main() -> int:
     """Run the matrix and return the exit status."""
-    short, arguments = sys.argv[1:2] == ["--short"], [one for one in sys.argv[1:] if one != "--short"]
-    lines, status = run_matrix(arguments, short=short)
+    arguments = [one for one in sys.argv[1:] if one != "--short"]
+    lines, status = run_matrix(arguments, short="--short" in sys.argv[1:2])
     SUMMARY.parent.mkdir(parents=True, exist_ok=True)
     SUMMARY.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     print("\n".join(f"· {line}" for line in lines))

@@ -1,15 +1,12 @@
 """Which combinations of Python and PostgreSQL are tried, and with which tests."""
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 EMBEDDED = "18"
 """The PostgreSQL of `make test-all`, which is a wheel among the packages and so always here."""
 LEAST = 4
 """So many combinations have to run, or the matrix says nothing."""
-
-Pair = tuple[str, str]
-"""Python and PostgreSQL."""
 
 SHORT = (("3.11", "15"), ("3.12", "14"), ("3.13", "16"), ("3.14", "17"))
 """Each version once, first what Debian has: `make test-all` runs on the machine's own Python and on PostgreSQL 18."""
@@ -19,8 +16,7 @@ FULL = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Leg:
+class Leg(NamedTuple):
     """A run of the tests. `marks` chooses among them, as pytest's -m; all of `make test-all` where it is empty."""
 
     python: str
@@ -32,7 +28,7 @@ class Leg:
 
 
 def choose_legs(
-    pairs: Iterable[Pair], *, short: bool, pythons: Collection[str], versions: Collection[str], own: str
+    pairs: Iterable[tuple[str, str]], *, short: bool, pythons: Collection[str], versions: Collection[str], own: str
 ) -> Iterator[Leg]:
     """Yield the legs that this machine can run, none twice.
 

@@ -7,14 +7,14 @@ import shutil
 import sys
 from pathlib import Path
 
-from release.announce import describe_files, describe_publishing, write_sums
-from release.bill_of_materials import write_bill
+from release.announce import describe_publishing, write_sums
 from release.documents import archive_documents
-from release.image import build_image
-from release.installs import try_installs
+from release.installs import try_installs, write_bill
 from release.packages import build_packages
 from release.readiness import Refused, read_release
-from release.steps import StepFailed
+from release.steps import StepFailed, ask, step
+
+IMAGE_SECONDS = 1800
 
 
 def main() -> int:
@@ -40,9 +40,19 @@ def make(dist: Path) -> None:
     tried = try_installs(release, dist)
     write_bill(release, dist)
     write_sums(dist)
-    image = build_image()
-    print(describe_files(release, dist, tried, has_image=image))
-    print(describe_publishing(release, dist, has_image=image))
+    has_image = build_image()
+    print(f"\nrowferry {release.version} of commit {release.commit[:12]}, tried with Python {', '.join(tried)}: {dist}")
+    print(*(f"  {path.stat().st_size:>12,} bytes  {path.name}" for path in sorted(dist.iterdir())), sep="\n")
+    print(describe_publishing(release, dist, has_image=has_image))
+
+
+def build_image() -> bool:
+    """Have `make image` build the container image where a Docker engine runs; return whether it did."""
+    if shutil.which("docker") is None or ask("docker", "info").returncode:
+        print("· no Docker engine runs here: the image is left out", flush=True)
+        return False
+    step("make image", "make", "image", seconds=IMAGE_SECONDS)
+    return True
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""What was made, with its digests, and the commands that publish it."""
+"""The digests of what was made, and the commands that publish it."""
 
 import hashlib
+from os.path import relpath
 from pathlib import Path
 
 from release.packages import list_packages
@@ -17,23 +18,13 @@ def write_sums(dist: Path) -> None:
     (dist / SUMS).write_text("".join(lines), encoding="ascii")
 
 
-def describe_files(release: Release, dist: Path, tried: list[str], *, has_image: bool) -> str:
-    """Return what was made, a line each."""
-    sizes = [f"  {path.stat().st_size:>12,} bytes  {path.name}" for path in sorted(dist.iterdir())]
-    image = [f"  image rowferry:{release.version}"] if has_image else []
-    title = (
-        f"\nrowferry {release.version} of commit {release.commit[:12]}, tried with Python {', '.join(tried)}: {dist}"
-    )
-    return "\n".join([title, *sizes, *image])
-
-
 def describe_publishing(release: Release, dist: Path, *, has_image: bool) -> str:
     """Return the commands that publish it, none of which has run."""
-    packages = " ".join(shorten(path) for path in list_packages(release, dist))
+    packages = " ".join(relpath(path, ROOT) for path in list_packages(release, dist))
     commands = [
         f'git tag --annotate {release.tag} --message "rowferry {release.version}" {release.commit[:12]}',
         f"git push origin {release.tag}",
-        f"{shorten(PYTHON.with_name('twine'))} upload {packages}",
+        f"{relpath(PYTHON.with_name('twine'), ROOT)} upload {packages}",
     ]
     if has_image:
         commands += [
@@ -47,8 +38,3 @@ def describe_publishing(release: Release, dist: Path, *, has_image: bool) -> str
             "unreleased, commit, and run make release again. Then these commands publish it:"
         )
     return "\n".join([title, *(f"  {command}" for command in commands)])
-
-
-def shorten(path: Path) -> str:
-    """Return a path as one types it at the top of the checkout."""
-    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)

@@ -1,9 +1,9 @@
-"""Installs the wheels as a stranger does: into an empty environment of each Python, and runs what is in them."""
+"""Installs the wheels as a stranger does: into empty environments, to run what is in them and to list it."""
 
+import platform
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from release.packages import find_wheel
 from release.readiness import Release
@@ -14,10 +14,11 @@ WRONG_HASH = 2
 """The exit status of tools/install-python for what is not what was pinned."""
 FETCH_SECONDS = 600
 DEMO_SECONDS = 300
+BILL_FORM = ("--spec-version", "1.6", "--output-format", "JSON", "--output-reproducible", "--validate")
+"""Of the bill of materials (SBOM, CycloneDX)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(NamedTuple):
     """A version of Python, and the lock file of requirements/ whose packages are taken."""
 
     version: str
@@ -30,23 +31,17 @@ class Trial:
 
 def try_installs(release: Release, dist: Path) -> list[str]:
     """Return the versions of Python that the wheels were tried with: those to be had here. Raises StepFailed."""
-    trials = list(list_trials())
-    if not trials:
-        raise StepFailed("no Python 3.11 to 3.14 was found to try the wheels with.")
-    for trial in trials:
-        with tempfile.TemporaryDirectory() as scratch:
-            try_install(release, dist, Path(scratch), trial)
-    return list(dict.fromkeys(trial.version for trial in trials))
-
-
-def list_trials() -> Iterator[Trial]:
-    """Yield each Python to be had with the pinned dependencies, and the oldest with the oldest that are allowed."""
+    tried: list[str] = []
     for version in VERSIONS:
         interpreter = find_interpreter(version)
         if interpreter is not None:
-            yield Trial(version, interpreter, "demo")
-            if version == VERSIONS[0]:
-                yield Trial(version, interpreter, "oldest")
+            for lock in ("demo", "oldest") if version == VERSIONS[0] else ("demo",):
+                with tempfile.TemporaryDirectory() as scratch:
+                    try_install(release, dist, Path(scratch), Trial(version, interpreter, lock))
+            tried.append(version)
+    if not tried:
+        raise StepFailed("no Python 3.11 to 3.14 was found to try the wheels with.")
+    return tried
 
 
 def find_interpreter(version: str) -> Path | None:
@@ -97,3 +92,22 @@ def require_rowferry_alone(release: Release, rowferry: Path, folder: Path) -> No
     refused = ask(rowferry, "demo", cwd=folder)
     if refused.returncode != 2 or refused.stderr.count("\n") != 1 or "pip install" not in refused.stderr:
         raise StepFailed(f"rowferry demo without its extra does not say what to install: {refused.stderr}")
+
+
+def write_bill(release: Release, dist: Path) -> None:
+    """Write the bill of materials: rowferry and what requirements/worker.txt pins, as the image has it.
+
+    It has the same bytes each time, for this interpreter and platform: another may take a package more, or less.
+    cyclonedx-py holds it against the schema of the specification before it writes it. Raises StepFailed.
+    """
+    version = ".".join(platform.python_version_tuple()[:2])
+    target = dist / f"rowferry-{release.version}.cdx.json"
+    with tempfile.TemporaryDirectory() as scratch:
+        venv = Path(scratch, "venv")
+        offline = make_empty(venv, Path(scratch, "wheels"), Trial(version, PYTHON, "worker"))
+        # By name: a path would be written down, and differ from machine to machine.
+        wanted = f"rowferry[inspect]=={release.version}"
+        step("installing what an image has", *offline, "--find-links", dist, wanted)
+        root = ("--pyproject", ROOT / "pyproject.toml", "--mc-type", "application")
+        command = (PYTHON.with_name("cyclonedx-py"), "environment", venv, *root, *BILL_FORM, "--output-file", target)
+        step(f"writing {target.name}", *command, environment={"SOURCE_DATE_EPOCH": release.epoch})

@@ -9,7 +9,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PYTHON = Path(sys.executable)
 """The interpreter of the environment that has the tools of a release."""
-KILL_SECONDS = 10
 OWN = ("ROWFERRY_", "DATABASE_URL", "PG", "PYTHON", "AWS_", "MAKE", "MFLAGS")
 """Beginnings of the variables of this shell that no step may see."""
 
@@ -28,11 +27,7 @@ def step(
         try:
             status = process.wait(seconds)
         except BaseException as error:
-            os.killpg(process.pid, signal.SIGTERM)
-            try:
-                process.wait(KILL_SECONDS)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
+            os.killpg(process.pid, signal.SIGKILL)
             if isinstance(error, subprocess.TimeoutExpired):
                 raise StepFailed(f"{message}: took more than {seconds} s.") from None
             raise
@@ -47,10 +42,8 @@ def ask(*command: object, seconds: int = 60, cwd: Path = ROOT) -> subprocess.Com
         return subprocess.run(
             words, cwd=cwd, env=clean_environment({}), capture_output=True, text=True, timeout=seconds, check=False
         )
-    except FileNotFoundError:
-        raise StepFailed(f"{words[0]} is not installed here.") from None
-    except subprocess.TimeoutExpired:
-        raise StepFailed(f"{words[0]} took more than {seconds} s.") from None
+    except (FileNotFoundError, subprocess.TimeoutExpired) as error:
+        raise StepFailed(f"{words[0]} gave no answer: {error}.") from None
 
 
 def clean_environment(environment: dict[str, str]) -> dict[str, str]:
