@@ -12,8 +12,8 @@ from rowferry_cli import SECTIONS, cli
 
 OTHERS = "Try out"
 """The heading of commands of other distributions, as `rowferry --help` has it."""
-WIDTH = 88
-"""Columns of the help on the page, and in a terminal that shows a man page."""
+WIDTH = 70
+"""Columns of the help: a man page has ten more."""
 
 
 class CommandHelp(NamedTuple):
