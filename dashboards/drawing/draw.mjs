@@ -1,4 +1,4 @@
-// node draw.mjs FOLDER DRAWING.json...: draws each document to FOLDER/NAME.png in Chromium; prints faults and stats as JSON lines.
+// node draw.mjs FOLDER DRAWING.json...: draws each document to FOLDER/NAME.png in Chromium.
 import { build } from 'esbuild';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -36,8 +36,6 @@ function serve(folder, shown) {
 }
 
 async function draw(page, address, shown, picture) {
-  const broken = [];
-  page.removeAllListeners('pageerror').on('pageerror', (error) => broken.push({ panel: 'the page', what: `throws ${String(error).slice(0, 300)}` }));
   await page.setViewport({ width: shown.width + 32, height: 1000 });
   await page.goto(address, { timeout: DEADLINE_MS });
   await page.waitForSelector('#board', { timeout: DEADLINE_MS });
@@ -45,8 +43,6 @@ async function draw(page, address, shown, picture) {
   await page.setViewport({ width: shown.width + 32, height });
   await page.waitForNetworkIdle({ idleTime: 1000, timeout: DEADLINE_MS });
   await page.screenshot({ path: picture });
-  const { faults, stats } = await page.evaluate(() => ({ faults: window.faults(), stats: window.stats() }));
-  return { faults: [...broken, ...faults], stats };
 }
 
 const [folder, ...documents] = process.argv.slice(2);
@@ -61,8 +57,7 @@ try {
   for (const document of documents) {
     shown = JSON.parse(readFileSync(document, 'utf8'));
     const name = basename(document, '.json');
-    const drawn = await draw(page, `http://127.0.0.1:${server.address().port}/`, shown, join(folder, `${name}.png`));
-    console.log(JSON.stringify({ name, ...drawn }));
+    await draw(page, `http://127.0.0.1:${server.address().port}/`, shown, join(folder, `${name}.png`));
   }
 } finally {
   await browser.close();

@@ -1,9 +1,8 @@
-// Draws one dashboard: the bar above, the panels in their frames, and what tells draw.mjs whether they can be read.
+// Draws one dashboard: the bar above, the panels in their frames.
 import React from 'react';
 import { createRoot } from 'react-dom/client';
 import { ThemeContext } from '@grafana/data';
 import { GlobalStyles, Icon, PanelChrome, PortalContainer } from '@grafana/ui';
-import { faultsOf, statsOf } from './faults';
 import { errorOf, SHOWN, theme, timeRange } from './fields';
 import { arrange } from './layout';
 import { KINDS, Words } from './panels';
@@ -59,7 +58,4 @@ function Board() {
     </div></ThemeContext.Provider>;
 }
 
-const shown = () => arrange(SHOWN.board.panels, SHOWN.expanded);
-(window as any).faults = () => faultsOf(shown());
-(window as any).stats = () => statsOf(shown());
 createRoot(document.getElementById('root')!).render(<Board />);

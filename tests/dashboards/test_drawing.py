@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from drawing.__main__ import sentence
 from drawing.answers import list_panels, write_words
 from drawing.frames import fill_gaps, frame_of_rows, frames_of_curves, table_of_samples
 from drawing.intervals import choose_interval, milliseconds, rate_interval
@@ -200,13 +199,6 @@ def test_panels_of_collapsed_rows_are_asked_too() -> None:
 def test_a_panel_that_repeats_itself_is_refused() -> None:
     with pytest.raises(NotImplementedError, match="Of each host"):
         list(list_panels({"panels": [{"type": "stat", "id": 1, "title": "Of each host", "repeat": "host"}]}))
-
-
-def test_a_fault_is_a_sentence_that_names_panel_and_state() -> None:
-    fault = {"panel": "Now", "what": 'shows "76 %" at 5 px, below 20 px'}
-    assert sentence("migration_paused_opened", fault) == (
-        'The panel "Now" of the dashboard migration shows "76 %" at 5 px, below 20 px in the state "paused".'
-    )
 
 
 def test_the_proxy_lets_so_many_requests_pass_each_second() -> None:

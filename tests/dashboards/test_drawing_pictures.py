@@ -4,18 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from drawing.__main__ import EXPECTED, PICTURES, PUBLISHED, unexpected
+from drawing.__main__ import PICTURES, PUBLISHED
 from drawing.mending import commands_of, type_in_shell
-
-
-def test_a_number_must_say_what_the_state_is() -> None:
-    right = EXPECTED["migration_done"]
-    assert unexpected("migration_done_light", {**right, "Entries/s": "0"}) == []
-    assert unexpected("migration_done", {**right, "State": "running"}) == [
-        {"panel": "State", "what": 'shows "running", not "done"'}
-    ]
-    assert unexpected("migration_done_opened", {}) != []
-    assert unexpected("workers_done", {}) == unexpected("migration_paused", {}) == []
 
 
 def test_what_is_typed_is_what_the_board_says() -> None:

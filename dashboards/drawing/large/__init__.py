@@ -1,1 +1,0 @@
-"""The scene of a large user, which is made, and not worked on."""
