@@ -62,18 +62,6 @@ FAULTS = {
 }
 """Results of requests that failed; the first four are told apart at a glance, and none is green."""
 
-VERDICTS = {
-    "DONE": "green",
-    "RETRY": "orange",
-    "ERROR": "red",
-    "released": "blue",
-    "RELEASED": "blue",
-    "running or crashed": "purple",
-}
-
-STATUSES = {"INIT": "blue", "DONE": "green", "ERROR": "red"}
-"""Statuses of a batch."""
-
 SIDES = {"legacy": "blue", "production": "green"}
 """The two S3 servers."""
 

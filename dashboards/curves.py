@@ -1,10 +1,9 @@
-"""Panels over time: curves, areas upon each other, bars."""
+"""Panels over time: curves, areas upon each other."""
 
 import re
 
 from grafana_foundation_sdk.builders import common, timeseries
 from grafana_foundation_sdk.models.common import (
-    GraphDrawStyle,
     LegendDisplayMode,
     LegendPlacement,
     SortOrder,
@@ -47,9 +46,3 @@ def show_areas(look: Look, answer: Answer) -> timeseries.Panel:
     for name in [name for name in look.colours if name not in MAIN]:
         panel = panel.override_by_regexp(f"/^{re.escape(name)}\\b/", AREA)
     return panel
-
-
-def show_columns(look: Look, answer: Answer) -> timeseries.Panel:
-    """Return a bar for each point in time."""
-    panel = show_curves(look, answer).draw_style(GraphDrawStyle.BARS).fill_opacity(60)
-    return panel.show_points(VisibilityMode.NEVER)

@@ -14,8 +14,8 @@ from migration_board import build_migration_board
 from workers_board import build_workers_board
 from write_alerts import write_alerts
 
-OF_A_MIGRATION, OF_THE_DATABASE = ("Pauses", "Paused"), ("Oldest transaction", "Dead rows")
-"""Marks that shade the panels of their migration alone, and panels that show no migration."""
+OF_A_MIGRATION, OF_THE_DATABASE = ("Pauses", "Paused"), ("Oldest transaction",)
+"""Marks that shade the panels of their migration alone, and the panel that shows no migration."""
 FOLDER = Path(__file__).parent / "grafana" / "dashboards"
 
 

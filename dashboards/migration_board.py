@@ -115,7 +115,7 @@ def _add_bounds(board: Dashboard) -> Dashboard:
         "What bounds it: a batch's time by step",
         "Share of each step in the time of all slots, of the chosen migration and queues. Mostly perform: S3 or its "
         "limits. Mostly claim, read, update or commit: PostgreSQL. Held: paced by the plan, or an outage.",
-        10,
+        14,
         unit="percentunit",
         decimals=0,
         colours=STEP_COLOURS,
@@ -125,26 +125,12 @@ def _add_bounds(board: Dashboard) -> Dashboard:
     oldest = Look(
         "Oldest transaction",
         "It keeps VACUUM from its work, and claims get slower. Others: end it, if it lasts longer than minutes.",
-        7,
+        10,
         unit="s",
         colours=TRANSACTIONS,
         none="no long transaction that can be seen",
         help=what_to_do("RowferryOldTransaction"),
     )
-    dead = Look(
-        "Dead rows",
-        "Rows that VACUUM has not removed, of the queue and of the tables of the entries. They rise and fall; one that "
-        "only rises is held back by the oldest transaction.",
-        7,
-        none="not known",
-    )
     transactions = f"max by (of) (rowferry_database_oldest_transaction_seconds{{{CLUSTER}}})"
-    return (
-        board.with_panel(show_areas(steps, prom(*by_share_of_step(f"{CLUSTER},{CHOSEN}"))).max(1))
-        .with_panel(show_curves(oldest, prom(("{{of}}", transactions))))
-        .with_panel(
-            show_curves(
-                dead, prom(("{{table}}", f"topk(4, max by (table) (rowferry_table_dead_rows{{{CLUSTER}}}) > 0)"))
-            )
-        )
-    )
+    share = show_areas(steps, prom(*by_share_of_step(f"{CLUSTER},{CHOSEN}"))).max(1)
+    return board.with_panel(share).with_panel(show_curves(oldest, prom(("{{of}}", transactions))))

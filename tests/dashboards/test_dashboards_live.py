@@ -46,8 +46,8 @@ BATCH_SIZE, WAITING_BATCHES = 10, 4
 ASKED_EVERY_SECONDS = 0.3
 LONGEST_SECONDS = 60
 """How often, and for how long, those panels are asked that have shown nothing yet."""
-ONLY_AT_TIMES = ("rowferry_request_rate_limit", "rowferry_queue_max_in_hand", 'result!~"ok')
-"""What has no value until a server has throttled, where a queue has no limit, or while no request fails."""
+ONLY_AT_TIMES = ("rowferry_request_rate_limit", 'result!~"ok')
+"""What has no value until a server has throttled, or while no request fails."""
 
 
 @dataclass
