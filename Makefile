@@ -156,10 +156,10 @@ bench: $(VENV)/.with-bench ## Measure rowferry side by side with the baselines; 
 regression: $(VENV)/.with-dev ## Hold this checkout against earlier commits, on servers that answer in different ways; REGRESSION_ARGS=HEAD~20. Minutes.
 	@$(VENV)/bin/python -m bench.regression $(REGRESSION_ARGS)
 
-pictures: $(VENV)/.with-plots ## Draw both dashboards with Grafana's own components, in six states of a real migration, and a report. As root; 8 minutes.
-	@tools/need prometheus promtool unshare
-	@tools/install-drawing dashboards/drawing
-	@PYTHONPATH=dashboards $(VENV)/bin/python -m drawing $(PICTURES_ARGS)
+pictures: $(VENV)/.with-plots ## Draw both dashboards with Grafana's own components, in five states of a real migration, and a report; 8 minutes.
+	@tools/need prometheus promtool
+	@tools/install-browser dashboards/drawing $(VENV)/bin/python
+	@PYTHONPATH=dashboards:tests $(VENV)/bin/python -m drawing $(PICTURES_ARGS)
 	@tools/install-browser tests/support/browser $(VENV)/bin/python
 	@PYTHONPATH=dashboards $(VENV)/bin/python docs/pictures/take_report.py
 

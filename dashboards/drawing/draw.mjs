@@ -1,4 +1,4 @@
-// node draw.mjs FOLDER DRAWING.json...: draws each document to FOLDER/NAME.png in Chromium.
+// node draw.mjs CHROMIUM FOLDER DRAWING.json...: draws each document to FOLDER/NAME.png.
 import { build } from 'esbuild';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -14,6 +14,7 @@ const CLOCK = `{ const Real = Date, ahead = SHOWN.to - Real.now();
 const PAGE = `<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="/fonts.css"><link rel="stylesheet" href="/page.css"><body style="margin:0"><div id="root"></div>
 <script>window.__grafana_public_path__='/public/';</script><script src="/shown.js"></script><script>${CLOCK}</script><script src="/page.js"></script>`;
 const DEADLINE_MS = 60_000;
+const WIDTH = 1632;
 
 async function bundle(folder) {
   const shared = { bundle: true, logLevel: 'error', absWorkingDir: HERE, loader: { '.svg': 'text', '.woff2': 'dataurl', '.woff': 'empty', '.png': 'dataurl', '.ttf': 'empty' } };
@@ -35,29 +36,28 @@ function serve(folder, shown) {
   return new Promise((resolve) => server.listen(0, '127.0.0.1', () => resolve(server)));
 }
 
-async function draw(page, address, shown, picture) {
-  await page.setViewport({ width: shown.width + 32, height: 1000 });
+async function draw(page, address, picture) {
+  await page.setViewport({ width: WIDTH, height: 1000 });
   await page.goto(address, { timeout: DEADLINE_MS });
   await page.waitForSelector('#board', { timeout: DEADLINE_MS });
   const height = await page.evaluate(() => Math.ceil(document.getElementById('board').getBoundingClientRect().height));
-  await page.setViewport({ width: shown.width + 32, height });
+  await page.setViewport({ width: WIDTH, height });
   await page.waitForNetworkIdle({ idleTime: 1000, timeout: DEADLINE_MS });
   await page.screenshot({ path: picture });
 }
 
-const [folder, ...documents] = process.argv.slice(2);
+const [chromium, folder, ...documents] = process.argv.slice(2);
 mkdirSync(folder, { recursive: true });
 await bundle(folder);
 let shown;
 const server = await serve(folder, () => shown);
-const browser = await puppeteer.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--hide-scrollbars'] });
+const browser = await puppeteer.launch({ executablePath: chromium, args: ['--no-sandbox', '--hide-scrollbars'] });
 try {
   const page = await browser.newPage();
-  if (process.env.DEBUG) page.on('console', (message) => console.error(message.text().slice(0, 500))).on('response', (r) => r.status() >= 400 && console.error(r.status(), r.url()));
+  page.on('pageerror', (error) => { throw error; });
   for (const document of documents) {
     shown = JSON.parse(readFileSync(document, 'utf8'));
-    const name = basename(document, '.json');
-    await draw(page, `http://127.0.0.1:${server.address().port}/`, shown, join(folder, `${name}.png`));
+    await draw(page, `http://127.0.0.1:${server.address().port}/`, join(folder, `${basename(document, '.json')}.png`));
   }
 } finally {
   await browser.close();

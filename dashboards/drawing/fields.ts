@@ -9,16 +9,11 @@ import {
 
 /** What drawing/answers.py has written: the dashboard, the answers to its panels, the time shown. */
 export const SHOWN: any = (window as any).SHOWN;
-export const theme = createTheme({ colors: { mode: SHOWN.light ? 'light' : 'dark' } });
+export const theme = createTheme({ colors: { mode: 'dark' } });
 
-const rangeOf = (start: number, end: number) => {
-  const [from, to] = [dateTime(start), dateTime(end)];
-  return { from, to, raw: { from, to } };
-};
+const [from, to] = [dateTime(SHOWN.from), dateTime(SHOWN.to)];
 /** The time shown. */
-export const timeRange = rangeOf(SHOWN.from, SHOWN.to);
-/** The time that a panel shows: its own, where its file gives it one. */
-export const timeRangeOf = (panel: any): any => (SHOWN.starts[panel.id] === undefined ? timeRange : rangeOf(SHOWN.starts[panel.id], SHOWN.to));
+export const timeRange = { from, to, raw: { from, to } };
 
 const noop = () => undefined;
 const option = (id: string, process: any, more = {}) => ({
@@ -47,28 +42,11 @@ const CURVES = {
 const CELLS = { align: 'auto', inspect: false, cellOptions: { type: 'auto' }, filterable: false };
 const THRESHOLDS = { mode: ThresholdsMode.Absolute, steps: [{ value: -Infinity, color: 'green' }, { value: 80, color: 'red' }] };
 
-export const PANELS = new Map<number, any>();
-for (const panel of SHOWN.board.panels) for (const each of [panel, ...(panel.panels ?? [])]) PANELS.set(each.id, each);
-
-function rawFrames(panel: any): DataFrame[] {
-  const own = (SHOWN.answers[panel.id] ?? []).map((frame: any) => toDataFrame(frame));
-  const others = (panel.targets ?? []).filter((target: any) => target.panelId !== undefined).flatMap((target: any) => {
-    const other = PANELS.get(target.panelId);
-    return target.withTransforms ? transformed(other) : rawFrames(other);
-  });
-  return [...own, ...others];
-}
-
 function transformed(panel: any): DataFrame[] {
-  let found = rawFrames(panel);
+  const asked = panel.targets.find((target: any) => target.panelId !== undefined)?.panelId ?? panel.id;
+  let found = (SHOWN.answers[asked] ?? []).map((frame: any) => toDataFrame(frame));
   transformDataFrame(panel.transformations ?? [], found, { interpolate: (text: string) => text } as any).subscribe((frames) => { found = frames; });
   return found;
-}
-
-/** The error of a panel, or of the panel that it takes its answers from. */
-export function errorOf(panel: any): string | undefined {
-  const others = (panel.targets ?? []).filter((target: any) => target.panelId !== undefined);
-  return SHOWN.errors[panel.id] ?? others.map((target: any) => errorOf(PANELS.get(target.panelId))).find(Boolean);
 }
 
 const withInfinity = (steps: any) => steps && { ...steps, steps: steps.steps.map((s: any) => ({ ...s, value: s.value ?? -Infinity })) };
@@ -77,7 +55,7 @@ const withInfinity = (steps: any) => steps && { ...steps, steps: steps.steps.map
 export function fieldConfigOf(panel: any): any {
   const { custom, ...defaults } = panel.fieldConfig?.defaults ?? {};
   const isCurves = panel.type === 'timeseries';
-  const color = { mode: isCurves || panel.type === 'piechart' ? FieldColorModeId.PaletteClassic : FieldColorModeId.Thresholds };
+  const color = { mode: isCurves ? FieldColorModeId.PaletteClassic : FieldColorModeId.Thresholds };
   const overrides = (panel.fieldConfig?.overrides ?? []).map((o: any) => ({ ...o, properties: o.properties.map((p: any) =>
     p.id === 'thresholds' ? { ...p, value: withInfinity(p.value) } : p) }));
   return {

@@ -3,17 +3,20 @@ import React from 'react';
 import { createRoot } from 'react-dom/client';
 import { ThemeContext } from '@grafana/data';
 import { GlobalStyles, Icon, PanelChrome, PortalContainer } from '@grafana/ui';
-import { errorOf, SHOWN, theme, timeRange } from './fields';
-import { arrange } from './layout';
-import { KINDS, Words } from './panels';
+import { SHOWN, theme, timeRange } from './fields';
+import { KINDS } from './panels';
 
-const CELL = 30, GAP = 8, COLUMNS = 24;
-const column = (SHOWN.width + GAP) / COLUMNS;
+const WIDTH = 1600, CELL = 30, GAP = 8, COLUMNS = 24;
+const column = (WIDTH + GAP) / COLUMNS;
 
-class Guard extends React.Component<any, any> {
-  state = { error: null as any };
-  static getDerivedStateFromError(error: any) { return { error }; }
-  render() { return this.state.error ? <div data-broken={String(this.state.error)}>{String(this.state.error)}</div> : this.props.children; }
+/** The panels without room for those that are hidden in collapsed rows. */
+function arrange(panels: any[]): any[] {
+  let hidden = 0;
+  return panels.map((panel) => {
+    const { y, h } = panel.gridPos, placed = { ...panel, gridPos: { ...panel.gridPos, y: y - hidden } };
+    hidden += Math.max(0, ...(panel.panels ?? []).map((each: any) => each.gridPos.y + each.gridPos.h - y - h));
+    return placed;
+  });
 }
 
 function Row({ panel, style }: any) {
@@ -27,13 +30,11 @@ function Panel({ panel }: any) {
   const { x, y, w, h } = panel.gridPos;
   const style: any = { position: 'absolute', left: x * column, top: y * (CELL + GAP), width: w * column - GAP, height: h * (CELL + GAP) - GAP };
   if (panel.type === 'row') return <Row panel={panel} style={style} />;
-  const error = errorOf(panel), Kind = KINDS[panel.type];
-  return <div style={style} data-panel={panel.id}>
-    <PanelChrome title={panel.title} description={panel.description} width={style.width} height={style.height} statusMessage={error}
-      titleItems={panel.timeFrom ? <span style={{ ...theme.typography.bodySmall, color: theme.colors.text.secondary }}><Icon name="clock-nine" /> Last {panel.timeFrom}</span> : undefined}
+  const Kind = KINDS[panel.type];
+  return <div style={style}>
+    <PanelChrome title={panel.title} description={panel.description} width={style.width} height={style.height}
       displayMode={panel.transparent ? 'transparent' : 'default'} padding={panel.type === 'table' ? 'none' : 'md'}>
-      {(width, height) => <Guard>{error ? <Words>{error}</Words> : Kind ? <Kind panel={panel} width={width} height={height} />
-        : <div data-broken={`there is no drawing of panels of the type ${panel.type}`} />}</Guard>}</PanelChrome></div>;
+      {(width, height) => <Kind panel={panel} width={width} height={height} />}</PanelChrome></div>;
 }
 
 const pill: any = { border: `1px solid ${theme.colors.border.weak}`, borderRadius: theme.shape.radius.default, padding: '4px 8px', background: theme.colors.background.primary };
@@ -49,10 +50,10 @@ function Bar() {
 }
 
 function Board() {
-  const panels = arrange(SHOWN.board.panels, SHOWN.expanded);
+  const panels = arrange(SHOWN.board.panels);
   const bottom = Math.max(...panels.map((panel: any) => panel.gridPos.y + panel.gridPos.h));
   return <ThemeContext.Provider value={theme}><GlobalStyles /><PortalContainer />
-    <div id="board" style={{ padding: 16, width: SHOWN.width + 32, background: theme.colors.background.canvas, color: theme.colors.text.primary }}>
+    <div id="board" style={{ padding: 16, width: WIDTH + 32, background: theme.colors.background.canvas, color: theme.colors.text.primary }}>
       <Bar />
       <div style={{ position: 'relative', height: bottom * (CELL + GAP) }}>{panels.map((panel: any) => <Panel key={panel.id} panel={panel} />)}</div>
     </div></ThemeContext.Provider>;

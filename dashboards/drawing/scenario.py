@@ -1,8 +1,8 @@
-"""A real migration in six states: before, running, paused, failing, attention, done.
+"""A real migration in five states: running, paused, failing, attention, done.
 
 Two hosts with two processes each migrate two tables. There is a pause; then twelve objects are lost, a process is
-killed, and one host is throttled. When only their batches are left, in ERROR, the objects are put back, and what the
-dashboard says is typed. S3 is the lab's fake server, with the latency of a real one.
+killed, and the server throttles. When only the batches of the lost objects are left, in ERROR, the objects are put back
+and the batches requeued. S3 is the lab's fake server, with the latency of a real one.
 """
 
 import os
@@ -10,31 +10,27 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import psycopg
 from psycopg.conninfo import make_conninfo
 
-from drawing.hosts import worker_on
-from drawing.mending import commands_of, put_back, take_away, type_in_shell
-from drawing.prometheus import SCRAPE_SECONDS, add_workers, running
-from drawing.sources import Sources
-from drawing.throttling_proxy import Throttle, throttling_proxy
 from rowferry_lab.servers.s3_servers import FakeS3Server
 from rowferry_lab.servers.server_process import find_free_port
 from rowferry_lab.simulated.environment import Environment, start_environment
+from support.processes.prometheus_server import Prometheus, running_prometheus
 
-STATES = ("before", "running", "paused", "failing", "attention", "done")
+STATES = ("running", "paused", "failing", "attention", "done")
 ROWS, BATCH_SIZE = 44_000, 50
-HOSTS = {"droplet-1": "127.0.0.1", "droplet-2": "127.0.0.2"}
-"""Under which address each host reaches S3; the second goes through the proxy that throttles."""
-THROTTLED_PER_SECOND = 8
+HOSTS = ("droplet-1", "droplet-2")
+WRITES_PER_SECOND = 60
+"""What the server lets through while it throttles."""
+BUCKET = "sketch-legacy-s3"
 DEADLINE = timedelta(minutes=10)
 SECOND_TABLE = """
 [[entries]]
@@ -56,97 +52,85 @@ class Scenario:
     """A migration that is watched."""
 
     environment: Environment
-    sources: Sources
-    throttle: Throttle
-    started_at: float
-    chosen: Mapping[str, str] = field(default_factory=dict[str, str])
-    scrape_seconds: int = SCRAPE_SECONDS
+    server: FakeS3Server
+    reader_dsn: str
+    prometheus: Prometheus
+    started_at: datetime
     lost: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
     """The objects that were deleted, by their keys."""
-
-    def finished(self) -> float:
-        """Return the share of the entries that are finished."""
-        return float(self.ask("select avg((status <> 'INIT')::int) from rowferry.batch_queue") or 0)
-
-    def ask(self, query: str) -> Any:
-        """Return the one value of the one row."""
-        with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
-            row = connection.execute(query.encode()).fetchone()
-        return row and row[0]
 
     def wait_for_share(self, share: float) -> None:
         """Return once this part of the batches is finished; raises TimeoutError."""
         give_up_at = time.monotonic() + DEADLINE.total_seconds()
-        while self.finished() < share:
+        while ask("select avg((status <> 'INIT')::int) from rowferry.batch_queue")[0][0] < share:
             if time.monotonic() > give_up_at:
-                raise TimeoutError(f"only {self.finished():.0%} of the batches were finished within {DEADLINE}")
+                raise TimeoutError(f"{share:.0%} of the batches were not finished within {DEADLINE}")
             time.sleep(0.2)
 
     def lose_objects(self) -> None:
         """Delete legacy objects that waiting rows point at."""
-        with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
-            keys = [row[0] for row in connection.execute(NEXT)]
-        self.lost = take_away(self.environment.open_s3(), keys)
+        s3 = self.environment.open_s3()
+        for (key,) in ask(NEXT):
+            found = s3.get_object(Bucket=BUCKET, Key=key)
+            self.lost[key] = {"Body": found["Body"].read(), "ContentType": found["ContentType"]}
+            s3.delete_object(Bucket=BUCKET, Key=key)
 
-    def mend(self, shown: Mapping[str, Any]) -> None:
-        """Put the objects back, and type what the dashboard Migration, so answered, says."""
-        put_back(self.environment.open_s3(), self.lost)
-        for command in commands_of(shown):
-            type_in_shell(command)
-
-    def kill_a_process(self) -> None:
-        """Kill a worker process of the second host."""
-        os.kill(self.ask("select pid from rowferry.live_workers where host = 'droplet-2' limit 1"), signal.SIGKILL)
+    def mend(self) -> None:
+        """Put the objects back, and requeue their batches."""
+        for key, content in self.lost.items():
+            self.environment.open_s3().put_object(Bucket=BUCKET, Key=key, **content)
+        rowferry("requeue", "--all")
 
 
-def run(folder: Path, look: Callable[[str, Scenario], Mapping[str, Any]]) -> None:
-    """Run the migration; call `look` with the name of each state while it lasts. It answers for Migration."""
-    with scenario(folder) as seen, ExitStack() as until:
-        time.sleep(15)
-        look("before", seen)
-        workers = [until.enter_context(_worker(host, folder)) for host in HOSTS]
-        add_workers(folder, {worker.host: worker.metrics_port for worker in workers})
-        seen.wait_for_share(0.4)
-        look("running", seen)
-        rowferry("pause")
-        time.sleep(35)
-        look("paused", seen)
-        seen.lose_objects()
-        seen.throttle.per_second = THROTTLED_PER_SECOND
-        rowferry("resume")
-        time.sleep(5)
-        seen.kill_a_process()
-        seen.wait_for_share(0.85)
-        look("failing", seen)
-        seen.throttle.per_second = None
-        seen.wait_for_share(1)
-        time.sleep(8)
-        seen.mend(look("attention", seen))
-        seen.wait_for_share(1)
-        time.sleep(8)
-        until.close()
+def run(folder: Path, look: Callable[[str, Scenario], None]) -> None:
+    """Run the migration; call `look` with the name of each state while it lasts."""
+    with ExitStack() as until:
+        server = FakeS3Server("--latency-seconds=0.03", "--latency-sigma=0.4")
+        environment = until.enter_context(start_environment(lambda: server))
+        environment.plan_path.write_text(environment.plan_path.read_text() + SECOND_TABLE)
+        rowferry("prepare", str(ROWS), "--yes", "--clean-production")
+        rowferry("init")
+        dsn = make_reader()
+        exporter = [until.enter_context(started("exporter", folder / "exporter.log", DATABASE_URL=dsn))]
+        until_end = until.enter_context(ExitStack())
+        workers = [until_end.enter_context(worker_on(host, folder)) for host in HOSTS]
+        targets = {"rowferry-worker": workers, "rowferry-exporter": exporter}
+        prometheus = until.enter_context(running_prometheus(folder, targets))
+        seen = Scenario(environment, server, dsn, prometheus, datetime.now(UTC))
+        rowferry("enqueue", "--yes", "--batch-size", str(BATCH_SIZE))
+        _go_through(seen, look)
+        until_end.close()
         time.sleep(5)
         look("done", seen)
 
 
-@contextmanager
-def scenario(folder: Path) -> Iterator[Scenario]:
-    """Start everything but the workers, and enqueue."""
-    with ExitStack() as until:
-        s3 = FakeS3Server("--latency-seconds=0.03", "--latency-sigma=0.4")
-        environment = until.enter_context(start_environment(lambda: s3))
-        port = urlsplit(environment.s3_server.endpoint_url).port or 0
-        plan = environment.plan_path.read_text(encoding="utf-8").replace("//127.0.0.1:", "//localhost:")
-        environment.plan_path.write_text(plan + SECOND_TABLE, encoding="utf-8")
-        throttle = until.enter_context(throttling_proxy(HOSTS["droplet-2"], port))
-        rowferry("prepare", str(ROWS), "--yes", "--clean-production")
-        rowferry("init")
-        dsn = make_reader()
-        exporter_port = until.enter_context(_exporter(folder, dsn))
-        sources = Sources(dsn, until.enter_context(running(folder, exporter_port)))
-        started_at = time.time()
-        rowferry("enqueue", "--yes", "--batch-size", str(BATCH_SIZE))
-        yield Scenario(environment, sources, throttle, started_at)
+def _go_through(seen: Scenario, look: Callable[[str, Scenario], None]) -> None:
+    """Bring the migration into each state but the last, and to its end."""
+    seen.wait_for_share(0.4)
+    look("running", seen)
+    rowferry("pause")
+    time.sleep(35)
+    look("paused", seen)
+    seen.lose_objects()
+    seen.server.configure("limits", writes_per_second=WRITES_PER_SECOND)
+    rowferry("resume")
+    time.sleep(5)
+    os.kill(ask("select pid from rowferry.live_workers where host = 'droplet-2' limit 1")[0][0], signal.SIGKILL)
+    seen.wait_for_share(0.85)
+    look("failing", seen)
+    seen.server.configure("limits", writes_per_second=0)
+    seen.wait_for_share(1)
+    time.sleep(8)
+    look("attention", seen)
+    seen.mend()
+    seen.wait_for_share(1)
+    time.sleep(8)
+
+
+def ask(query: str) -> list[tuple[Any, ...]]:
+    """Return the rows."""
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+        return connection.execute(query.encode()).fetchall()
 
 
 def make_reader() -> str:
@@ -165,20 +149,26 @@ def rowferry(*arguments: str) -> None:
         raise SystemExit(f"rowferry {' '.join(arguments)}:\n{done.stdout}{done.stderr}")
 
 
-def _worker(host: str, folder: Path) -> Any:
-    return worker_on(host, HOSTS[host], folder, "--processes", "2", "--parallel", "3")
+@contextmanager
+def worker_on(host: str, folder: Path) -> Iterator[int]:
+    """Yield the port of the metrics of a worker with two processes."""
+    options = ("--host-name", host, "--processes", "2", "--parallel", "3")
+    with started("worker", folder / f"{host}.log", *options) as port:
+        yield port
 
 
 @contextmanager
-def _exporter(folder: Path, dsn: str) -> Iterator[int]:
-    """Yield the port of a running exporter, which has Grafana's role."""
+def started(name: str, log: Path, *options: str, **environment: str) -> Iterator[int]:
+    """Yield the port on which a command of rowferry serves metrics; end it afterwards."""
     port = find_free_port()
-    command = [sys.executable, "-m", "rowferry_cli", "exporter", "--port", str(port), "--log-format", "json"]
-    environment = {**os.environ, "DATABASE_URL": dsn}
-    with (folder / "exporter.log").open("wb") as log:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+    at = {"worker": "--metrics-port", "exporter": "--port"}[name]
+    command = [sys.executable, "-m", "rowferry_cli", name, at, str(port), "--log-format", "json", *options]
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env={**os.environ, **environment}
+        )
     try:
         yield port
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(DEADLINE.total_seconds())

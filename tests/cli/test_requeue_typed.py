@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from drawing.queries import View
 from support.checkout import ROOT
 from support.entries.migration import Migration
 from support.queue.failing import fail
-from support.screens.grafana import View
 from support.screens.report_pages import write_page
 
 NOW, HOUR = datetime.now(UTC), timedelta(hours=1)

@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from drawing.queries import View
 from rowferry.db.connection import connect
 from rowferry.db.grants import apply_grants, compose_grants
 from support.entries.entry_table import EntryTable
@@ -19,7 +20,6 @@ from support.queue.queue_states import acting, missing
 from support.screens.grafana import (
     FOLDER,
     Target,
-    View,
     list_annotations,
     list_targets,
     list_variables,
@@ -73,7 +73,7 @@ def test_no_sql_panel_is_in_error_while_nothing_can_be_chosen(
 ) -> None:
     """Before the first `rowferry enqueue` there is no migration and no queue: Grafana writes an empty list."""
     now = datetime.now(UTC)
-    view = View(now - timedelta(hours=1), now, {"migration": [], "queue": []})
+    view = View(now - timedelta(hours=1), now, {"migration": "", "queue": []})
     marks, asked = [marks_of(name) for name in MARKS], list_variables("migration")
     queries = [
         *(target.query["rawSql"] for target in SQL_TARGETS),

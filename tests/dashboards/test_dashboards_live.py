@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from drawing.queries import View
 from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.migration import Migration
 from support.postgres.servers import POSTGRES, DatabaseServers
@@ -30,7 +31,7 @@ from support.processes.prometheus_server import (
 )
 from support.processes.scrape import find_served_port, served_port
 from support.s3.buckets import fresh_buckets
-from support.screens.grafana import FOLDER, Target, View, list_targets, list_variables
+from support.screens.grafana import FOLDER, Target, list_targets, list_variables
 
 pytestmark = [
     pytest.mark.skipif(MISSING is not None, reason=WHY_SKIPPED),
@@ -91,7 +92,8 @@ def run(database_servers: DatabaseServers, moto: S3Server, tmp_path_factory: pyt
         start = datetime.now(UTC)
         arguments = ("--processes", "2", "--max-batches=1", "--parallel", "1", "--metrics-port", "0")
         (worker,) = until.enter_context(migration.workers(1, *arguments))
-        targets = dict(zip(JOBS, (served_port(worker), until.enter_context(exporting())), strict=True))
+        ports = [served_port(worker)], [until.enter_context(exporting())]
+        targets = dict(zip(JOBS, ports, strict=True))
         run = Run(migration, until.enter_context(running_prometheus(folder, targets)), start)
         run.silent = watch_panels(run)
         migration.wait_until_done()

@@ -10,12 +10,13 @@ import pytest
 from prometheus_client import Counter as CountedMetric
 from prometheus_client import Gauge, Histogram
 
+from drawing.queries import View
 from rowferry.batch import Outcome
 from rowferry_exporter.metrics import describe
 from rowferry_exporter.reader import ViewRows
 from support.entries.migration import Migration
 from support.queue.queue_runs import migrate, verify
-from support.screens.grafana import Target, View, list_targets, list_variables, read_board
+from support.screens.grafana import Target, list_targets, list_variables, read_board
 
 ENTRIES, STEP = 30, 10
 QUEUES = ("migrate", "verify")

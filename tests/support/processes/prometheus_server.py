@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -62,7 +62,7 @@ class Prometheus:
         return int(self.value(f'sum(up{{job="{job}"}})') or 0)
 
 
-def write_configuration(folder: Path, targets: Mapping[str, int]) -> Path:
+def write_configuration(folder: Path, targets: Mapping[str, Sequence[int]]) -> Path:
     """Copy our configuration, made to scrape these jobs on these ports of this host every second."""
     shutil.copytree(FOLDER / "prometheus", folder, dirs_exist_ok=True)
     path = folder / "prometheus.yml"
@@ -71,14 +71,15 @@ def write_configuration(folder: Path, targets: Mapping[str, int]) -> Path:
     for job in configuration["scrape_configs"]:
         del job["dns_sd_configs"]  # No such names here; the targets come from the same kind of file as elsewhere.
         (pattern,) = job["file_sd_configs"][0]["files"]
-        target = [{"targets": [f"127.0.0.1:{targets[job['job_name']]}"], "labels": {"cluster": CLUSTER}}]
+        addresses = [f"127.0.0.1:{port}" for port in targets[job["job_name"]]]
+        target = [{"targets": addresses, "labels": {"cluster": CLUSTER}}]
         (folder / pattern.replace("*", "")).write_text(yaml.safe_dump(target), encoding="utf-8")
     path.write_text(yaml.safe_dump(configuration, sort_keys=False), encoding="utf-8")
     return path
 
 
 @contextmanager
-def running_prometheus(folder: Path, targets: Mapping[str, int]) -> Iterator[Prometheus]:
+def running_prometheus(folder: Path, targets: Mapping[str, Sequence[int]]) -> Iterator[Prometheus]:
     """Yield a server that reaches its targets."""
     port = find_free_port()
     command = [
@@ -92,7 +93,7 @@ def running_prometheus(folder: Path, targets: Mapping[str, int]) -> Iterator[Pro
     try:
         server = Prometheus(port)
         wait_for(server.is_ready)
-        wait_for(lambda: all(server.up(job) for job in targets))
+        wait_for(lambda: all(server.up(job) == len(ports) for job, ports in targets.items()))
         yield server
     finally:
         process.terminate()

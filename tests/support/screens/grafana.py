@@ -1,14 +1,10 @@
 """What Grafana does with the dashboards' files: it reads panels and variables; dashboards/drawing fills macros in."""
 
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from drawing import macros
-from drawing.variables import Choice
 from support.checkout import ROOT
 
 FOLDER = ROOT / "dashboards"
@@ -65,35 +61,3 @@ def list_variables(board: str) -> dict[str, str]:
     """Return the queries of the template variables; not those that are data sources."""
     variables = read_board(board)["templating"]["list"]
     return {variable["name"]: variable["query"] for variable in variables if variable["type"] == "query"}
-
-
-@dataclass(frozen=True)
-class View:
-    """What a viewer looks at: the time shown, and the values chosen above; of `queue`, at first the chain's first."""
-
-    start: datetime
-    end: datetime
-    values: Mapping[str, list[str]]
-    interval_seconds: int = 10
-
-    def expand_sql(self, query: str) -> str:
-        """Return the SQL that Grafana's PostgreSQL data source would send."""
-        return _whole(self._macros.expand_sql(query, self.interval_seconds * 1000))
-
-    def expand_promql(self, query: str) -> str:
-        """Return the PromQL that Grafana's Prometheus data source would send."""
-        return _whole(self._macros.expand_promql(query, self.interval_seconds * 1000))
-
-    @property
-    def _macros(self) -> macros.View:
-        # Several may be chosen of all but `migration`: none are an empty list, and no migration is an empty text.
-        choices = {
-            name: Choice(values or [""]) if name == "migration" else Choice(values, is_list=True)
-            for name, values in self.values.items()
-        }
-        return macros.View(self.start, self.end, choices, scrape_seconds=self.interval_seconds)
-
-
-def _whole(query: str) -> str:
-    assert not re.search(r"\$(?!1)", query), query  # $1 is what a regular expression has found
-    return query

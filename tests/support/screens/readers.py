@@ -20,6 +20,7 @@ from click.testing import CliRunner
 
 import rowferry.db.connection
 import rowferry_exporter.reader
+from drawing.queries import View
 from rowferry.db.connection import Connection, connect
 from rowferry.reports.state import show_state
 from rowferry_cli.observe import errors, queues, status
@@ -27,7 +28,7 @@ from rowferry_cli.report import command as report
 from rowferry_cli.watch import command as watch
 from rowferry_exporter.metrics import describe
 from rowferry_exporter.reader import Reader
-from support.screens.grafana import FOLDER, View
+from support.screens.grafana import FOLDER
 from support.screens.report_pages import PageReader
 
 Facts = dict[str, Any]
