@@ -21,7 +21,7 @@ author = _project["authors"][0]["name"]
 version = release = __version__
 project_copyright = author
 
-extensions = ["forge_pages", "old_addresses", "myst_parser", "sphinx_copybutton"]
+extensions = ["forge_pages", "myst_parser", "sphinx_copybutton"]
 exclude_patterns = ["extensions", "man", *NOT_ON_THE_SITE]
 nitpicky = True
 

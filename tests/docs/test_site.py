@@ -10,9 +10,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from forge_pages import DOCS, LIST_PAGES, add_toctrees, is_left_out, list_sections, point_links
-from old_addresses import MOVED
 from rowferry import __version__
-from support.docs.doc_pages import PAGES, ROOT, read_anchors, read_links
+from support.docs.doc_pages import PAGES, ROOT, read_links
 
 pytestmark = pytest.mark.texts
 
@@ -41,15 +40,6 @@ def test_the_evidence_in_the_repository_is_all_named_on_its_page() -> None:
     named = set(read_links(DOCS / "evidence.md"))
     left_out = {path.relative_to(DOCS) for path in DOCS.rglob("*.md")} - {Path(path) for path in list_written()}
     assert {"adr/" if path.parent.name == "adr" else path.name for path in left_out} <= named
-
-
-def test_an_old_address_leads_to_a_page_and_a_heading() -> None:
-    for name, target in MOVED.items():
-        page, _, anchor = target.partition("#")
-        path = DOCS / page.replace(".html", ".md")
-        assert not (DOCS / f"{name}.md").exists() or is_left_out(f"{name}.md"), name
-        assert str(path.relative_to(DOCS)) in list_written(), target
-        assert not anchor or anchor in read_anchors(path), target
 
 
 def test_a_list_becomes_a_toctree_under_its_heading() -> None:
