@@ -1,4 +1,4 @@
-"""deploy/kubernetes: built by kustomize, held against the schemas of Kubernetes."""
+"""deploy/kubernetes: built by kustomize, held against the schemas of Kubernetes, and counted by KEDA's query."""
 
 import re
 import shutil
@@ -6,11 +6,16 @@ import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import psycopg
 import pytest
 import yaml
+from psycopg import sql
 
+from rowferry.db.grants import compose_grants
 from support.docs.doc_pages import ROOT
 from support.docs.kubernetes import FOLDER, VERSIONS, Object, find_pods, list_containers, read
+from support.entries.entry_table import EntryTable
+from support.postgres.roles import new_role
 
 KUSTOMIZE = ROOT / ".tools" / "bin" / "kustomize"
 VALIDATE = ROOT / ".tools" / "kubernetes" / "bin" / "kubernetes-validate"
@@ -39,24 +44,17 @@ def build(folder: Path) -> list[Object]:
     return list(yaml.safe_load_all(ended.stdout))
 
 
-@pytest.fixture
-def validate() -> Callable[..., str]:
-    """Return what asks the schemas of a version, strictly: it returns the complaints about files, which name them."""
+def validate(paths: Iterable[Path], version: str) -> str:
+    """Return the complaints of a version's schemas about files, which name them; without those about operators."""
     if not VALIDATE.exists():
         pytest.skip("the schemas of Kubernetes are not here: `make servers` installs them")
-
-    def ask(paths: Iterable[Path], version: str) -> str:
-        command = [VALIDATE, "--strict", "--quiet", "--kubernetes-version", version, *paths]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
-        complaints = [line for line in (ended.stdout + ended.stderr).splitlines() if not is_of_an_operator(line)]
-        assert ended.returncode == 0 or complaints
-        return "\n".join(complaints)
-
-    return ask
-
-
-def is_of_an_operator(line: str) -> bool:
-    return "WARN" in line and any(f"for kind {kind} with" in line for kind in EXTENSIONS)
+    command = [VALIDATE, "--strict", "--quiet", "--kubernetes-version", version, *paths]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    foreign = tuple(f"for kind {kind} with" for kind in EXTENSIONS)
+    lines = (ended.stdout + ended.stderr).splitlines()
+    complaints = [line for line in lines if "WARN" not in line or not any(kind in line for kind in foreign)]
+    assert ended.returncode == 0 or complaints
+    return "\n".join(complaints)
 
 
 def write(path: Path, objects: Iterable[Object]) -> Path:
@@ -65,23 +63,22 @@ def write(path: Path, objects: Iterable[Object]) -> Path:
 
 
 @pytest.mark.soak
-def test_kubernetes_takes_every_file(validate: Callable[..., str], subtests: pytest.Subtests) -> None:
+def test_kubernetes_takes_every_file(subtests: pytest.Subtests) -> None:
     assert len(FILES) > 5, "a test without a subject cannot fail"
     for version in VERSIONS:
         with subtests.test(version):
             assert validate(FILES, version) == ""
 
 
-def test_kubernetes_takes_what_kustomize_builds(
-    validate: Callable[..., str], tmp_path: Path, subtests: pytest.Subtests
-) -> None:
+def test_kubernetes_takes_what_kustomize_builds(tmp_path: Path, subtests: pytest.Subtests) -> None:
     built = [write(tmp_path / f"{name.replace('/', '-')}.yaml", build(FOLDER / name)) for name in BUILDS]
     for version in VERSIONS:
         with subtests.test(version):
             assert validate(built, version) == ""
+    assert f"Kubernetes {VERSIONS[0]} to {VERSIONS[-1]}:" in " ".join((ROOT / "docs/kubernetes.md").read_text().split())
 
 
-def test_a_broken_manifest_is_refused(validate: Callable[..., str], tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_a_broken_manifest_is_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
     paths = [write(tmp_path / "sound.yaml", [read("base/worker.yaml")["Deployment"]])]
     for name, (spoil, _) in SPOILS.items():
         found = read("base/worker.yaml")["Deployment"]
@@ -92,11 +89,6 @@ def test_a_broken_manifest_is_refused(validate: Callable[..., str], tmp_path: Pa
     for name, (_, complaint) in SPOILS.items():
         with subtests.test(name):
             assert any(complaint in line for line in complaints if f"{name}.yaml" in line)
-
-
-def test_the_overlay_needs_no_operator() -> None:
-    """Without its operator, kubectl would refuse an object."""
-    assert not EXTENSIONS & {found["kind"] for found in build(FOLDER / "overlays" / "example")}
 
 
 def copy_with(component: str, folder: Path) -> Path:
@@ -111,23 +103,20 @@ def copy_with(component: str, folder: Path) -> Path:
     return example.parent
 
 
-def test_the_overlay_reaches_every_object(tmp_path: Path) -> None:
+def test_the_overlay_reaches_every_object_and_needs_no_operator(tmp_path: Path) -> None:
+    """Without its operator, kubectl would refuse an object."""
+    assert not EXTENSIONS & {found["kind"] for found in build(FOLDER / "overlays" / "example")}
     example = copy_with("pod-monitor", tmp_path)
     objects = [*build(example), *build(example / "job")]
     namespace = yaml.safe_load((FOLDER / "overlays" / "example" / "namespace.yaml").read_text())["metadata"]["name"]
     assert {found["metadata"]["namespace"] for found in objects} == {namespace}
-    assert {found["metadata"]["labels"]["app.kubernetes.io/part-of"] for found in objects if is_own(found)}
-    images = {container["image"] for pod in find_pods(objects) for container in list_containers(pod)}
-    assert len(images) == 1
-    (image,) = images
+    own = [found for found in objects if found["kind"] not in EXTENSIONS]
+    assert all("app.kubernetes.io/part-of" in found["metadata"]["labels"] for found in own)
+    (image,) = {container["image"] for pod in find_pods(objects) for container in list_containers(pod)}
     assert image.startswith("registry.example.com/rowferry:")
     assert {found["kind"] for found in objects} == {"Deployment", "Service", "PodMonitor", "Job", "ConfigMap"}
     limits = {found["metadata"]["name"] for found in objects if found["kind"] == "ConfigMap"}
     assert limits == set(re.findall(r"'name': '(rowferry-allowed[^']*)'", str(find_pods(objects))))
-
-
-def is_own(found: Object) -> bool:
-    return found["kind"] not in EXTENSIONS
 
 
 def test_keda_sets_the_number_of_workers_alone(tmp_path: Path) -> None:
@@ -140,3 +129,27 @@ def test_keda_sets_the_number_of_workers_alone(tmp_path: Path) -> None:
     assert scaled["scaleTargetRef"]["name"] == "rowferry-worker"
     (trigger,) = scaled["triggers"]
     assert ("TriggerAuthentication", trigger["authenticationRef"]["name"]) in objects
+
+
+def count_work(table: EntryTable) -> int:
+    """Ask what KEDA asks, as a worker's own role."""
+    (trigger,) = read("components/keda/scaler.yaml")["ScaledObject"]["spec"]["triggers"]
+    with new_role(table.dsn) as role, psycopg.connect(table.dsn) as connection:
+        connection.execute(compose_grants(role, ["worker"], None))
+        connection.execute(sql.SQL("set role {}").format(sql.Identifier(role)))
+        (row,) = connection.execute(trigger["metadata"]["query"]).fetchall()
+        connection.rollback()
+    return row[0]
+
+
+def test_keda_counts_the_batches_that_may_be_worked_on_now_and_no_others(table: EntryTable) -> None:
+    assert count_work(table) == 0
+    table.add_legacy(range(1, 31))
+    table.enqueue(batch_size=10)
+    assert count_work(table) == 3
+    table.execute("update rowferry.batch_queue set run_after = now() + interval '1 hour' where id = 1")
+    assert count_work(table) == 2
+    table.execute("update rowferry.batch_queue set queue_name = 'verify' where id = 2")
+    assert count_work(table) == 1, "these workers do not serve that queue"
+    table.execute("update rowferry.migration set paused_at = now()")
+    assert count_work(table) == 0

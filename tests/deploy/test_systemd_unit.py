@@ -2,7 +2,6 @@
 
 import re
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -23,13 +22,16 @@ def seconds(name: str) -> timedelta:
     return timedelta(seconds=int(find(name).removesuffix("s")))
 
 
-def test_a_worker_has_longer_to_stop_than_it_takes() -> None:
+def test_systemd_is_as_patient_as_the_program_needs() -> None:
     assert seconds("TimeoutStopSec") > Options().grace + RELEASE_TIMEOUT
-
-
-def test_the_watchdog_waits_for_many_beats() -> None:
     assert find("Type") == "notify"
     assert seconds("WatchdogSec") >= 10 * HEARTBEAT_INTERVAL
+    assert seconds("WatchdogSec") == LONGEST_SILENCE, "the supervisor is as patient with a process"
+
+
+def test_no_unit_leaves_a_core_and_a_process_without_memory_takes_no_other_with_it() -> None:
+    assert [find("LimitCORE", unit) for unit in BOTH] == ["0", "0"]
+    assert find("OOMPolicy") == "continue"
 
 
 def test_every_secret_is_a_credential_and_none_is_in_the_environment(subtests: pytest.Subtests) -> None:
@@ -42,36 +44,22 @@ def test_every_secret_is_a_credential_and_none_is_in_the_environment(subtests: p
             assert all(variable.endswith(f"{name.upper()}_FILE") for variable, name in files.items())
 
 
-def check_options(unit: Path) -> None:
-    program, name = find("ExecStart", unit).split()
-    assert (program, unit.stem) == ("/opt/rowferry/bin/rowferry", f"rowferry-{name}")
-    variables = {option.envvar for option in list_options(name) if option.envvar}
-    environment = [word for key, value in read_settings(unit) if key == "Environment" for word in value.split()]
-    options = [word.partition("=")[0] for word in environment if word.startswith("ROWFERRY_") and "_FILE=" not in word]
-    assert options
-    assert set(options) <= variables
-    assert set(re.findall(rf"ROWFERRY_{name.upper()}_\w+", unit.read_text())) <= variables
-
-
 def test_the_program_takes_the_options_that_the_unit_gives(subtests: pytest.Subtests) -> None:
     for unit in BOTH:
         with subtests.test(unit.stem):
-            check_options(unit)
+            program, name = find("ExecStart", unit).split()
+            assert (program, unit.stem) == ("/opt/rowferry/bin/rowferry", f"rowferry-{name}")
+            variables = {option.envvar for option in list_options(name) if option.envvar}
+            given = [word for key, value in read_settings(unit) if key == "Environment" for word in value.split()]
+            options = [
+                word.partition("=")[0] for word in given if word.startswith("ROWFERRY_") and "_FILE=" not in word
+            ]
+            assert options
+            assert set(options) <= variables
+            assert set(re.findall(rf"ROWFERRY_{name.upper()}_\w+", unit.read_text())) <= variables
 
 
 def test_what_plans_may_ask_of_a_host_has_its_place() -> None:
     (file,) = [file for file in read_cloud_files() if file["path"] == find("EnvironmentFile").removeprefix("-")]
     assert all(f"{variable}=\n" in file["content"] for variable in ALLOWED)
     assert all(variable in UNIT.read_text() for variable in ALLOWED)
-
-
-def test_no_unit_leaves_a_core() -> None:
-    assert [find("LimitCORE", unit) for unit in BOTH] == ["0", "0"]
-
-
-def test_the_supervisor_is_as_patient_with_a_process_as_systemd_is_with_the_supervisor() -> None:
-    assert seconds("WatchdogSec") == LONGEST_SILENCE
-
-
-def test_a_process_without_memory_takes_no_other_with_it() -> None:
-    assert find("OOMPolicy") == "continue"
