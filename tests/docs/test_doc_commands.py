@@ -15,23 +15,8 @@ COMMANDS = ROOT / "docs" / "commands.md"
 WORKERS = ROOT / "docs" / "workers.md"
 
 SHELL_WORDS = {
-    *(
-        ".",
-        "cd",
-        "chmod",
-        "cp",
-        "curl",
-        "docker",
-        "doctl",
-        "export",
-        "git",
-        "install",
-        "kill",
-        "kubectl",
-        "mkdir",
-        "pip",
-    ),
-    *("promtool", "psql", "python3", "sha256sum", "ssh", "systemctl", "tar"),
+    *(".", "cd", "chmod", "cp", "curl", "docker", "doctl", "export", "git", "install", "kill", "kubectl", "mkdir"),
+    *("pip", "promtool", "psql", "python3", "sha256sum", "ssh", "systemctl", "tar"),
 }
 """Commands of others that the docs may use."""
 

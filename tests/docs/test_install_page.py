@@ -14,7 +14,7 @@ import pytest
 from release.announce import write_sums
 from release.documents import FOLDERS, pack
 from support.docs.built_packages import build, find, unpack
-from support.docs.doc_pages import ROOT, read_blocks, read_code, read_section, read_table
+from support.docs.doc_pages import ROOT, read_blocks, read_section, read_table
 
 PAGE = ROOT / "docs" / "install.md"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -67,12 +67,8 @@ def environment(dist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.delenv(name, raising=False)
     variables = {"HOME": home, "PYTHONPATH": dependencies, "PIP_FIND_LINKS": dist, "PIP_NO_INDEX": "1"}
     # pip takes "0" for this one: there is no network to bring the build tools.
-    for name, value in {
-        **variables,
-        "PIP_NO_BUILD_ISOLATION": "0",
-        "PIP_ROOT_USER_ACTION": "ignore",
-        "PIP_NO_COMPILE": "1",
-    }.items():
+    variables |= {"PIP_NO_BUILD_ISOLATION": "0", "PIP_ROOT_USER_ACTION": "ignore", "PIP_NO_COMPILE": "1"}
+    for name, value in variables.items():
         monkeypatch.setenv(name, str(value))
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     return home
@@ -130,28 +126,6 @@ def test_the_ways_of_pip_from_an_index_work(tmp_path: Path) -> None:
     first, with_demo = (prelude + cell.strip("`") for cell in row[1:])
     assert f"rowferry {VERSION}" in run_commands(f"{first}\nrowferry --version", tmp_path)
     assert "Usage: rowferry demo" in run_commands(f"{with_demo}\nrowferry demo --help", tmp_path)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("tool", ["pipx", "uv"])
-def test_the_ways_of_other_installers_work(
-    tool: str, dist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With the dependencies from the network, and rowferry from a folder."""
-    if shutil.which(tool) is None:
-        pytest.skip(f"there is no {tool} here")
-    for name, folder in {"HOME": "home", "PIPX_HOME": "pipx", "UV_TOOL_DIR": "tools"}.items():
-        monkeypatch.setenv(name, str(tmp_path / folder))
-    for name in ("PIPX_BIN_DIR", "UV_TOOL_BIN_DIR"):
-        monkeypatch.setenv(name, str(tmp_path / "bin"))
-    for name in ("PIP_FIND_LINKS", "UV_FIND_LINKS"):
-        monkeypatch.setenv(name, str(dist))
-    ways = {row[0]: row[1:] for row in read_table(PAGE, "From a package index")}
-    remove = f"{tool} uninstall rowferry" if tool == "pipx" else f"{tool} tool uninstall rowferry"
-    assert remove in read_code(PAGE)
-    for cell, shown in zip(ways[tool], ("--version", "demo --help"), strict=True):
-        run_commands(f"{cell.strip('`')}\n{tmp_path}/bin/rowferry {shown}\n{remove}", tmp_path)
-        assert not (tmp_path / "bin" / "rowferry").exists()
 
 
 def test_the_extras_are_those_of_the_project() -> None:

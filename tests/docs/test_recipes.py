@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
@@ -42,171 +41,103 @@ create table articles (id bigint primary key, image_url text);
 """What matters of Spatie's Media Library 11 (database/migrations/create_media_table.php.stub), and a table of URLs."""
 
 
-@dataclass(frozen=True)
-class Sample:
-    """A row, and what a recipe's plan must say about it; None: it is no legacy entry."""
-
-    recipe: str
-    label: str
-    row: dict[str, Any]
-    required: list[str] | None
-    """The keys of its objects, the same in both buckets."""
-    optional: list[str] = field(default_factory=list[str])
-    """Keys that must be among those of objects that may be missing."""
-
-
-SAMPLES = [
-    Sample(
-        "Rails: Active Storage",
-        "active_storage_blobs.key",
-        {"id": 1, "key": "xtapj", "filename": "a.png", "service_name": "amazon", "byte_size": 1},
-        ["xtapj"],
-    ),
-    Sample(
-        "Rails: Active Storage",
-        "active_storage_blobs.key",
-        {"id": 1, "key": "xtapj", "filename": "a.png", "service_name": "r2", "byte_size": 1},
-        None,
-    ),
-    Sample(
-        "Rails: CarrierWave",
-        "users.avatar",
-        {"id": 7, "name": "ann", "avatar": "me.png"},
-        ["uploads/user/avatar/7/me.png"],
-        ["uploads/user/avatar/7/thumb_me.png"],
-    ),
-    Sample("Rails: CarrierWave", "users.avatar", {"id": 7, "name": "ann", "avatar": None}, None),
-    Sample(
-        "Rails: CarrierWave",
-        "products.photos",
-        {"id": 7, "title": "chair", "photos": Jsonb(["a.png", "b.png"])},
-        [f"uploads/product/photos/7/{name}.png" for name in "ab"],
-    ),
-    Sample(
-        "Rails: Shrine",
-        "photos.image_data",
-        {"id": 1, "image_data": Jsonb({"id": "o.jpg", "storage": "store", "metadata": {"id": "no key"}})},
-        ["o.jpg"],
-    ),
-    Sample(
-        "Rails: Shrine",
-        "photos.derivatives",
-        {
-            "id": 1,
-            "image_data": Jsonb({"id": "o.jpg", "storage": "store", "derivatives": {"small": {"id": "s.jpg"}}}),
-        },
-        ["s.jpg"],
-    ),
-    Sample("Rails: Shrine", "photos.image_data", {"id": 1, "image_data": Jsonb({"id": "x", "storage": "cache"})}, None),
-    Sample(
-        "Django",
-        "accounts_profile.avatar",
-        {"id": 1, "user_id": 1, "avatar": "avatars/me.png", "bio": ""},
-        ["media/avatars/me.png"],
-    ),
-    Sample("Django", "accounts_profile.avatar", {"id": 1, "user_id": 1, "avatar": "", "bio": ""}, None),
-    Sample(
-        "Discourse",
-        "uploads.url",
-        {
-            "id": 1,
-            "user_id": 1,
-            "original_filename": "a.png",
-            "filesize": 1,
-            "url": "//old.s3.dualstack.us-east-1.amazonaws.com/original/1X/ab.png",
-        },
-        ["original/1X/ab.png"],
-    ),
-    Sample(
-        "Discourse",
-        "optimized_images.url",
-        {
-            "id": 1,
-            "sha1": "ab",
-            "extension": ".png",
-            "width": 1,
-            "height": 1,
-            "upload_id": 1,
-            "url": "//old.s3.dualstack.us-east-1.amazonaws.com/optimized/1X/ab_2_1x1.png",
-        },
-        ["optimized/1X/ab_2_1x1.png"],
-    ),
-    Sample(
-        "Mastodon",
-        "media_attachments.file_file_name",
-        {"id": 112233445566778899, "file_file_name": "a1.mp4", "remote_url": ""},
-        ["media_attachments/files/112/233/445/566/778/899/original/a1.mp4"],
-        [f"media_attachments/files/112/233/445/566/778/899/small/a1.{kind}" for kind in ("mp4", "png")],
-    ),
-    Sample(
-        "Mastodon",
-        "media_attachments.file_file_name",
-        {"id": 98800000012345678, "file_file_name": "a1.jpeg", "remote_url": ""},
-        ["media_attachments/files/988/000/000/123/456/original/a1.jpeg"],
-        ["media_attachments/files/988/000/000/123/456/small/a1.jpeg"],
-    ),
-    Sample(
-        "Mastodon",
-        "media_attachments.file_file_name",
-        {"id": 1234, "file_file_name": "a1.jpeg", "remote_url": ""},
-        ["media_attachments/files/000/001/234/original/a1.jpeg"],
-        ["media_attachments/files/000/001/234/small/a1.jpeg"],
-    ),
-    Sample(
-        "Mastodon",
-        "media_attachments.file_file_name",
-        {"id": 1234, "file_file_name": "a1.jpeg", "remote_url": "https://far.example/x"},
-        None,
-    ),
-    Sample(
-        "GitLab",
-        "lfs_objects.file",
-        {"id": 1, "oid": "abcdef0123", "size": 1, "file": "ef0123", "file_store": 2},
-        ["ab/cd/ef0123"],
-    ),
-    Sample(
-        "GitLab",
-        "lfs_objects.file",
-        {"id": 1, "oid": "abcdef0123", "size": 1, "file": "ef0123", "file_store": 1},
-        None,
-    ),
-    Sample(
-        "Laravel and other PHP",
-        "media.file_name",
-        {
-            "id": 5,
-            "name": "me",
-            "file_name": "me.png",
-            "disk": "s3",
-            "conversions_disk": "s3",
-            "generated_conversions": Jsonb({"thumb": True}),
-            "responsive_images": Jsonb({"media_library_original": {"urls": ["me___1_2.jpg"], "base64svg": "x"}}),
-        },
-        ["5/me.png"],
-        [*(f"5/conversions/me-thumb.{kind}" for kind in ("jpg", "png", "webp")), "5/responsive-images/me___1_2.jpg"],
-    ),
-    Sample(
-        "Laravel and other PHP",
-        "media.file_name",
-        {
-            "id": 5,
-            "name": "me",
-            "file_name": "me.png",
-            "disk": "s3",
-            "conversions_disk": "s3",
-            "generated_conversions": Jsonb([]),
-            "responsive_images": Jsonb([]),
-        },
-        ["5/me.png"],
-    ),
-    Sample(
-        "Laravel and other PHP",
-        "articles.image_url",
-        {"id": 1, "image_url": "https://old.s3.amazonaws.com/a%20b.png?v=2"},
-        ["a b.png"],
-    ),
-    Sample("Laravel and other PHP", "articles.image_url", {"id": 1, "image_url": "https://else.example/x"}, None),
-]
+DISCOURSE = "//old.s3.dualstack.us-east-1.amazonaws.com"
+OPTIMIZED = {"sha1": "ab", "extension": ".png", "width": 1, "height": 1, "upload_id": 1}
+MEDIA = {"id": 5, "name": "me", "file_name": "me.png", "disk": "s3", "conversions_disk": "s3"}
+NO_ENTRY = None
+SAMPLES: dict[tuple[str, str], list[tuple[dict[str, Any], list[str] | None, list[str]]]] = {
+    ("Rails: Active Storage", "active_storage_blobs.key"): [
+        ({"key": "xtapj", "filename": "a.png", "service_name": "amazon", "byte_size": 1}, ["xtapj"], []),
+        ({"key": "xtapj", "filename": "a.png", "service_name": "r2", "byte_size": 1}, NO_ENTRY, []),
+    ],
+    ("Rails: CarrierWave", "users.avatar"): [
+        (
+            {"id": 7, "name": "ann", "avatar": "me.png"},
+            ["uploads/user/avatar/7/me.png"],
+            ["uploads/user/avatar/7/thumb_me.png"],
+        ),
+        ({"id": 7, "name": "ann", "avatar": None}, NO_ENTRY, []),
+    ],
+    ("Rails: CarrierWave", "products.photos"): [
+        (
+            {"id": 7, "title": "chair", "photos": Jsonb(["a.png", "b.png"])},
+            [f"uploads/product/photos/7/{name}.png" for name in "ab"],
+            [],
+        ),
+    ],
+    ("Rails: Shrine", "photos.image_data"): [
+        ({"image_data": Jsonb({"id": "o.jpg", "storage": "store", "metadata": {"id": "no key"}})}, ["o.jpg"], []),
+        ({"image_data": Jsonb({"id": "x", "storage": "cache"})}, NO_ENTRY, []),
+    ],
+    ("Rails: Shrine", "photos.derivatives"): [
+        (
+            {"image_data": Jsonb({"id": "o.jpg", "storage": "store", "derivatives": {"small": {"id": "s.jpg"}}})},
+            ["s.jpg"],
+            [],
+        ),
+    ],
+    ("Django", "accounts_profile.avatar"): [
+        ({"user_id": 1, "avatar": "avatars/me.png", "bio": ""}, ["media/avatars/me.png"], []),
+        ({"user_id": 1, "avatar": "", "bio": ""}, NO_ENTRY, []),
+    ],
+    ("Discourse", "uploads.url"): [
+        (
+            {"user_id": 1, "original_filename": "a.png", "filesize": 1, "url": f"{DISCOURSE}/original/1X/ab.png"},
+            ["original/1X/ab.png"],
+            [],
+        ),
+    ],
+    ("Discourse", "optimized_images.url"): [
+        (
+            {**OPTIMIZED, "url": f"{DISCOURSE}/optimized/1X/ab_2_1x1.png"},
+            ["optimized/1X/ab_2_1x1.png"],
+            [],
+        ),
+    ],
+    ("Mastodon", "media_attachments.file_file_name"): [
+        (
+            {"id": 112233445566778899, "file_file_name": "a1.mp4", "remote_url": ""},
+            ["media_attachments/files/112/233/445/566/778/899/original/a1.mp4"],
+            [f"media_attachments/files/112/233/445/566/778/899/small/a1.{kind}" for kind in ("mp4", "png")],
+        ),
+        (
+            {"id": 98800000012345678, "file_file_name": "a1.jpeg", "remote_url": ""},
+            ["media_attachments/files/988/000/000/123/456/original/a1.jpeg"],
+            ["media_attachments/files/988/000/000/123/456/small/a1.jpeg"],
+        ),
+        (
+            {"id": 1234, "file_file_name": "a1.jpeg", "remote_url": ""},
+            ["media_attachments/files/000/001/234/original/a1.jpeg"],
+            ["media_attachments/files/000/001/234/small/a1.jpeg"],
+        ),
+        ({"id": 1234, "file_file_name": "a1.jpeg", "remote_url": "https://far.example/x"}, NO_ENTRY, []),
+    ],
+    ("GitLab", "lfs_objects.file"): [
+        ({"oid": "abcdef0123", "size": 1, "file": "ef0123", "file_store": 2}, ["ab/cd/ef0123"], []),
+        ({"oid": "abcdef0123", "size": 1, "file": "ef0123", "file_store": 1}, NO_ENTRY, []),
+    ],
+    ("Laravel and other PHP", "media.file_name"): [
+        (
+            {
+                **MEDIA,
+                "generated_conversions": Jsonb({"thumb": True}),
+                "responsive_images": Jsonb({"media_library_original": {"urls": ["me___1_2.jpg"], "base64svg": "x"}}),
+            },
+            ["5/me.png"],
+            [
+                *(f"5/conversions/me-thumb.{kind}" for kind in ("jpg", "png", "webp")),
+                "5/responsive-images/me___1_2.jpg",
+            ],
+        ),
+        ({**MEDIA, "generated_conversions": Jsonb([]), "responsive_images": Jsonb([])}, ["5/me.png"], []),
+    ],
+    ("Laravel and other PHP", "articles.image_url"): [
+        ({"image_url": "https://old.s3.amazonaws.com/a%20b.png?v=2"}, ["a b.png"], []),
+        ({"image_url": "https://else.example/x"}, NO_ENTRY, []),
+    ],
+}
+"""Of recipe and entries: rows, whose id is 1 unless they say another, the keys of their objects, and keys that must be
+among those of objects that may be missing."""
 SCHEMAS = {
     "Rails: Active Storage": "active_storage",
     "Rails: CarrierWave": "carrierwave",
@@ -226,44 +157,33 @@ def read_recipe(name: str) -> Iterator[Entries]:
             yield from parse_plan(read_plan_document(block), str(block)).entries
 
 
-def read_schema(recipe: str) -> str:
-    name = SCHEMAS.get(recipe)
-    return MEDIA_LIBRARY if name is None else (CORPUS / name / "schema.sql").read_text(encoding="utf-8")
-
-
-def find_entries(sample: Sample) -> list[Entries]:
-    """Return the [[entries]] that a sample is about; several where the recipe shows another way as well."""
-    return [entries for entries in read_recipe(sample.recipe) if entries.label == sample.label]
-
-
-def name_sample(sample: Sample) -> str:
-    return f"{sample.label}, {'an entry' if sample.required else 'no entry'}: {sample.row}"
-
-
 def test_a_recipe_finds_the_objects_of_its_application(database: str, subtests: pytest.Subtests) -> None:
     with psycopg.Connection[DictRow].connect(database, row_factory=dict_row) as connection:
-        for sample in SAMPLES:
-            with subtests.test(name_sample(sample)):
-                check_sample(connection, sample)
-            connection.rollback()
+        for (recipe, label), samples in SAMPLES.items():
+            entries = next(entries for entries in read_recipe(recipe) if entries.label == label)
+            for row, required, optional in samples:
+                with subtests.test(f"{label}: {row}"):
+                    mapped = read_as_worker(connection, recipe, {"id": 1, **row}, entries)
+                    check(mapped, required, optional)
+                connection.rollback()
 
 
-def check_sample(connection: psycopg.Connection[DictRow], sample: Sample) -> None:
-    entries = find_entries(sample)[0]
-    mapped = read_as_worker(connection, read_schema(sample.recipe), sample.row, entries)
-    if sample.required is None:
+def check(mapped: MappedEntry | None, required: list[str] | None, optional: list[str]) -> None:
+    if required is None:
         assert mapped is None
         return
     assert mapped is not None
     assert all(keys.legacy == keys.production for keys in mapped.objects)
-    assert [keys.legacy for keys in mapped.objects if keys.is_required] == sample.required
-    assert set(sample.optional) <= {keys.legacy for keys in mapped.objects if not keys.is_required}
+    assert [keys.legacy for keys in mapped.objects if keys.is_required] == required
+    assert set(optional) <= {keys.legacy for keys in mapped.objects if not keys.is_required}
 
 
 def read_as_worker(
-    connection: psycopg.Connection[DictRow], schema: str, row: dict[str, Any], entries: Entries
+    connection: psycopg.Connection[DictRow], recipe: str, row: dict[str, Any], entries: Entries
 ) -> MappedEntry | None:
     """Return the objects of a row, as a worker reads it; None where it is no legacy entry."""
+    name = SCHEMAS.get(recipe)
+    schema = (CORPUS / name / "schema.sql").read_text(encoding="utf-8") if name else MEDIA_LIBRARY
     connection.execute(schema.encode())
     columns = sql.SQL(", ").join([sql.Identifier(column) for column in row])
     values = sql.SQL(", ").join([sql.Placeholder()] * len(row))
@@ -276,5 +196,4 @@ def read_as_worker(
 
 def test_every_recipe_has_a_sample() -> None:
     assert set(PAGES.values()) == set((LIST.parent / "recipes").glob("*.md"))
-    shown = {(name, entries.label) for name in PAGES for entries in read_recipe(name)}
-    assert shown == {(sample.recipe, sample.label) for sample in SAMPLES}
+    assert {(name, entries.label) for name in PAGES for entries in read_recipe(name)} == set(SAMPLES)
