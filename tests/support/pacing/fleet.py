@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from rowferry_worker.pacing.pacer import Pacer
 from support.pacing.servers import Server
@@ -32,6 +33,26 @@ class PacerOfOneLimit(SimulatedPacer):
     @property
     def looks(self) -> int | None:
         return None
+
+
+@dataclass
+class FixedLimit:
+    """A limit that never moves, at no bound of requests: what the product's pace is held against."""
+
+    value: int
+    looks: int | None = None
+
+    def reserve(self, key: str) -> float:
+        return 0.0
+
+    def note_success(self, key: str, seconds: float, size_bytes: int, in_flight: int) -> None:
+        """Change nothing."""
+
+    def note_refused(self, key: str, retry_after: float) -> None:
+        """Change nothing."""
+
+    def note_failed(self, key: str) -> None:
+        """Change nothing."""
 
 
 def product(simulation: Simulation) -> SimulatedPacer:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowferry_worker.pacing.pacer import Pacer
-from support.pacing.candidates import CANDIDATES, Fixed
-from support.pacing.fleet import of_one_limit, run_fleet
+from support.pacing.candidates import CANDIDATES
+from support.pacing.fleet import FixedLimit, of_one_limit, run_fleet
 from support.pacing.percentile import percentile
 from support.pacing.servers import (
     Away,
@@ -81,7 +81,7 @@ def test_small_and_large_objects_together_reach_what_a_fixed_limit_reaches() -> 
         return Free(jittered(lognormal(0.3, 0.6), 0.001), 2e9)
 
     best = max(
-        run_fleet(server(), seconds=40, load=load, controller=lambda s, n=n: Fixed(s, n))[0].rate(20, 40)
+        run_fleet(server(), seconds=40, load=load, controller=lambda _, n=n: FixedLimit(n))[0].rate(20, 40)
         for n in (128, 512, 2048)
     )
     (worker,) = run_fleet(server(), seconds=40, load=load)
