@@ -1,1 +1,1 @@
-"""A simulator of workers and servers, and the candidates for the controller that finds the pace."""
+"""A simulator of workers and servers, in which the product's pace is tried."""

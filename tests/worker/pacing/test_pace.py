@@ -1,16 +1,12 @@
 """The pace that a worker finds, on simulated servers: fast where they let it, gentle where they do not."""
 
-from collections.abc import Callable
-
 import pytest
 from _pytest.mark.structures import ParameterSet
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rowferry_worker.pacing.pacer import Pacer
-from support.pacing.candidates import CANDIDATES
 from support.pacing.fleet import FixedLimit, of_one_limit, run_fleet
-from support.pacing.percentile import percentile
 from support.pacing.servers import (
     Away,
     Bucket,
@@ -26,7 +22,7 @@ from support.pacing.servers import (
     lognormal,
 )
 from support.pacing.shapes import FAR, NEAR, SHAPES, make_server, measure
-from support.pacing.simulator import Load, Simulation, Worker
+from support.pacing.simulator import Load, Worker
 
 CPU = Load(cpu_seconds=0.0004)
 """Some six times an entry's CPU, so that few events show what a busy event loop does: 2,500 entries/s at the most."""
@@ -232,33 +228,6 @@ def test_a_bound_is_found_where_requests_are_refused_at_random_too() -> None:
     (worker,) = run_fleet(Unlucky(throttling(1000), 0.05), load=Load(cpu_seconds=0.0001))
     assert worker.rate(30, 60) > 0.95 * 1000
     assert refused_share([worker], 30, 60) < 0.08
-
-
-QUICK = {"Vegas", "gradient"}
-
-
-@pytest.mark.parametrize("name", [name if name in QUICK else nightly(name) for name in sorted(CANDIDATES)])
-def test_no_candidate_is_as_good_on_every_server(name: str) -> None:
-    """What ADR 19 compares: each candidate loses a third, or is refused a tenth, on some server."""
-
-    def candidate(simulation: Simulation) -> object:
-        return CANDIDATES[name](simulation)
-
-    free = run_fleet(spread(), seconds=30, load=CPU, controller=candidate)  # type: ignore[arg-type]
-    unlucky = run_fleet(Unlucky(Free(constant(0.07)), 0.05), seconds=30, load=CPU, controller=candidate)  # type: ignore[arg-type]
-    bound = run_fleet(throttling(1000), seconds=30, controller=candidate)  # type: ignore[arg-type]
-    shares = [total(fleet, 15, 30) / MOST for fleet in (free, unlucky)]
-    assert min(shares) < 2 / 3 or refused_share(bound, 15, 30) > 0.1
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("server", [nightly(lambda: Free(lognormal(0.3, 0.6))), lambda: Free(bimodal(0.03, 0.3, 0.7))])
-def test_a_low_percentile_finds_less_than_the_mean(server: Callable[[], Server]) -> None:
-    """Why ADR 19 takes the mean."""
-    for seed in (2, 3):
-        (by_mean,) = run_fleet(server(), seconds=20, load=CPU, seed=seed)
-        (by_percentile,) = run_fleet(server(), seconds=20, load=CPU, seed=seed, controller=percentile)
-        assert by_percentile.rate(10, 20) < 0.9 * by_mean.rate(10, 20)
 
 
 def test_a_pause_that_a_server_asks_for_is_kept_by_all_requests() -> None:
