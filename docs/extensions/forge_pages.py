@@ -15,7 +15,7 @@ LIST_PAGES = ("index", "recipes", "queues", "several-hosts", "sql", "evidence")
 """The pages whose lists of links under a heading make the order of the site."""
 
 NOT_ON_THE_SITE = (
-    *("adr/*", "architecture.md", "compliance.md", "copying.md"),
+    *("adr/*", "internals/*", "architecture.md", "compliance.md", "copying.md"),
     *("proofs.md", "sweep.md", "torture.md"),
 )
 """Pages for contributors, and proofs, that stay in the repository; evidence.md links to them."""

@@ -39,7 +39,7 @@ def test_every_page_is_in_the_order_of_the_site_once() -> None:
 def test_the_evidence_in_the_repository_is_all_named_on_its_page() -> None:
     named = set(read_links(DOCS / "evidence.md"))
     left_out = {path.relative_to(DOCS) for path in DOCS.rglob("*.md")} - {Path(path) for path in list_written()}
-    assert {"adr/" if path.parent.name == "adr" else path.name for path in left_out} <= named
+    assert {"adr/" if path.parent.name == "adr" else str(path) for path in left_out} <= named
 
 
 def test_a_list_becomes_a_toctree_under_its_heading() -> None:
