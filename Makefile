@@ -19,6 +19,7 @@ INSTALL_TOXIPROXY := tools/install-go-server github.com/Shopify/toxiproxy/v2/cmd
 
 DEMO_ARGS ?=
 RACES ?= 500
+MODEL_RUNS ?= 100
 IMAGE_ARGS ?=
 BENCH_ARGS ?=
 REGRESSION_ARGS ?=
@@ -124,8 +125,8 @@ races: $(VENV)/.with-dev ## Put another writer between a worker's look and its w
 	@$(INSTALL_SEAWEEDFS)
 	@ROWFERRY_RACES=$(RACES) $(VENV)/bin/pytest -q -m soak tests/worker/objects/test_other_writer.py
 
-model: $(VENV)/.with-dev ## Explore every state of the queue in larger scenarios than `make test` does; minutes.
-	@ROWFERRY_LARGE_MODEL=1 $(VENV)/bin/pytest -q tests/sql/test_queue_explorer.py
+model: $(VENV)/.with-dev ## Drive the queue at random beside a model that predicts every row, MODEL_RUNS=100 times 50 steps; minutes.
+	@ROWFERRY_MODEL_RUNS=$(MODEL_RUNS) $(VENV)/bin/pytest -q tests/sql/test_queue_model.py
 
 mutants: $(VENV)/.with-mutants ## Change eight pure modules one place at a time, with mutmut, and list what no test notices; MUTANTS_ARGS='rowferry.keys*'. Half an hour.
 	@mkdir -p build/mutants

@@ -1,5 +1,6 @@
 """Several sessions do to a queue whatever workers, operators and crashes do; a model predicts every row of it."""
 
+import os
 import socket
 from datetime import timedelta
 from typing import Any, cast
@@ -16,7 +17,8 @@ from support.processes.processes import wait_for
 from support.queue.queue_machine import QUEUES, WorkersMachine
 
 pytestmark = pytest.mark.timeout(1200)
-"""Some 15 s on a quiet machine; a thousand steps, each held against the whole queue."""
+RUNS = int(os.environ.get("ROWFERRY_MODEL_RUNS", "12"))
+"""Some 15 s on a quiet machine; fifty steps each, each held against the whole queue. `make model` asks for more."""
 
 ROWS = """
 select
@@ -185,7 +187,7 @@ def test_the_queue_does_what_the_model_predicts(table: EntryTable) -> None:
     run_state_machine_as_test(
         cast("Any", lambda: QueueMachine(table)),
         settings=settings(
-            max_examples=12,
+            max_examples=RUNS,
             stateful_step_count=50,
             deadline=None,
             suppress_health_check=list(HealthCheck),  # pyright: ignore[reportArgumentType]
