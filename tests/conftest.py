@@ -35,7 +35,7 @@ providers.is_local_module_file = lambda path: False  # pyright: ignore[reportPri
 FOREIGN_SETTINGS = ("DATABASE_URL", "PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGSERVICE", "PGOPTIONS")
 FOREIGN_AWS_SETTINGS = ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION")
 
-OF_TESTS = ("ROWFERRY_TEST_", "ROWFERRY_LARGE_")
+OF_TESTS = ("ROWFERRY_TEST_",)
 """How variables begin that are meant for the tests; all others of rowferry set options."""
 
 
