@@ -2,10 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from rowferry.batch import Entry, EntryResult, Judgement, Outcome, Verdict
-from rowferry.db.connection import call, connect
+from rowferry.db.connection import connect
 from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.verdict import write_verdict
 from support.entries.entry_table import EntryTable
@@ -67,38 +65,3 @@ def test_a_batch_that_waits_is_not_reset(ten: EntryTable) -> None:
     before = ten.batch()
     ten.execute("update rowferry.batch_queue set status = 'INIT'")
     assert ten.batch() == before
-
-
-@pytest.mark.parametrize(
-    ("arguments", "requeued"),
-    [
-        ({}, {1, 2, 3}),
-        ({"batch_id": 2}, {2}),
-        ({"batch_id": 4}, set()),
-        ({"error_like": "%disk full%"}, {1}),
-        ({"error_like": "%timeout%"}, {2}),
-        ({"error_like": "%Slow%"}, {3}),
-        ({"error_like": "%", "batch_id": 3}, {3}),
-        ({"error_like": "nothing like it"}, set()),
-    ],
-)
-def test_requeue_chooses_by_batch_and_by_error(
-    arguments: dict[str, Any], requeued: set[int], table: EntryTable
-) -> None:
-    table.add_legacy(range(5))
-    table.enqueue(1)
-    ids = {number: batch["id"] for number, batch in enumerate(table.batches(), 1)}
-    for number, (status, error) in enumerate([("ERROR", "the disk full one"), ("ERROR", "x"), ("ERROR", "y")], 1):
-        query = "update rowferry.batch_queue set status = %s, error = %s, failed = 1 where id = %s"
-        table.execute(query, (status, error, ids[number]))
-    table.execute("update rowferry.batch_queue set status = 'DONE', migrated = 1 where id = %s", (ids[4],))
-    failure = "insert into rowferry.entry_failure values (%s, '1', 'image/1', 'failed', %s, %s, 1)"
-    table.execute(failure, (ids[2], "r", "a timeout it was"))
-    table.execute(failure, (ids[3], "SlowDown", "e"))
-    if "batch_id" in arguments:
-        arguments = arguments | {"batch_id": ids[arguments["batch_id"]]}
-    with connect("requeue", autocommit=True) as connection:
-        (row,) = call(connection, "requeue", arguments.get("batch_id"), arguments.get("error_like"))
-    assert row["requeue"] == len(requeued)
-    waiting = {batch["id"] for batch in table.batches() if batch["status"] == "INIT" and batch["requeues"] == 1}
-    assert waiting == {ids[number] for number in requeued}

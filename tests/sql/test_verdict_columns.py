@@ -8,6 +8,8 @@ import pytest
 from psycopg import errors
 
 from rowferry.batch import Attempt, Entry, EntryResult, Judgement, Outcome, Verdict
+from rowferry.db.connection import connect
+from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.verdict import write_failure, write_verdict
 from support.entries.entry_table import EntryTable
 from support.queue.held_batches import HOUR, Held, crash, hold
@@ -142,10 +144,14 @@ def test_a_verdict_says_by_which_worker_since_when_until_when_and_why(
     is_final = verdict in {Verdict.DONE, Verdict.ERROR}
     assert (batch["status"], batch["finished_at"] is not None) == (verdict if is_final else "INIT", is_final)
     assert batch["attempts"] == (0 if verdict is Verdict.RELEASED else 1)
+    assert ten.verdicts() == [verdict]
     if is_final:
         assert batch["run_after"] == due_at
-    else:
-        assert batch["run_after"] - attempt["finished_at"] >= HOUR - timedelta(minutes=1)
+        return
+    assert abs(batch["run_after"] - attempt["finished_at"] - HOUR) <= timedelta(minutes=1)
+    assert (batch["finished_at"], batch["failed"]) == (None, len(results or ()))
+    with connect("worker other") as connection:
+        assert claim_batch(connection, ["migrate"]) is None
 
 
 # Counts

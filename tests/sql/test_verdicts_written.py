@@ -1,16 +1,12 @@
 """Counts balance after every verdict, over any number of attempts."""
 
-from datetime import timedelta
-
 import psycopg
 import pytest
 
 from rowferry.batch import Entry, EntryResult, Judgement, Outcome, Verdict
-from rowferry.db.connection import connect
-from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.verdict import write_verdict
 from support.entries.entry_table import EntryTable
-from support.queue.held_batches import HOUR, hold
+from support.queue.held_batches import hold
 
 
 def test_done_counts_every_entry(ten: EntryTable) -> None:
@@ -36,18 +32,6 @@ def test_error_records_each_entry_that_failed(ten: EntryTable) -> None:
         ("9", "image/9", "failed", "reason failed", "why 9", 1),
     ]
     ten.check_balance()
-
-
-@pytest.mark.parametrize(("verdict", "attempts"), [(Verdict.RETRY, 1), (Verdict.RELEASED, 0)])
-def test_a_batch_put_back_is_due_after_its_rest(verdict: Verdict, attempts: int, ten: EntryTable) -> None:
-    with hold(ten) as held:
-        held.finish(Judgement(verdict, HOUR, "later"), migrated=7, failed=3)
-    (batch,) = ten.execute("select *, run_after - clock_timestamp() as rest from rowferry.batch_queue")
-    assert (batch["status"], batch["attempts"], batch["error"]) == ("INIT", attempts, "later")
-    assert HOUR - timedelta(minutes=2) < batch["rest"] <= HOUR
-    assert (batch["migrated"], batch["failed"], batch["finished_at"]) == (7, 3, None)
-    with connect("worker other") as connection:
-        assert claim_batch(connection, ["migrate"]) is None
 
 
 def test_counts_balance_over_several_attempts(ten: EntryTable) -> None:
@@ -103,14 +87,3 @@ def test_an_attempt_without_outcomes_keeps_what_was_settled_before(ten: EntryTab
     assert (batch["status"], batch["attempts"], batch["error"]) == ("ERROR", 2, "the plan has no such entries")
     assert ten.counts() == {"migrated": 6, "missing": 1, "failed": 3}
     ten.check_balance()
-
-
-@pytest.mark.parametrize(("verdict", "attempts"), [(Verdict.RETRY, 1), (Verdict.RELEASED, 0)])
-def test_an_attempt_without_outcomes_may_be_put_back(verdict: Verdict, attempts: int, ten: EntryTable) -> None:
-    with hold(ten) as held:
-        held.fail(Judgement(verdict, HOUR, "the database is full"))
-    batch = ten.batch()
-    assert (batch["status"], batch["attempts"], batch["error"]) == ("INIT", attempts, "the database is full")
-    assert ten.verdicts() == [verdict]
-    with connect("worker other") as connection:
-        assert claim_batch(connection, ["migrate"]) is None
