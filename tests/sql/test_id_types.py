@@ -1,13 +1,12 @@
 """Ids of every type that PostgreSQL can sort, alone and beside another column, whatever the sessions have set."""
 
-from contextlib import closing
-
 import psycopg
 import pytest
 from psycopg import sql
 
 from rowferry.db.connection import connect
 from rowferry.db.entries import EntryQueries
+from rowferry.db.timeouts import PGBOUNCER
 from rowferry_worker.batch.rows import Move, Outcome, update_rows
 from rowferry_worker.batch.sources.table import read_entries
 from support.entries.entry_table import TO, EntryTable, trusted
@@ -68,29 +67,48 @@ COLUMNS = {
 FILL = "insert into public.things select {}, i %% 2 = 0, i / 5, 'image/' || i from generate_series(1, 40) as i where {}"
 
 
+PRINTED = ("date", "timestamp", "timestamptz", "float8", "real", "interval", "money")
+"""Types whose text depends on the settings of a session: what an enqueuer writes, every worker must read."""
+
+
 @pytest.mark.by_day("uuid", "bigint", "text", "numeric", "timestamptz", "bytea", "mood", "jsonb")
 @pytest.mark.parametrize("id_type", IDS)
-def test_each_row_is_read_and_moved_once(id_type: str, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_URL", database)
-    with psycopg.connect(database, autocommit=True) as connection:
+def test_each_row_is_read_and_moved_once(id_type: str, table: EntryTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    with psycopg.connect(table.dsn, autocommit=True) as connection:
         connection.execute(TYPES)
-    with closing(EntryTable(database)) as table:
-        for columns in COLUMNS.values():
-            ids = [columns] if isinstance(columns, str) else columns
-            table.execute("drop table if exists public.things")
-            table.execute("truncate rowferry.migration, rowferry.batch_queue, rowferry.entry_failure cascade")
-            make = "create table public.things (id {}, even boolean, number integer, path text, primary key ({}))"
-            table.execute(trusted(make.format(id_type, ", ".join(ids))))
-            table.plan["entries"][0] |= {"table": "public.things", "id": columns}
-            for part in ("i %% 3 = 0", "i %% 3 <> 0"):
-                fill = sql.SQL(FILL + " on conflict do nothing").format(trusted(IDS[id_type]), trusted(part))
-                table.execute(fill, ())
-                monkeypatch.setenv("PGOPTIONS", ENQUEUER)
-                table.enqueue(7)
-            (count,) = table.execute("select count(*) as rows from public.things")
-            monkeypatch.setenv("PGOPTIONS", WORKER)
-            assert move_all(table) == count["rows"] > 1
-            assert table.execute("select from public.things where path not like 'avatar/%'") == []
+    for columns in COLUMNS.values():
+        hold_rows(table, id_type, columns, monkeypatch)
+
+
+@pytest.mark.parametrize("pooled", ["", "1"], ids=["", "as for pgbouncer"])
+def test_ids_survive_other_settings_of_the_enqueuer(
+    pooled: str, table: EntryTable, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
+) -> None:
+    monkeypatch.setenv(PGBOUNCER, pooled)
+    for id_type in PRINTED:
+        with subtests.test(id_type):
+            hold_rows(table, id_type, "id", monkeypatch, worker="")
+
+
+def hold_rows(
+    table: EntryTable, id_type: str, columns: str | list[str], patch: pytest.MonkeyPatch, worker: str = WORKER
+) -> None:
+    """Enqueue rows with such ids in one session, twice, and move each of them in another with other settings."""
+    table.execute("drop table if exists public.things")
+    table.execute("truncate rowferry.migration, rowferry.batch_queue, rowferry.entry_failure cascade")
+    ids = [columns] if isinstance(columns, str) else columns
+    make = "create table public.things (id {}, even boolean, number integer, path text, primary key ({}))"
+    table.execute(trusted(make.format(id_type, ", ".join(ids))))
+    table.plan["entries"][0] |= {"table": "public.things", "id": columns}
+    for part in ("i %% 3 = 0", "i %% 3 <> 0"):
+        fill = sql.SQL(FILL + " on conflict do nothing").format(trusted(IDS[id_type]), trusted(part))
+        table.execute(fill, ())
+        patch.setenv("PGOPTIONS", ENQUEUER)
+        table.enqueue(7)
+    (count,) = table.execute("select count(*) as rows from public.things")
+    patch.setenv("PGOPTIONS", worker)
+    assert move_all(table) == count["rows"] > 1
+    assert table.execute("select from public.things where path not like 'avatar/%'") == []
 
 
 def move_all(table: EntryTable) -> int:
@@ -107,3 +125,12 @@ def move_all(table: EntryTable) -> int:
             moved += sum(done.outcome is Outcome.MIGRATED for done in update_rows(connection, queries, moves))
         connection.commit()
     return moved
+
+
+def test_settings_that_triggers_may_rely_on_stay_as_they_are(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order of days and months, and the time zone, in which a trigger writes a local time."""
+    monkeypatch.setenv("DATABASE_URL", database)
+    monkeypatch.setenv("PGOPTIONS", ENQUEUER)
+    with connect("test") as connection:
+        query = "select current_setting('datestyle') as datestyle, current_setting('timezone') as timezone"
+        assert connection.execute(query).fetchone() == {"datestyle": "ISO, DMY", "timezone": "Asia/Kolkata"}
