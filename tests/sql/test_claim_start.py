@@ -19,6 +19,7 @@ pytestmark = pytest.mark.versions
 
 MANY = 20_000
 QUEUES = ["migrate"]
+Other = psycopg.Connection[tuple[int]]
 FILL = """
 insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, run_after)
 select 1, 'migrate', '{}', 1, now() - interval '1 hour' from generate_series(1, %s)
@@ -43,18 +44,11 @@ select set_config('rowferry.claim_starts', jsonb_set(
 
 
 @pytest.fixture
-def other(any_database: str) -> Iterator[psycopg.Connection[tuple[int]]]:
+def other(any_database: str) -> Iterator[Other]:
     """Another session at the queue, in autocommit; one migration is there, and no batch."""
     with psycopg.connect(any_database, autocommit=True) as other:
         other.execute("insert into rowferry.migration (name, plan) values ('one', '{}'), ('two', '{}')")
         yield other
-
-
-@pytest.fixture
-def worker(any_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
-    monkeypatch.setenv("DATABASE_URL", any_database)
-    with closing(connect("worker")) as connection:
-        yield connection
 
 
 def claim(worker: Connection) -> Batch:
@@ -92,7 +86,7 @@ def claim_cost(worker: Connection) -> int:
 
 
 def test_batches_that_finished_under_a_strangers_snapshot_cost_a_claim_nothing(
-    any_database: str, worker: Connection, other: psycopg.Connection[tuple[int]]
+    any_database: str, worker: Connection, other: Other
 ) -> None:
     other.execute(FILL, (MANY,))
     with psycopg.connect(any_database) as stranger:
@@ -106,9 +100,7 @@ def test_batches_that_finished_under_a_strangers_snapshot_cost_a_claim_nothing(
             assert sum(plan.touched for plan in plans.take_inner()) > 500, "the proof that they are there to be read"
 
 
-def test_where_a_batch_was_claimed_is_remembered_beyond_the_transaction(
-    worker: Connection, other: psycopg.Connection[tuple[int]]
-) -> None:
+def test_where_a_batch_was_claimed_is_remembered_beyond_the_transaction(worker: Connection, other: Other) -> None:
     other.execute(FILL, (2,))
     finish(worker)
     last = finish(worker)
@@ -119,7 +111,7 @@ def test_where_a_batch_was_claimed_is_remembered_beyond_the_transaction(
 
 
 def test_another_migration_that_finished_under_it_costs_a_claim_nothing(
-    any_database: str, worker: Connection, other: psycopg.Connection[tuple[int]]
+    any_database: str, worker: Connection, other: Other
 ) -> None:
     other.execute(FILL, (MANY,))
     with psycopg.connect(any_database) as stranger:
@@ -130,9 +122,7 @@ def test_another_migration_that_finished_under_it_costs_a_claim_nothing(
         assert claim_cost(worker) <= 60
 
 
-def test_an_older_batch_is_passed_over_for_ten_seconds_at_most(
-    worker: Connection, other: psycopg.Connection[tuple[int]]
-) -> None:
+def test_an_older_batch_is_passed_over_for_ten_seconds_at_most(worker: Connection, other: Other) -> None:
     other.execute(FILL, (5,))
     assert [finish(worker) for _ in range(2)] == [1, 2]
     other.execute(OLDER)
@@ -144,9 +134,7 @@ def test_an_older_batch_is_passed_over_for_ten_seconds_at_most(
     }  # fmt: skip
 
 
-def test_an_older_batch_is_claimed_at_once_where_there_is_no_other(
-    worker: Connection, other: psycopg.Connection[tuple[int]]
-) -> None:
+def test_an_older_batch_is_claimed_at_once_where_there_is_no_other(worker: Connection, other: Other) -> None:
     other.execute(FILL, (1,))
     assert finish(worker) == 1
     other.execute(OLDER)
@@ -155,9 +143,7 @@ def test_an_older_batch_is_claimed_at_once_where_there_is_no_other(
     assert not is_work_left(worker, QUEUES)
 
 
-def test_a_batch_that_was_given_back_is_the_next_again(
-    worker: Connection, other: psycopg.Connection[tuple[int]]
-) -> None:
+def test_a_batch_that_was_given_back_is_the_next_again(worker: Connection, other: Other) -> None:
     other.execute(FILL, (3,))
     assert finish(worker) == 1
     assert claim(worker).id == 2
@@ -165,9 +151,7 @@ def test_a_batch_that_was_given_back_is_the_next_again(
     assert finish(worker) == 2
 
 
-def test_a_batch_whose_worker_dies_is_claimed_by_those_who_have_gone_past_it(
-    worker: Connection, other: psycopg.Connection[tuple[int]]
-) -> None:
+def test_a_batch_whose_worker_dies_is_claimed_by_those_who_have_gone_past_it(worker: Connection, other: Other) -> None:
     other.execute(FILL, (4,))
     with closing(connect("doomed")) as doomed:
         assert claim(doomed).id == 1
@@ -178,9 +162,7 @@ def test_a_batch_whose_worker_dies_is_claimed_by_those_who_have_gone_past_it(
     assert claim_batch(worker, QUEUES) is None
 
 
-def test_a_session_outlives_a_clock_that_was_set_back(
-    worker: Connection, other: psycopg.Connection[tuple[int]]
-) -> None:
+def test_a_session_outlives_a_clock_that_was_set_back(worker: Connection, other: Other) -> None:
     other.execute(FILL, (2,))
     assert finish(worker) == 1
     worker.execute(WAITED.replace("- interval '11 seconds'", "+ interval '1 day'").encode())
@@ -189,9 +171,7 @@ def test_a_session_outlives_a_clock_that_was_set_back(
     assert finish(worker) == 3
 
 
-def test_one_batch_is_passed_over_only_while_others_are_due(
-    worker: Connection, other: psycopg.Connection[tuple[int]]
-) -> None:
+def test_one_batch_is_passed_over_only_while_others_are_due(worker: Connection, other: Other) -> None:
     """A batch that is due later, as after a RETRY, does not move the start past those that come before it."""
     other.execute(FILL, (1,))
     later = timedelta(minutes=10)
@@ -206,7 +186,7 @@ def test_one_batch_is_passed_over_only_while_others_are_due(
     assert finish(worker) == 3
 
 
-def test_a_claim_in_vain_tries_what_others_hold_once(worker: Connection, other: psycopg.Connection[tuple[int]]) -> None:
+def test_a_claim_in_vain_tries_what_others_hold_once(worker: Connection, other: Other) -> None:
     """It looks from the beginning as well, but tries again only where something is due before its start."""
     other.execute(FILL, (3,))
     assert finish(worker) == 1
@@ -223,9 +203,7 @@ def test_a_claim_in_vain_tries_what_others_hold_once(worker: Connection, other: 
 FINISHED = 1_000
 
 
-def test_migrations_that_are_finished_cost_a_claim_nothing(
-    worker: Connection, other: psycopg.Connection[tuple[int]]
-) -> None:
+def test_migrations_that_are_finished_cost_a_claim_nothing(worker: Connection, other: Other) -> None:
     """Neither while a session goes on nor where it looks from the beginning."""
     other.execute(ADD_MIGRATIONS, (FINISHED,))
     other.execute("vacuum analyze rowferry.migration")
@@ -235,9 +213,7 @@ def test_migrations_that_are_finished_cost_a_claim_nothing(
     assert is_work_left(worker, QUEUES)
 
 
-def test_the_first_claim_in_vain_looks_from_the_beginning_once(
-    worker: Connection, other: psycopg.Connection[tuple[int]]
-) -> None:
+def test_the_first_claim_in_vain_looks_from_the_beginning_once(worker: Connection, other: Other) -> None:
     """It has just done so: what it would find is what it has."""
     other.execute(FILL, (1,))
     with closing(connect("holder")) as holder:
@@ -249,9 +225,7 @@ def test_the_first_claim_in_vain_looks_from_the_beginning_once(
     assert len(looks) == 1, texts
 
 
-def test_a_migration_that_comes_later_is_asked_at_once(
-    worker: Connection, other: psycopg.Connection[tuple[int]]
-) -> None:
+def test_a_migration_that_comes_later_is_asked_at_once(worker: Connection, other: Other) -> None:
     other.execute(FILL, (2,))
     assert finish(worker) == 1
     other.execute("insert into rowferry.migration (name, plan) values ('three', '{}')")
@@ -261,7 +235,7 @@ def test_a_migration_that_comes_later_is_asked_at_once(
 
 
 def test_a_finished_migration_that_is_enqueued_again_is_asked_where_nothing_else_is_due(
-    worker: Connection, other: psycopg.Connection[tuple[int]]
+    worker: Connection, other: Other
 ) -> None:
     other.execute(FILL, (1,))
     assert finish(worker) == 1
@@ -272,9 +246,7 @@ def test_a_finished_migration_that_is_enqueued_again_is_asked_where_nothing_else
 
 
 @pytest.fixture
-def behind_the_dead(
-    any_database: str, other: psycopg.Connection[tuple[int]]
-) -> Iterator[psycopg.Connection[tuple[int]]]:
+def behind_the_dead(any_database: str, other: Other) -> Iterator[Other]:
     """A queue whose many finished batches no VACUUM can remove, and one that waits; yields the other session."""
     other.execute(FILL, (MANY,))
     with psycopg.connect(any_database) as stranger:
@@ -284,9 +256,7 @@ def behind_the_dead(
         yield other
 
 
-def test_a_poll_in_vain_walks_the_dead_rows_once(
-    worker: Connection, behind_the_dead: psycopg.Connection[tuple[int]]
-) -> None:
+def test_a_poll_in_vain_walks_the_dead_rows_once(worker: Connection, behind_the_dead: Other) -> None:
     behind_the_dead.execute(FINISH, (1,))
     assert claim_batch(worker, QUEUES) is None
     end_poll(worker)
@@ -294,7 +264,7 @@ def test_a_poll_in_vain_walks_the_dead_rows_once(
 
 
 def test_a_poll_beside_batches_that_others_hold_walks_the_dead_rows_once(
-    worker: Connection, behind_the_dead: psycopg.Connection[tuple[int]]
+    worker: Connection, behind_the_dead: Other
 ) -> None:
     with closing(connect("holder")) as holder:
         assert claim_batch(holder, QUEUES) is not None
@@ -304,7 +274,7 @@ def test_a_poll_beside_batches_that_others_hold_walks_the_dead_rows_once(
 
 
 def test_work_that_others_hold_is_found_without_walking_the_dead_rows(
-    worker: Connection, behind_the_dead: psycopg.Connection[tuple[int]]
+    worker: Connection, behind_the_dead: Other
 ) -> None:
     with closing(connect("holder")) as holder, closing(Ledger("h:1:x")) as ledger:
         ledger.call("heartbeat", "h:1:x", "h", 1, "0", 1, 1, QUEUES)
@@ -321,7 +291,7 @@ def test_work_that_others_hold_is_found_without_walking_the_dead_rows(
 
 
 def test_a_batch_that_is_given_back_does_not_make_its_session_walk_the_dead_rows_again(
-    worker: Connection, behind_the_dead: psycopg.Connection[tuple[int]]
+    worker: Connection, behind_the_dead: Other
 ) -> None:
     assert claim(worker).id == MANY
     give_back(worker)
@@ -330,9 +300,7 @@ def test_a_batch_that_is_given_back_does_not_make_its_session_walk_the_dead_rows
     assert min(touched_by_poll(worker) for _ in range(2)) <= 60
 
 
-def test_a_batch_of_a_failed_transaction_is_given_back_too(
-    worker: Connection, other: psycopg.Connection[tuple[int]]
-) -> None:
+def test_a_batch_of_a_failed_transaction_is_given_back_too(worker: Connection, other: Other) -> None:
     other.execute(FILL, (1,))
     assert claim(worker).id == 1
     with pytest.raises(psycopg.errors.DivisionByZero):

@@ -1,8 +1,8 @@
 """Claims are shared out by weight among the queues of all migrations; priority, pauses and limits hold."""
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 
 import psycopg
 import pytest
@@ -23,15 +23,35 @@ WITHIN = 0.05
 """How far a share of the claims may be from its weight's."""
 
 
-@pytest.fixture
-def lines(any_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
-    monkeypatch.setenv("DATABASE_URL", any_database)
-    with closing(Lines(any_database)) as lines:
-        yield lines
-
-
 def share(claims: list[Line], line: Line) -> float:
     return claims.count(line) / len(claims)
+
+
+def compete(lines: Lines, **weights: int) -> None:
+    """Put 300 batches of each of these migrations in line, with their weights."""
+    for name, weight in weights.items():
+        lines.register(name, {"migrate": {"weight": weight}})
+        lines.add((name, "migrate"), 300)
+
+
+def tag(lines: Lines, count: int, **settings: int) -> None:
+    """Put so many batches in the queue `tag` of the migration `one`."""
+    lines.register("one", {"tag": settings})
+    lines.add(("one", "tag"), count)
+
+
+@contextmanager
+def ledger() -> Iterator[Callable[..., None]]:
+    """Yield a function with which a live worker claims a batch of some queues in a session, and begins an attempt."""
+    with closing(Ledger("h:1:x")) as ledger:
+        ledger.call("heartbeat", "h:1:x", "h", 1, "0", 4, 1, ["tag", "verify"])
+
+        def begin(worker: Connection, *queues: str) -> None:
+            batch = claim_batch(worker, list(queues or ("tag",)))
+            assert batch is not None
+            begin_attempt(ledger, batch, "h:1:x")
+
+        yield begin
 
 
 def test_a_small_migration_that_comes_later_has_its_share_of_the_claims(lines: Lines) -> None:
@@ -47,9 +67,7 @@ def test_a_small_migration_that_comes_later_has_its_share_of_the_claims(lines: L
 
 
 def test_a_weight_of_three_is_three_times_as_many_claims(lines: Lines) -> None:
-    for line, weight in ((LARGE, 1), (SMALL, 3)):
-        lines.register(line[0], {"migrate": {"weight": weight}})
-        lines.add(line, 300)
+    compete(lines, large=1, small=3)
     claims = claim_and_finish(lines, ["migrate"], 200)
     assert share(claims, SMALL) == pytest.approx(0.75, abs=WITHIN)
 
@@ -67,9 +85,7 @@ def test_queues_of_one_migration_and_another_share_by_weight(lines: Lines) -> No
 
 def test_every_stretch_of_claims_is_shared_not_only_all_of_them(lines: Lines) -> None:
     """A golden-ratio sequence, and no lottery: no line waits for long, whatever the moment."""
-    for line, weight in ((LARGE, 3), (SMALL, 1)):
-        lines.register(line[0], {"migrate": {"weight": weight}})
-        lines.add(line, 300)
+    compete(lines, large=3, small=1)
     claims = claim_and_finish(lines, ["migrate"], 240)
     counts = [claims[start : start + 20].count(SMALL) for start in range(len(claims) - 20)]
     assert (min(counts), max(counts)) >= (4, 4)
@@ -94,9 +110,7 @@ def test_where_the_line_in_turn_has_none_to_give_the_others_share_by_weight(line
     """It is not the oldest that gets what is left: the line in front may be at its limit for days."""
     lines.register("full", {"migrate": {"max_in_hand": 1, "weight": 100}})
     lines.add(("full", "migrate"), 10)
-    for line, weight in ((LARGE, 1), (SMALL, 3)):
-        lines.register(line[0], {"migrate": {"weight": weight}})
-        lines.add(line, 300)
+    compete(lines, large=1, small=3)
     with sessions(1) as (holder,):
         while (batch := claim_batch(holder, ["migrate"])) and lines.names()[batch.migration_id] != "full":
             finish(holder, batch)
@@ -134,8 +148,7 @@ def claimed(connection: Connection, queue: str = "tag") -> int | None:
 
 
 def test_no_more_than_max_in_hand_are_claimed_at_once(lines: Lines) -> None:
-    lines.register("one", {"tag": {"max_in_hand": 2}})
-    lines.add(("one", "tag"), 10)
+    tag(lines, 10, max_in_hand=2)
     with sessions(4) as (first, second, third, fourth):
         assert (claimed(first), claimed(second)) == (1, 2)
         assert claimed(third) is None
@@ -162,8 +175,7 @@ def test_a_limit_is_its_queues_alone(lines: Lines) -> None:
 
 
 def test_a_transaction_that_claims_twice_has_one_batch_and_one_place(lines: Lines) -> None:
-    lines.register("one", {"tag": {"max_in_hand": 2}})
-    lines.add(("one", "tag"), 10)
+    tag(lines, 10, max_in_hand=2)
     with sessions(3) as (worker, other, third):
         assert [claimed(worker), claimed(worker), claimed(worker)] == [1, 1, 1]
         assert lines.count_places() == {1: 1}
@@ -171,8 +183,7 @@ def test_a_transaction_that_claims_twice_has_one_batch_and_one_place(lines: Line
 
 
 def test_a_place_without_a_batch_is_given_back(lines: Lines, any_database: str) -> None:
-    lines.register("one", {"tag": {"max_in_hand": 5}})
-    lines.add(("one", "tag"), 1)
+    tag(lines, 1, max_in_hand=5)
     with sessions(2) as (worker, other), psycopg.connect(any_database) as operator:
         operator.execute("select from rowferry.batch_queue for update")
         assert claimed(worker) is None
@@ -186,8 +197,7 @@ def test_a_place_without_a_batch_is_given_back(lines: Lines, any_database: str) 
 
 
 def test_a_claim_that_is_rolled_back_to_a_savepoint_gives_its_place_back(lines: Lines) -> None:
-    lines.register("one", {"tag": {"max_in_hand": 1}})
-    lines.add(("one", "tag"), 2)
+    tag(lines, 2, max_in_hand=1)
     with sessions(2) as (worker, other):
         worker.execute("savepoint before")
         assert claimed(worker) == 1
@@ -198,8 +208,7 @@ def test_a_claim_that_is_rolled_back_to_a_savepoint_gives_its_place_back(lines: 
 
 
 def test_a_lowered_limit_holds_for_new_claims(lines: Lines) -> None:
-    lines.register("one", {"tag": {"max_in_hand": 8}})
-    lines.add(("one", "tag"), 20)
+    tag(lines, 20, max_in_hand=8)
     with sessions(9) as workers:
         for worker in workers[:8]:
             assert claimed(worker) is not None
@@ -217,12 +226,9 @@ def test_a_lowered_limit_holds_for_new_claims(lines: Lines) -> None:
 def test_a_limit_counts_the_batches_that_were_claimed_before_it_was_set(lines: Lines, *, has_row: bool) -> None:
     lines.register("one", {"tag": {}} if has_row else {})
     lines.add(("one", "tag"), 20)
-    with sessions(7) as workers, closing(Ledger("h:1:x")) as ledger:
-        ledger.call("heartbeat", "h:1:x", "h", 1, "0", 4, 1, ["tag"])
+    with sessions(7) as workers, ledger() as begin:
         for worker in workers[:4]:
-            batch = claim_batch(worker, ["tag"])
-            assert batch is not None
-            begin_attempt(ledger, batch, "h:1:x")
+            begin(worker)
         if not has_row:
             lines.session.execute("insert into rowferry.queue (migration_id, name) values (1, 'tag')")
         lines.steer(("one", "tag"), "max_in_hand = 3")
@@ -245,12 +251,9 @@ def test_what_one_queue_has_in_hand_takes_no_place_of_another(lines: Lines) -> N
         lines.register(migration, {"tag": {"max_in_hand": 9}, "verify": {"max_in_hand": 9}})
     for line in (("one", "verify"), ("two", "tag")):
         lines.add(line, 2)
-    with sessions(6) as workers, closing(Ledger("h:1:x")) as ledger:
-        ledger.call("heartbeat", "h:1:x", "h", 1, "0", 4, 1, ["tag", "verify"])
+    with sessions(6) as workers, ledger() as begin:
         for worker in workers[:4]:
-            batch = claim_batch(worker, ["tag", "verify"])
-            assert batch is not None
-            begin_attempt(ledger, batch, "h:1:x")
+            begin(worker, "tag", "verify")
         lines.steer(("one", "tag"), "max_in_hand = 1")
         lines.add(("one", "tag"), 2)
         assert [claimed(worker) is None for worker in workers[4:]] == [False, True]
@@ -258,27 +261,19 @@ def test_what_one_queue_has_in_hand_takes_no_place_of_another(lines: Lines) -> N
 
 def test_a_batch_that_a_worker_has_begun_again_counts_once(lines: Lines) -> None:
     """The verdict of its first attempt is not written yet."""
-    lines.register("one", {"tag": {}})
-    lines.add(("one", "tag"), 5)
-    with sessions(3) as (worker, *others), closing(Ledger("h:1:x")) as ledger:
-        ledger.call("heartbeat", "h:1:x", "h", 1, "0", 4, 1, ["tag"])
+    tag(lines, 5)
+    with sessions(3) as (worker, *others), ledger() as begin:
         for _ in range(2):
-            batch = claim_batch(worker, ["tag"])
-            assert batch is not None
-            begin_attempt(ledger, batch, "h:1:x")
+            begin(worker)
         lines.steer(("one", "tag"), "max_in_hand = 2")
         assert [claimed(other) is None for other in others] == [False, True]
 
 
 def test_a_finished_batch_takes_no_place_before_its_attempt_is_ended(lines: Lines) -> None:
     """The ledger may be a moment behind the verdict, or lose its connection in between."""
-    lines.register("one", {"tag": {}})
-    lines.add(("one", "tag"), 5)
-    with sessions(3) as (worker, *others), closing(Ledger("h:1:x")) as ledger:
-        ledger.call("heartbeat", "h:1:x", "h", 1, "0", 4, 1, ["tag"])
-        batch = claim_batch(worker, ["tag"])
-        assert batch is not None
-        begin_attempt(ledger, batch, "h:1:x")
+    tag(lines, 5)
+    with sessions(3) as (worker, *others), ledger() as begin:
+        begin(worker)
         lines.steer(("one", "tag"), "max_in_hand = 1")
         assert claimed(others[0]) is None
         finish_batch_only(worker)

@@ -1,6 +1,5 @@
 """What was finished by the minute: the sums of the batches, kept by heartbeats, so that a curve reads few rows."""
 
-from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
@@ -11,6 +10,7 @@ from support.postgres.plans import explained
 from support.queue.lines import Lines
 from support.queue.rows import add
 
+MIGRATIONS = ("m",)
 COLUMNS = "migrated, kept, changed, deleted, missing, conflict, failed, bytes"
 OF_BATCHES = f"""
 select m.name as migration, q.queue_name, date_trunc('minute', q.finished_at) as minute, count(*) as batches,
@@ -23,14 +23,6 @@ select migration, queue_name, minute, batches, entries::bigint, {COLUMNS} from r
 order by minute, queue_name
 """
 BEAT = "select * from rowferry.heartbeat('host-a:1:x', 'host-a', 1, '1', 0, 16, '{copy}')"
-
-
-@pytest.fixture
-def lines(any_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
-    monkeypatch.setenv("DATABASE_URL", any_database)
-    with closing(Lines(any_database)) as lines:
-        lines.register("m")
-        yield lines
 
 
 def ask(lines: Lines, query: str) -> list[DictRow]:

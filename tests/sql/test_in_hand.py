@@ -11,6 +11,7 @@ from psycopg.rows import DictRow
 from support.queue.lines import Lines
 from support.queue.rows import add, add_worker, change
 
+MIGRATIONS = ("m",)
 BEGIN = """
 insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id, started_at, verdict, finished_at)
 select
@@ -21,16 +22,13 @@ returning id
 """
 
 
-@pytest.fixture
-def lines(any_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
-    """A migration with a live worker and one batch of 500 waiting entries, in one transaction: no time passes."""
-    monkeypatch.setenv("DATABASE_URL", any_database)
-    with closing(Lines(any_database)) as lines:
-        lines.register("m")
-        with lines.session.transaction():
-            add_worker(lines, "copy", name="a")
-            add(lines, "copy", 500)
-            yield lines
+@pytest.fixture(autouse=True)
+def _at_work(lines: Lines) -> Iterator[None]:
+    """Let a worker live beside one batch of 500 waiting entries, all in one transaction: no time passes."""
+    with lines.session.transaction():
+        add_worker(lines, "copy", name="a")
+        add(lines, "copy", 500)
+        yield
 
 
 def begin(lines: Lines, worker: str, *, ago: str = "10 s", verdict: str | None = None) -> int:

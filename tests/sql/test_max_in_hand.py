@@ -2,11 +2,7 @@
 
 import os
 import random
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
-
-import pytest
 
 from support.processes.clock import LoadClock
 from support.processes.forked import HOOK, ForkedProcess
@@ -36,13 +32,6 @@ while True:
             connection.execute("select pg_sleep(%s)", (random.random() / 50,))
             finish(connection, batch)
 """
-
-
-@pytest.fixture
-def lines(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
-    monkeypatch.setenv("DATABASE_URL", database)
-    with closing(Lines(database)) as lines:
-        yield lines
 
 
 def start(folder: Path) -> ForkedProcess:

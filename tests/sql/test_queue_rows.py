@@ -1,6 +1,5 @@
 """What the plan says of a queue is stored with it; what an operator says stays until the plan says something else."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
@@ -12,12 +11,6 @@ from support.processes.processes import wait_for
 from support.queue.lines import Lines
 
 TAG = ("one", "tag")
-
-
-@pytest.fixture
-def lines(database: str) -> Iterator[Lines]:
-    with closing(Lines(database)) as lines:
-        yield lines
 
 
 def columns(lines: Lines, *names: str) -> dict[str, list[Any]]:
@@ -113,15 +106,15 @@ def test_a_name_that_closes_a_circle_is_refused(lines: Lines) -> None:
         lines.steer(("one", "verify"), "name = 'inspect'")
 
 
-def test_two_operators_cannot_close_a_circle_together(lines: Lines, database: str) -> None:
+def test_two_operators_cannot_close_a_circle_together(lines: Lines, any_database: str) -> None:
     """Neither sees what the other has not committed yet."""
     lines.register("one", {"tag": {}, "verify": {}})
-    with closing(Lines(database)) as other, ThreadPoolExecutor(1) as thread:
+    with closing(Lines(any_database)) as other, ThreadPoolExecutor(1) as thread:
         with lines.session.transaction():
             lines.steer(TAG, "next = '{verify}'")
             late = thread.submit(other.steer, ("one", "verify"), "next = '{tag}'")
             waits = "select from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
-            with closing(Lines(database)) as observer:
+            with closing(Lines(any_database)) as observer:
                 pid = other.session.info.backend_pid
                 wait_for(lambda: late.done() or observer.session.execute(waits, (pid,)).rowcount > 0)
         with pytest.raises(errors.InvalidParameterValue, match="would hand on to itself"):

@@ -17,13 +17,6 @@ CHAIN = {"copy": {"next": ["tag"]}, "tag": {"next": ["audit"], "max_in_hand": 3}
 
 
 @pytest.fixture
-def lines(any_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
-    monkeypatch.setenv("DATABASE_URL", any_database)
-    with closing(Lines(any_database)) as lines:
-        yield lines
-
-
-@pytest.fixture
 def at_once(lines: Lines) -> Iterator[Lines]:
     """The same in one transaction, in which no time passes."""
     with lines.session.transaction():

@@ -1,7 +1,6 @@
 """Which batches a new pass renews, and what becomes of their choices and counts."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import closing
+from collections.abc import Mapping
 from typing import Any
 
 import psycopg
@@ -10,6 +9,7 @@ from psycopg.types.json import Jsonb
 
 from support.queue.lines import Lines
 
+MIGRATIONS = ("m", "other")
 PAYLOAD = {"entries": "public.a.key", "read_again": ["migrated", "kept"], "pass": 1}
 CHOICES = {"read_again": ["migrated"], "pass": 2}
 
@@ -24,14 +24,6 @@ from rowferry.migration as m, (select case when %(status)s = 'DONE' then 0 else 
 where m.name = %(migration)s
 returning id
 """
-
-
-@pytest.fixture
-def lines(database: str) -> Iterator[Lines]:
-    with closing(Lines(database)) as lines:
-        for name in ("m", "other"):
-            lines.register(name)
-        yield lines
 
 
 def add(
@@ -96,11 +88,11 @@ def test_a_pass_over_one_table_renews_its_batches_alone(lines: Lines) -> None:
     assert renew(lines) == 2
 
 
-def test_a_claimed_batch_is_left_to_its_worker(lines: Lines, database: str) -> None:
+def test_a_claimed_batch_is_left_to_its_worker(lines: Lines, any_database: str) -> None:
     """Nor is it waited for: the worker may take hours."""
     held, free = add(lines), add(lines)
     lines.session.execute("set lock_timeout = '100ms'")
-    with psycopg.connect(database) as worker:
+    with psycopg.connect(any_database) as worker:
         worker.execute("select from rowferry.batch_queue where id = %s for update", (held,))
         assert renew(lines) == 1
     assert renewed(lines, held, free) == [False, True]

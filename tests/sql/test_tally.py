@@ -24,6 +24,7 @@ from rowferry.db.schema import initialise
 from support.postgres.ordinary import as_superuser
 from support.postgres.plans import explained
 
+MIGRATIONS = "insert into rowferry.migration (name, plan) values ('one', '{}'), ('two', '{}')"
 SCAN = """
 select
     q.migration_id, q.queue_name, q.payload ->> 'entries' as label, count(*),
@@ -70,7 +71,6 @@ select m.id, e.queue_name, e.outcome, e.reason, e.entries, e.batches
 from rowferry.error_reasons as e inner join rowferry.migration as m on e.migration = m.name
 """
 COUNTS = "select count(*) from rowferry.batch_tally"
-MIGRATIONS = "insert into rowferry.migration (name, plan) values ('one', '{}'), ('two', '{}')"
 INSERT = """
 insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count)
 select 1 + i %% 2, case when i %% 3 = 0 then 'verify' else 'migrate' end,

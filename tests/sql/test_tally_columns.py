@@ -1,7 +1,5 @@
 """Each figure of the tally follows each way to change the queue, shown by example."""
 
-from collections.abc import Iterator
-from contextlib import closing
 from typing import Any
 
 import pytest
@@ -9,6 +7,7 @@ import pytest
 from support.queue.lines import Lines
 from support.queue.rows import change
 
+MIGRATIONS = ("m", "other")
 FIGURES = (
     *("batches", "batches_init", "batches_done", "batches_error", "entries", "migrated", "kept", "changed"),
     *("deleted", "missing", "conflict", "failed", "bytes"),
@@ -24,14 +23,6 @@ select
 from rowferry.migration as m, generate_series(1, %(count)s)
 where m.name = %(migration)s
 """
-
-
-@pytest.fixture
-def lines(database: str) -> Iterator[Lines]:
-    with closing(Lines(database)) as lines:
-        for name in ("m", "other"):
-            lines.register(name)
-        yield lines
 
 
 def add(lines: Lines, status: str, count: int = 1, *, label: str = "public.a.key", migration: str = "m") -> None:

@@ -1,8 +1,5 @@
 """The hosts of the fleet: processes that live, that were lost, and that nothing has replaced."""
 
-from collections.abc import Iterator
-from contextlib import closing
-
 import pytest
 from psycopg.rows import DictRow
 
@@ -26,13 +23,6 @@ select host, count(*) filter (
 from recent as w group by host order by host
 """
 UNREPLACED = "select host, unreplaced from rowferry.worker_hosts order by host"
-
-
-@pytest.fixture
-def lines(any_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
-    monkeypatch.setenv("DATABASE_URL", any_database)
-    with closing(Lines(any_database)) as lines:
-        yield lines
 
 
 def ask(lines: Lines, query: str) -> list[DictRow]:
