@@ -4,17 +4,12 @@ import secrets
 import signal
 import sys
 import traceback
-from datetime import timedelta
 
 import click
 
-from support.s3.servers import SERVERS
 from torture.page import record
 from torture.run import Run
-from torture.scenarios import NAMES, find_scenario
-
-LONGEST = timedelta(minutes=20)
-"""How long a scenario may take on a busy machine, unless it says so itself."""
+from torture.scenarios import SCENARIOS
 
 
 class TooSlow(RuntimeError):
@@ -22,41 +17,39 @@ class TooSlow(RuntimeError):
 
 
 @click.command()
-@click.option("--only", multiple=True, type=click.Choice(NAMES), help="A scenario; may be given again.")
+@click.option("--only", multiple=True, type=click.Choice([*SCENARIOS]), help="A scenario; may be given again.")
 @click.option("--seed", type=int, help="What all chance comes from; left out: another one each time.")
 @click.option("--short", is_flag=True, help="The short form that `make test-all` runs.")
-@click.option("--server", type=click.Choice(sorted(SERVERS)), help="Another S3 server than versitygw.")
 @click.option("--record", "recorded", is_flag=True, help="Write the results to tests/torture and docs/torture.md.")
-def main(only: tuple[str, ...], seed: int | None, short: bool, server: str | None, recorded: bool) -> None:
+def main(only: tuple[str, ...], seed: int | None, short: bool, recorded: bool) -> None:
     """Torture rowferry on this machine, with servers and a data set of its own."""
     seed = secrets.randbelow(10**6) if seed is None else seed
-    if recorded and (short or server):
-        raise click.UsageError("only the long form with the usual server is worth recording")
+    if recorded and short:
+        raise click.UsageError("only the long form is worth recording")
     failed = False
-    for name in only or NAMES:
-        run = torture(name, seed, short=short, server=server)
+    for name in only or SCENARIOS:
+        run = torture(name, seed, short=short)
         failed |= run.failed
         if recorded:
-            record([run.as_document(find_scenario(name).WHAT)])
+            record([run.as_document(SCENARIOS[name].what)])
     sys.exit(failed)
 
 
-def torture(name: str, seed: int, *, short: bool, server: str | None = None) -> Run:
+def torture(name: str, seed: int, *, short: bool) -> Run:
     """Run one scenario and say what came of it."""
-    scenario = find_scenario(name)
-    longest: timedelta = getattr(scenario, "LONGEST", LONGEST)
-    run = Run(name, seed, short, lambda words: show_progress(name, words), server, scenario.FAULTS)
+    scenario = SCENARIOS[name]
+    run = Run(name, seed, short, lambda words: show_progress(name, words), scenario.faults)
     signal.signal(signal.SIGALRM, give_up)
-    signal.setitimer(signal.ITIMER_REAL, longest.total_seconds())
+    signal.setitimer(signal.ITIMER_REAL, scenario.longest.total_seconds())
     try:
-        scenario.torture(run)
+        scenario(run).torture()
     except Exception:  # noqa: BLE001 - the other scenarios are still to be run
         traceback.print_exc()
         run.violation_count += 1
         run.violations.append("the scenario did not come to its end")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-    show(run, scenario.WHAT)
+    show(run, scenario.what)
     return run
 
 

@@ -12,7 +12,6 @@ from support.entries.migration import Migration
 from support.postgres.ordinary import SUPERUSER, add_owner
 from support.postgres.servers import make_schema, temporary_folders_in_memory
 from support.s3.buckets import Buckets, S3Access, VersityInMemory, find_versitygw
-from support.s3.servers import SERVERS
 from torture.auditor import Auditor
 from torture.oracle import Oracle
 from torture.world import World
@@ -29,13 +28,12 @@ def make_world(
     dsn: str | None = None,
     settings: Mapping[str, str] | None = None,
     plan: Mapping[str, Mapping[str, Any]] | None = None,
-    server: str | None = None,
 ) -> Iterator[World]:
     """Yield a world without entries, its auditor at work; everything of it is ended and removed afterwards.
 
     `postgres` is a running server of the scenario's own, `dsn` a way to its database for workers and auditor alike;
     left out, the world has its own server, with `settings`. `plan` is laid over the plan, table by table
-    (`{"migration": {"transfer": "stream"}}`). `server` names one of SERVERS; None: the usual one.
+    (`{"migration": {"transfer": "stream"}}`).
     """
     with ExitStack() as until:
         if postgres is None:
@@ -45,7 +43,7 @@ def make_world(
         dsn = dsn or postgres.dsn()
         folder = Path(until.enter_context(TemporaryDirectory(prefix="rowferry-torture-")))
         make_schema(dsn)
-        s3 = until.enter_context(make_s3_server(server))
+        s3 = until.enter_context(make_s3_server())
         buckets = make_buckets(s3, until)
         migration = until.enter_context(closing(Migration(dsn, buckets, buckets, folder)))
         migration.plan["migration"]["multipart_threshold_bytes"] = PART_BYTES
@@ -57,13 +55,8 @@ def make_world(
         yield World(seed, folder, postgres, s3, migration, oracle, auditor)
 
 
-def make_s3_server(name: str | None = None) -> S3Server:
-    """Return versitygw, which checks signatures and digests, or moto where there is no versitygw.
-
-    `name`: another one of SERVERS. Raises NotInstalled where that is not here.
-    """
-    if name is not None:
-        return SERVERS[name]()
+def make_s3_server() -> S3Server:
+    """Return versitygw, which checks signatures and digests, or moto where there is no versitygw."""
     program = find_versitygw()
     return VersityInMemory(program) if program else MotoServer()
 

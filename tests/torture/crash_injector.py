@@ -76,7 +76,7 @@ STEPS: dict[str, Callable[[], None]] = {
     "after-attempt": lambda: die_after(AttemptRecorder, "begin"),
     "mid-copy": die_in_the_middle_of_copying,
     "after-copy": lambda: die_after(migrate, "copy_objects"),
-    "in-savepoint": lambda: die_after(rows, "_execute_update"),
+    "in-savepoint": lambda: die_after(rows._Update, "_execute"),
     "before-commit": lambda: die_after(run, "_perform_isolated"),
     "in-commit": die_in_commit,
     "after-commit": lambda: die_after(run, "process_batch"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+import json
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -52,13 +54,8 @@ class Expected:
 
 def run_final_checks(world: World, expected: Expected) -> Iterator[str]:
     """Yield, in words, each thing that does not add up. No worker may be running."""
-    yield from check_rows(world, expected)
-    yield from check_batches(world, expected)
-    yield from check_production(world, expected)
-    yield from check_legacy(world, expected)
-    yield from check_uploads(world, expected)
-    yield from check_locks(world, expected)
-    yield from check_attempts(world, expected)
+    for check in CHECKS:
+        yield from check(world, expected)
 
 
 def check_rows(world: World, expected: Expected) -> Iterator[str]:
@@ -141,3 +138,23 @@ def check_attempts(world: World, expected: Expected) -> Iterator[str]:
     for worker in world.query("select id, pid from rowferry.worker where stopped_at is null"):
         if worker["pid"] not in died:
             yield f"worker {worker['id']} has neither died nor signed off"
+
+
+CHECKS = (
+    check_rows,
+    check_batches,
+    check_production,
+    check_legacy,
+    check_uploads,
+    check_locks,
+    check_attempts,
+)
+
+
+def read_named(world: World) -> Mapping[tuple[str, int], set[str]]:
+    """Return the reasons that `rowferry errors` names, by table without schema, and id: an operator knows no others."""
+    named: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
+    for row in json.loads(world.rowferry("errors", "--entries", "--json", "--limit=1000000", statuses=(0, 1))):
+        table = row["entries"].removeprefix("public.").partition(".")[0]
+        named[table, int(row["entry_id"])].add(row["reason"])
+    return named

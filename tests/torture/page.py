@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from torture.scenarios import NAMES
+from torture.scenarios import SCENARIOS
 
 RESULTS = Path(__file__).with_name("results.json")
 PAGE = Path(__file__).parent.parent.parent / "docs" / "torture.md"
@@ -31,7 +31,7 @@ def record(results: Iterable[Result]) -> None:
     for result in results:
         if result["entries"] or result["scenario"] not in by_name:
             by_name[result["scenario"]] = result
-    kept = [by_name[name] for name in NAMES if name in by_name]
+    kept = [by_name[name] for name in SCENARIOS if name in by_name]
     RESULTS.write_text(json.dumps(kept, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     PAGE.write_text(fill_in(PAGE.read_text(encoding="utf-8"), kept), encoding="utf-8")
 

@@ -29,8 +29,6 @@ class Run:
     """Well under a minute on a quiet machine, as `make test-all` wants it."""
     say: Callable[[str], None] = say_nothing
     """Shows one line of progress."""
-    server: str | None = None
-    """One of support.s3.servers.SERVERS; None: the usual one."""
     promised: Collection[str] = ()
     """Kinds of faults of which each run of the scenario sees one at least, however slow the machine is."""
     faults: Counter[str] = field(default_factory=Counter)
@@ -70,9 +68,9 @@ class Run:
     @contextmanager
     def world(self, **options: Any) -> Iterator[World]:
         """Yield a world (`make_world` names the options); what its auditor saw is added to the run."""
-        if self.server is None and find_versitygw() is None and WITHOUT_VERSITYGW not in self.skipped:
+        if find_versitygw() is None and WITHOUT_VERSITYGW not in self.skipped:
             self.skipped.append(WITHOUT_VERSITYGW)
-        with make_world(self.random.randrange(2**32), server=self.server, **options) as world:
+        with make_world(self.random.randrange(2**32), **options) as world:
             try:
                 yield world
             finally:

@@ -155,10 +155,9 @@ class World:
         """Return how many batches are INIT."""
         return self.ask(WAITING)
 
-    def make_due(self) -> None:
-        """End the rest that batches take before their next attempt."""
-        with psycopg.Connection[DictRow].connect(self.migration.dsn, autocommit=True) as connection:
-            connection.execute("update rowferry.batch_queue set run_after = now() where status = 'INIT'")
+    def server_log(self) -> str:
+        """Return what PostgreSQL itself has noted down."""
+        return (self.postgres.folder / "server.log").read_text(errors="replace")
 
     def wait_until_done(self, within: timedelta = timedelta(seconds=300)) -> None:
         """Return when no batch is INIT any more."""

@@ -10,7 +10,7 @@ from torture import final_checks
 from torture.builder import PART_BYTES, make_world
 from torture.final_checks import Expected, check_locks, run_final_checks
 from torture.run import Run
-from torture.scenarios import NAMES, find_scenario
+from torture.scenarios import SCENARIOS
 from torture.seeded_faults import ENTRIES, SEEDED_FAULTS, Part, SeededFault
 from torture.world import LARGE_BYTES, World
 
@@ -23,15 +23,15 @@ TELLING = ("kills",)
 
 
 def marks_of(name: str) -> list[pytest.MarkDecorator]:
-    group = pytest.mark.xdist_group(f"torture {NAMES.index(name) % 2}")
+    group = pytest.mark.xdist_group(f"torture {[*SCENARIOS].index(name) % 2}")
     return [group] if name in TELLING else [group, pytest.mark.soak]
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=marks_of(name)) for name in NAMES])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks_of(name)) for name in SCENARIOS])
 def test_nothing_is_lost_doubled_or_left_behind(name: str) -> None:
-    scenario = find_scenario(name)
-    run = Run(name, seed=1, short=True, promised=scenario.FAULTS)
-    scenario.torture(run)
+    scenario = SCENARIOS[name]
+    run = Run(name, seed=1, short=True, promised=scenario.faults)
+    scenario(run).torture()
     if run.was_skipped:
         pytest.skip(run.skipped[0])
     assert run.violations == []

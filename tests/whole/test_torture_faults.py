@@ -12,9 +12,9 @@ from support.processes.processes import wait_for
 from support.s3.request_log import LoggedRequest
 from torture.bad_s3 import BadS3
 from torture.builder import make_s3_server
-from torture.scenarios import NAMES, find_scenario
+from torture.scenarios import SCENARIOS
 from torture.scenarios.connections import TOXICS, Line
-from torture.scenarios.disk import suppress_full_disk
+from torture.scenarios.servers import suppress_full_disk
 from torture.symptoms import SYMPTOMS, feel
 from torture.toxiproxy import find_toxiproxy, running_toxiproxy
 
@@ -23,9 +23,9 @@ pytestmark = [pytest.mark.timeout(200), pytest.mark.soak]
 READ, WRITE = LoggedRequest("GET", "/legacy/a", "", {}), LoggedRequest("PUT", "/production/a", "uploadId=1", {})
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_each_scenario_promises_a_kind_of_fault(name: str) -> None:
-    assert find_scenario(name).FAULTS
+    assert SCENARIOS[name].faults
 
 
 def test_a_bad_server_leaves_it_to_chance_how_often_but_not_whether() -> None:

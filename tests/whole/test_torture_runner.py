@@ -14,11 +14,26 @@ from torture import page
 from torture import run as runs
 from torture.page import HEAD, PAGE, fill_in, read_results, record
 from torture.run import WITHOUT_VERSITYGW, Run
-from torture.scenarios import NAMES, find_scenario
+from torture.scenarios import SCENARIOS
+from torture.scenarios.scenario import Scenario, Size
 
 pytestmark = pytest.mark.soak
 
 RunIt = Callable[..., Result]
+
+
+def make_scenario(act: Callable[[Run], None], promised: Collection[str]) -> type[Scenario]:
+    """Return a scenario that does nothing else."""
+
+    class Made(Scenario):
+        what = ""
+        faults = frozenset(promised)
+        short = long = Size(1, 1)
+
+        def torture(self) -> None:
+            act(self.run)
+
+    return Made
 
 
 @pytest.fixture
@@ -26,8 +41,7 @@ def run_it(monkeypatch: pytest.MonkeyPatch) -> RunIt:
     """Return a function that runs one scenario made of a function and the faults that it promises."""
 
     def run(torture: Callable[[Run], None], faults: Collection[str] = (), *, seed: int = 0) -> Result:
-        scenario = SimpleNamespace(WHAT="", FAULTS=faults, torture=torture)
-        monkeypatch.setattr(runner, "find_scenario", lambda _: scenario)
+        monkeypatch.setitem(runner.SCENARIOS, "kills", make_scenario(torture, faults))
         return CliRunner().invoke(runner.main, [f"--seed={seed}", "--only=kills"])
 
     return run
@@ -46,10 +60,11 @@ def test_a_scenario_that_fails_is_a_violation_and_the_others_are_run(monkeypatch
     def torture(_: Run) -> None:
         raise RuntimeError("no such thing")
 
-    monkeypatch.setattr(runner, "find_scenario", lambda _: SimpleNamespace(WHAT="", FAULTS=(), torture=torture))
+    for name in SCENARIOS:
+        monkeypatch.setitem(runner.SCENARIOS, name, make_scenario(torture, ()))
     ended = CliRunner().invoke(runner.main, ["--seed=0"])
     assert ended.exit_code == 1
-    assert ended.output.count("VIOLATION: the scenario did not come to its end") == len(NAMES)
+    assert ended.output.count("VIOLATION: the scenario did not come to its end") == len(SCENARIOS)
 
 
 def test_a_run_whose_faults_never_came_proves_nothing(run_it: RunIt) -> None:
@@ -116,9 +131,9 @@ def test_the_table_in_the_docs_is_that_of_the_results() -> None:
     shown = PAGE.read_text(encoding="utf-8")
     assert HEAD in shown
     assert fill_in(shown, read_results()) == shown
-    assert [result["scenario"] for result in read_results()] == list(NAMES)
+    assert [result["scenario"] for result in read_results()] == list(SCENARIOS)
     for result in read_results():
-        scenario = find_scenario(result["scenario"])
-        assert result["what"] == scenario.WHAT
+        scenario = SCENARIOS[result["scenario"]]
+        assert result["what"] == scenario.what
         assert (result["violations"], result["missing"], result["skipped"]) == (0, [], [])
-        assert all(result["faults"][kind] for kind in scenario.FAULTS)
+        assert all(result["faults"][kind] for kind in scenario.faults)

@@ -1,39 +1,25 @@
 """A chain of queues: objects are copied, compared, noted and noted again, and items take a way of their own."""
 
 import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
-from signal import SIGKILL
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
 from rowferry.batch import Outcome
-from rowferry_lab.servers.postgres import StopMode
 from rowferry_queues.migrate.spec import MIGRATE
 from rowferry_queues.verify.spec import VERIFY
-from support.processes.processes import wait_for
 from support.queue.lines import CLASS
 from support.queue.plug_in import NOTES, PlugIn, forget
-from torture import final_checks
-from torture.bad_s3 import BadS3
-from torture.run import Run
-from torture.scenarios.bad_s3 import HURRY
+from torture.final_checks import CHECKS, Expected, check_batches
 from torture.scenarios.database import restart
-from torture.scenarios.kills import AT_WORK
-from torture.workers import WorkerPool
+from torture.scenarios.s3 import Bad
+from torture.scenarios.scenario import Size
 from torture.world import World
 
-WHAT = "four queues in a chain, and items: SIGKILL, restarts of PostgreSQL and a bad S3 at once, over 4 workers"
-
-FAULTS = frozenset({"SIGKILL", "fast restarts", "throttled", "answered 500", "batches handed on in parts"})
-
-SEATS = 4
-LONGEST_LIFE = timedelta(seconds=1)
-WITHIN = timedelta(seconds=400)
 MOST_NOTES = 2
 """Batches of `note` that may be claimed at once."""
 FIRST, SECOND, ITEMS = "note", "echo", "items_alone"
@@ -75,34 +61,76 @@ BAD = "update public.avatars set note = 'bad' where id % 97 = 1"
 GOOD = "update public.avatars set note = null where note = 'bad'"
 
 
-def torture(run: Run) -> None:
+class Chain(Bad):
     """Everything at once, and then all of it is let end."""
-    kills, restarts, entries, items = (6, 2, 200, 100) if run.short else (30, 6, 700, 1000)
-    with plugged_in() as folder, run.world(plan=PLAN) as world:
+
+    what = "four queues in a chain, and items: SIGKILL, restarts of PostgreSQL and a bad S3 at once, over 4 workers"
+    faults = frozenset({"SIGKILL", "fast restarts", "throttled", "answered 500", "batches handed on in parts"})
+    forms = ("",)
+    short, long = Size(6, 200), Size(30, 700)
+    """Kills; a restart comes after each few of them."""
+    within = timedelta(seconds=400)
+    batch = 20
+    plan = PLAN
+    loses_database = True
+
+    def build(self, until: ExitStack) -> World:
+        folder = until.enter_context(plugged_in())
+        world = super().build(until)
+        self.s3.rates = dict(RATES)
         world.environment["PYTHONPATH"] = str(folder)
-        with BadS3(world.s3.endpoint_url, run.random.randrange(2**32), RATES).running() as bad:
-            world.migration.reach_through(bad.endpoint_url)
-            world.migration.execute(NOTES)
-            world.fill(entries, large=2)
-            world.migration.execute("alter table public.avatars add column note text")
-            world.migration.execute(BAD)
-            rates, bad.rates = bad.rates, {}
-            world.enqueue(20)
-            world.query(INSERT_ITEMS, ITEMS, items)
-            bad.rates = rates
-            with world.workers(SEATS, "--parallel=8", "--request-timeout=3") as pool:
-                harm(run, world, pool, kills, restarts)
-                run.say("waiting for what can be settled")
-                finish(world)
-                bad.rates = {}
-                mend(world)
-                run.say("waiting for the rest")
-                finish(world)
-                assert pool.stop() == [0] * SEATS
-                run.faults["SIGKILL"] += sum(death.status == -SIGKILL for death in pool.deaths)
-            run.faults.update({kind: bad.counts[kind] for kind in RATES})
-            run.faults["batches handed on in parts"] += world.ask(IN_PARTS)
-            check(world, items)
+        return world
+
+    def fill(self) -> None:
+        self.items = 100 if self.run.short else 1000
+        migration = self.world.migration
+        migration.execute(NOTES)
+        migration.execute("alter table public.avatars add column note text")
+        super().fill()
+        migration.execute(BAD)
+        self.world.query(INSERT_ITEMS, ITEMS, self.items)
+
+    def cause(self) -> None:
+        self.harm()
+        self.say("waiting for what can be settled")
+        self.finish()
+        self.s3.rates = {}
+        self.world.migration.close()  # its connection was to the PostgreSQL before the restart
+        self.world.migration.execute(GOOD)
+        self.world.rowferry("requeue", "--all")
+        self.say("waiting for the rest")
+        self.finish()
+
+    def harm(self) -> None:
+        """Kill workers with a batch, and restart PostgreSQL now and then, as long as there is work."""
+        kills_a_restart = 3 if self.run.short else 5
+        for number in range(self.times):
+            if number % kills_a_restart == 0:
+                restart(self, number // kills_a_restart)
+            killed = None
+            while killed is None:
+                self.pause(1)
+                killed = self.kill_worker(1.0)
+                if not self.world.waiting():
+                    return
+            if (taken := self.world.ask(TAKEN, CLASS)) > MOST_NOTES:
+                self.report(f"{taken} batches of {FIRST} were claimed at once")
+            self.say(f"{number + 1} of {self.times} killed; {self.world.waiting()} batches wait")
+
+    def end(self) -> None:
+        self.end_killed()
+        self.run.faults.update({kind: self.s3.counts[kind] for kind in RATES})
+        self.count("batches handed on in parts", self.world.ask(IN_PARTS))
+
+    def check(self) -> None:
+        """Count what does not add up: in each queue, and in all else but the one account of batches."""
+        world = self.world
+        world.auditor.end()
+        accounts = [check_chain(world, self.items), check_notes(world, self.items)]
+        accounts += [check(world, Expected()) for check in CHECKS if check is not check_batches]
+        for account in accounts:
+            for words in account:
+                self.report(words)
 
 
 @contextmanager
@@ -115,59 +143,6 @@ def plugged_in() -> Iterator[Path]:
         finally:
             patch.undo()
             forget()
-
-
-def harm(run: Run, world: World, pool: WorkerPool, kills: int, restarts: int) -> None:
-    """Kill workers with a batch, and restart PostgreSQL now and then, as long as there is work."""
-    for number in range(kills):
-        if number % (kills // restarts) == 0:
-            restart(run, world, get_args(StopMode)[number // (kills // restarts) % 2])
-        killed = None
-        while killed is None:
-            time.sleep(run.random.uniform(0, LONGEST_LIFE.total_seconds()))
-            at_work = {row["pid"] for row in world.query(AT_WORK)}
-            killed = pool.kill_one(run.random, among=at_work)
-            if not world.waiting():
-                return
-        if (taken := world.ask(TAKEN, CLASS)) > MOST_NOTES:
-            world.auditor.report(f"{taken} batches of {FIRST} were claimed at once")
-        run.say(f"{number + 1} of {kills} killed; {world.waiting()} batches wait")
-
-
-def mend(world: World) -> None:
-    """Take back what makes entries fail, and put their batches back."""
-    world.migration.close()  # its connection was to the PostgreSQL before the restart
-    world.migration.execute(GOOD)
-    world.rowferry("requeue", "--all")
-
-
-def finish(world: World) -> None:
-    """Return when no batch is INIT any more; what rests is due at once."""
-
-    def look() -> bool:
-        world.query(HURRY)
-        return world.waiting() == 0
-
-    wait_for(look, deadline=WITHIN)
-
-
-def check(world: World, items: int) -> None:
-    """Count what does not add up."""
-    world.auditor.end()
-    for part in (check_chain, check_notes):
-        for words in part(world, items):
-            world.auditor.report(words)
-    expected = final_checks.Expected()
-    for each in (
-        final_checks.check_rows,
-        final_checks.check_production,
-        final_checks.check_legacy,
-        final_checks.check_uploads,
-        final_checks.check_locks,
-        final_checks.check_attempts,
-    ):
-        for words in each(world, expected):
-            world.auditor.report(words)
 
 
 def check_chain(world: World, items: int) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The connections between workers and both servers are slow, reset, silent, or slow to close."""
 
 import time
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from urllib.parse import urlsplit
@@ -8,14 +9,11 @@ from urllib.parse import urlsplit
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from support.processes.processes import wait_for
-from torture.run import Run
+from torture.scenarios.scenario import Scenario, Size
 from torture.symptoms import CLOSE_DELAY, LATENCY, SYMPTOMS, feel
 from torture.toxiproxy import Toxiproxy, find_toxiproxy, running_toxiproxy
 from torture.world import World
 
-WHAT = "toxiproxy between workers and both servers: latency, resets, silence, slow close, narrow and cut-up streams"
-
-SEATS = 4
 TOXICS: dict[str, tuple[str, dict[str, int]]] = {
     "slow connections": ("latency", LATENCY),
     "resets": ("reset_peer", {"timeout": 50}),
@@ -25,7 +23,6 @@ TOXICS: dict[str, tuple[str, dict[str, int]]] = {
     "streams in small pieces": ("slicer", {"average_size": 64, "size_variation": 32, "delay": 100}),
 }
 SHORT = ("slow connections", "resets", "silences", "slow closes")
-FAULTS = frozenset(SHORT)
 TRIES = 5
 """So often a fault is repeated that was not seen: workers may have had nothing to say just then."""
 COUNTED_WITHIN = timedelta(seconds=5)
@@ -45,91 +42,74 @@ class Line:
     address: str
 
 
-def torture(run: Run) -> None:
-    """Spoil the connections to one server, then to the other, in each of the ways."""
-    program = find_toxiproxy()
-    if program is None:
-        run.skipped.append("toxiproxy is not here: `make torture` builds it where `go` is installed")
-        return
-    with running_toxiproxy(program) as toxiproxy, run.world() as world:
-        lines = lead_through(world, toxiproxy)
-        world.fill(400, large=2)
-        world.enqueue(20)
-        with world.workers(SEATS, "--parallel=8") as pool:
-            for line in lines:
-                for fault in SHORT if run.short else TOXICS:
-                    run.say(f"{line.server}: {fault}")
-                    spoil(run, world, line, fault)
-            run.say("waiting for the rest")
-            world.wait_until_done()
-            world.end_alive(pool, SEATS)
-        world.run_final_checks()
+class Connections(Scenario):
+    what = "toxiproxy between workers and both servers: latency, resets, silence, slow close, narrow and cut-up streams"
+    faults = frozenset(SHORT)
+    short = long = Size(1, 400)
+    within = timedelta(seconds=90)
 
+    def why_not(self) -> str | None:
+        missing = "toxiproxy is not here: `make torture` builds it where `go` is installed"
+        return None if find_toxiproxy() else missing
 
-def lead_through(world: World, toxiproxy: Toxiproxy) -> list[Line]:
-    """Let only the workers reach both servers through toxiproxy; return both ways."""
-    dsn = world.migration.dsn
-    known = conninfo_to_dict(dsn)
-    s3 = Line("s3", toxiproxy, toxiproxy.add_proxy("s3", urlsplit(world.s3.endpoint_url).netloc))
-    address = toxiproxy.add_proxy("postgresql", f"{known['host']}:{known['port']}")
-    host, port = address.rsplit(":", 1)
-    world.environment["DATABASE_URL"] = make_conninfo(dsn, host=host, port=port)
-    world.migration.reach_through(f"http://{s3.address}")
-    return [s3, Line("postgresql", toxiproxy, address)]
+    def build(self, until: ExitStack) -> World:
+        """Let only the workers reach both servers through toxiproxy."""
+        program = find_toxiproxy()
+        assert program is not None
+        toxiproxy, world = until.enter_context(running_toxiproxy(program)), super().build(until)
+        known = conninfo_to_dict(world.migration.dsn)
+        upstreams = {"s3": urlsplit(world.s3.endpoint_url).netloc, "postgresql": f"{known['host']}:{known['port']}"}
+        self.lines = [Line(name, toxiproxy, toxiproxy.add_proxy(name, where)) for name, where in upstreams.items()]
+        s3, postgres = (line.address for line in self.lines)
+        host, port = postgres.rsplit(":", 1)
+        world.environment["DATABASE_URL"] = make_conninfo(world.migration.dsn, host=host, port=port)
+        world.migration.reach_through(f"http://{s3}")
+        return world
 
+    def cause(self) -> None:
+        """Spoil the connections to one server, then to the other, in each of the ways; see that the work goes on."""
+        for line in self.lines:
+            for fault in SHORT if self.run.short else TOXICS:
+                self.say(f"{line.server}: {fault}")
+                for _ in range(TRIES):
+                    self.be_busy()
+                    if self.is_met(line, fault):
+                        self.count(fault)
+                        break
+                self.wait_for_progress()
 
-def spoil(run: Run, world: World, line: Line, fault: str) -> None:
-    """Spoil the connections to a server until that was seen; see that the work goes on afterwards."""
-    for _ in range(TRIES):
-        keep_busy(world)
-        if is_met(run, world, line, fault):
-            run.faults[fault] += 1
-            break
-    before = world.ask(DONE)
-    keep_busy(world)
-    wait_for(lambda: world.ask(DONE) > before, deadline=timedelta(seconds=90))
+    def is_met(self, line: Line, fault: str) -> bool:
+        """Spoil the connections to a server for a while, while batches are claimed; return whether it was seen.
 
-
-def is_met(run: Run, world: World, line: Line, fault: str) -> bool:
-    """Spoil the connections to a server for a while, while batches are claimed; return whether it was seen.
-
-    Bytes that a fault swallows are those of workers: only `feel` also takes this way, where no bytes are lost.
-    """
-    kind, attributes = TOXICS[fault]
-    before = line.toxiproxy.swallowed_bytes(line.server)
-    with line.toxiproxy.toxic(line.server, kind, **attributes):
-        time.sleep(run.random.uniform(1, 2) if run.short else run.random.uniform(5, 10))
-        if fault in SYMPTOMS:
-            keep_busy(world)  # what lets all bytes through lets workers finish what they had
-            return SYMPTOMS[fault](feel(line.server, line.address))
-        if fault == "silences" and line.server == "s3" and not run.short:
-            must_be_given_back(world)
-    try:
-        wait_for(lambda: line.toxiproxy.swallowed_bytes(line.server) > before, deadline=COUNTED_WITHIN)
-    except AssertionError:
+        Bytes that a fault swallows are those of workers: only `feel` also takes this way, where no bytes are lost.
+        """
+        kind, attributes = TOXICS[fault]
+        before = line.toxiproxy.swallowed_bytes(line.server)
+        with line.toxiproxy.toxic(line.server, kind, **attributes):
+            time.sleep(self.run.random.uniform(1, 2) if self.run.short else self.run.random.uniform(5, 10))
+            if fault in SYMPTOMS:
+                self.be_busy()  # what lets all bytes through lets workers finish what they had
+                return SYMPTOMS[fault](feel(line.server, line.address))
+            if fault == "silences" and line.server == "s3" and not self.run.short:
+                self.see_release()
+        with suppress(AssertionError):
+            wait_for(lambda: line.toxiproxy.swallowed_bytes(line.server) > before, deadline=COUNTED_WITHIN)
+            return True
         return False
-    return True
 
+    def be_busy(self) -> None:
+        """Return once batches are claimed and more are waiting."""
 
-DONE = "select count(*)::int from rowferry.batch_queue where status = 'DONE'"
+        def is_busy() -> bool:
+            self.keep_busy(4 * self.seats, 400, large=1)
+            return bool(self.world.query(IN_HAND))
 
+        self.wait_for(is_busy)
 
-def keep_busy(world: World) -> None:
-    """Return once batches are claimed and more are waiting."""
-
-    def look() -> bool:
-        if world.waiting() < 4 * SEATS:
-            world.fill(400)
-            world.enqueue(20)
-        return bool(world.query(IN_HAND))
-
-    wait_for(look, deadline=timedelta(seconds=90))
-
-
-def must_be_given_back(world: World) -> None:
-    """Report batches that workers hold for longer than they may while no server answers."""
-    held = [row["id"] for row in world.query(IN_HAND)]
-    try:
-        wait_for(lambda: world.ask(STILL_IN_HAND, held) == 0, deadline=RELEASED_WITHIN)
-    except AssertionError:
-        world.auditor.report(f"of {len(held)} attempts, {world.ask(STILL_IN_HAND, held)} wait for S3 for ever")
+    def see_release(self) -> None:
+        """Report batches that workers hold for longer than they may while no server answers."""
+        held = [row["id"] for row in self.world.query(IN_HAND)]
+        try:
+            wait_for(lambda: self.world.ask(STILL_IN_HAND, held) == 0, deadline=RELEASED_WITHIN)
+        except AssertionError:
+            self.report(f"of {len(held)} attempts, {self.world.ask(STILL_IN_HAND, held)} wait for S3 for ever")

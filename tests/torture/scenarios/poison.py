@@ -1,30 +1,23 @@
-"""Entries that kill the worker, rows that the database refuses, that others hold, or deadlock over."""
+"""Entries that kill their worker or backend, rows that the database refuses, that others hold, or deadlock over."""
 
 import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from signal import SIGKILL
 from threading import Event, Thread
-from typing import Any
+from typing import Any, ClassVar
 
 import psycopg
 
 from support.entries.entry_table import FROM, TO
+from support.postgres.ordinary import administrator
 from support.processes.processes import wait_for
 from torture.final_checks import Expected
-from torture.run import Run
-from torture.world import World, key_of
+from torture.scenarios.scenario import Scenario, Size
+from torture.world import key_of
 
-WHAT = "entries that kill the process, CHECK violations, a trigger that raises, locked rows, a deadlocking application"
-
-FAULTS = frozenset(
-    {"CHECK violations", "rows that a trigger refuses", "rows locked throughout", "workers killed by an entry"}
-)
-
-SEATS = 4
 HOOK = """
 import os, signal
 from rowferry_queues.migrate import perform as migrate
@@ -43,6 +36,16 @@ begin
 end $$;
 create trigger object_to_it before update on public.avatars for each row
 when (new.id = any('{raising}') and new.path like 'avatar/%') execute function public.object_to_it();
+"""
+KILL_BACKEND = """
+create function public.kill_backend() returns trigger language plpgsql security definer as $$
+begin
+    execute format('copy (select 1) to program %L', 'kill -9 ' || pg_backend_pid());
+    perform pg_sleep(10);
+    return new;
+end $$;
+create trigger kill_backend before update on public.avatars for each row
+when (new.id = any('{ids}') and new.path like 'avatar/%') execute function public.kill_backend();
 """
 OTHERS_ARE_DONE = "select not exists (select from public.avatars where path like 'image/%%' and id <> all(%s)) as done"
 IN_HAND = """
@@ -71,102 +74,155 @@ select count(distinct entry_id)::int as met from rowferry.entry_failure
 where entry_id::bigint = any(%s) and error like %s
 """
 FAILED = "select coalesce(sum(failed), 0)::int from rowferry.batch_queue where status = 'ERROR'"
-WITHIN = timedelta(seconds=400)
+ERRORS_ALONE = "select array_agg(entry_count order by id) as entries from rowferry.batch_queue where status = 'ERROR'"
 
 
-@dataclass(frozen=True)
-class Poison:
-    """Ids of the entries that have something against them, by what it is."""
-
-    killing: list[int]
-    checked: list[int]
-    raising: list[int]
-    locked: list[int]
-
-    @property
-    def lasting(self) -> list[int]:
-        """What can never be migrated."""
-        return self.killing + self.checked + self.raising
+def array_of(ids: list[int]) -> str:
+    return "{" + ",".join(map(str, ids)) + "}"
 
 
-def torture(run: Run) -> None:
-    """Let everything happen at once; each fault must stay with its own entry."""
-    entries, each = (300, 1) if run.short else (3000, 4)
-    with run.world(settings={"deadlock_timeout": "50ms"}) as world:
-        world.fill(entries, large=2)
-        chosen = run.random.sample(range(1, entries + 1), 4 * each)
-        poison = Poison(*(sorted(chosen[kind * each : (kind + 1) * each]) for kind in range(4)))
-        seed_fault(world, poison)
-        world.enqueue()
-        with row_locks(world, poison.locked), deadlocking(world, poison), crew_of(run, world):
-            run.say("waiting for all but the poison")
-            wait_for(lambda: world.ask(OTHERS_ARE_DONE, poison.lasting + poison.locked), deadline=WITHIN)
-            account(run, world, poison)
-        with crew_of(run, world):
-            world.rowferry("requeue", "--error-like=%lock%", statuses=(0,))
-            run.say("waiting for what was locked")
-            world.wait_until_done(WITHIN)
-        account_at_the_end(world, poison)
+class Backends(Scenario):
+    what = "rows whose UPDATE kills its backend with SIGKILL, so that PostgreSQL restarts, over one worker"
+    faults = frozenset({"backends killed by a row"})
+    # Of several workers, one would take the batch up before the loser has said that it lives, and count a crash.
+    short, long = Size(1, 150, seats=1), Size(3, 1000, seats=1)
+    within = timedelta(seconds=600)
+    most_restarts = 25
+    """For one such row, whatever the size of its batch: two losses that may be an outage's, then as for any poison."""
+    killed = "was terminated by signal 9"
+    """What the server's own log says of it."""
+
+    def fill(self) -> None:
+        """Have each update of a few rows to a production key kill its own backend."""
+        self.ids = sorted(self.run.random.sample(range(1, self.entries + 1), self.times))
+        with administrator(self.world.migration.dsn) as connection:
+            connection.execute(KILL_BACKEND.replace("{ids}", array_of(self.ids)).encode())
+        self.world.fill(self.entries, large=1)
+        self.world.enqueue(5 if self.run.short else 25)  # each halving has its losses, and each loss its wait
+
+    def cause(self) -> None:
+        self.wait_for_others(self.ids)
+
+    def wait_for_others(self, ids: list[int]) -> None:
+        """Return when all rows but these are migrated."""
+
+        def are_done() -> bool:
+            with suppress(psycopg.OperationalError):
+                return self.world.ask(OTHERS_ARE_DONE, ids)
+            return False
+
+        self.say("waiting for all but the poison")
+        self.wait_for(are_done)
+
+    def check(self) -> None:
+        """Count the restarts, which must be few, and see that each culprit has failed alone."""
+        killed = self.world.server_log().count(self.killed)
+        self.count("backends killed by a row", killed)
+        if killed > self.most_restarts * len(self.ids):
+            self.report(f"{len(self.ids)} rows have killed {killed} backends")
+        if (alone := self.world.ask(ERRORS_ALONE)) != [1] * len(self.ids):
+            self.report(f"the batches in ERROR have {alone} entries instead of one each")
+        super().check()
+
+    def expect(self) -> Expected:
+        """Return that these rows are left, each in ERROR, and perhaps copied."""
+        copied = {key_of(number).replace(FROM, TO, 1) for number in self.ids}
+        return Expected(set(map(str, self.ids)), error=lambda batch: batch["failed"] > 0, strays=copied.__contains__)
 
 
-def seed_fault(world: World, poison: Poison) -> None:
-    """Make the entries poisonous: in the worker's process, and in the database."""
-    hook = world.folder / "hook"
-    hook.mkdir()
-    (hook / "sitecustomize.py").write_text(HOOK.format(keys=frozenset(map(key_of, poison.killing))))
-    world.environment["PYTHONPATH"] = os.pathsep.join([str(hook), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    sets = {name: "{" + ",".join(map(str, getattr(poison, name))) + "}" for name in ("checked", "raising")}
-    refuse = REFUSE
-    for name, ids in sets.items():
-        refuse = refuse.replace("{" + name + "}", ids)
-    with psycopg.connect(world.migration.dsn, autocommit=True) as connection:
-        connection.execute(refuse.encode())
+class Poison(Backends):
+    what = (
+        "entries that kill the process, CHECK violations, a trigger that raises, locked rows, a deadlocking application"
+    )
+    faults = frozenset({*REASONS, "workers killed by an entry"})
+    short, long = Size(1, 300), Size(4, 3000)
+    within = timedelta(seconds=400)
+    batch = 25
+    arguments = ("--parallel=8", "--lock-timeout=0.5")
+    settings: ClassVar = {"deadlock_timeout": "50ms"}
 
+    def fill(self) -> None:
+        """Make the entries poisonous, in the worker's process and in the database; let a first crew meet them."""
+        Scenario.fill(self)
+        self.chosen = self.run.random.sample(range(1, self.entries + 1), 4 * self.times)
+        kinds = ("killing", "checked", "raising", "locked")
+        self.poison = {kind: sorted(self.chosen[number :: len(kinds)]) for number, kind in enumerate(kinds)}
+        self.ids = sorted({*self.chosen} - {*self.poison["locked"]})
+        self.seed_fault()
+        with self.row_locks(), self.deadlocking(), self.world.workers(self.seats, *self.arguments) as self.pool:
+            self.wait_for_others(self.chosen)
+            self.see_faults()
+            self.end()
 
-@contextmanager
-def crew_of(run: Run, world: World) -> Iterator[None]:
-    """Run workers, and count those that the poison kills; any other death is a violation."""
-    with world.workers(SEATS, "--parallel=8", "--lock-timeout=0.5") as pool:
-        yield
-        statuses = pool.stop()
-        killed = {pid for pid, status in zip(pool.pids, statuses, strict=True) if status == -SIGKILL}
-        world.killed_pids |= killed
-        run.faults["workers killed by an entry"] += len(pool.deaths) + len(killed)
-        for death in pool.deaths:
+    def cause(self) -> None:
+        self.world.rowferry("requeue", "--error-like=%lock%")
+
+    def seed_fault(self) -> None:
+        hook = self.world.folder / "hook"
+        hook.mkdir()
+        (hook / "sitecustomize.py").write_text(HOOK.format(keys=frozenset(map(key_of, self.poison["killing"]))))
+        folders = [str(hook), os.environ.get("PYTHONPATH", "")]
+        self.world.environment["PYTHONPATH"] = os.pathsep.join(folders).rstrip(os.pathsep)
+        refuse = REFUSE
+        for kind in ("checked", "raising"):
+            refuse = refuse.replace("{" + kind + "}", array_of(self.poison[kind]))
+        with psycopg.connect(self.world.migration.dsn, autocommit=True) as connection:
+            connection.execute(refuse.encode())
+
+    @contextmanager
+    def row_locks(self) -> Iterator[None]:
+        """Hold the locks of some rows until the block ends."""
+        with psycopg.connect(self.world.migration.dsn) as holder:
+            holder.execute("select from public.avatars where id = any(%s) for update", [self.poison["locked"]])
+            yield
+            holder.rollback()
+
+    @contextmanager
+    def deadlocking(self) -> Iterator[None]:
+        """Lock rows of claimed batches against the order of the workers, each batch once: attempts do for no more."""
+        ended, spared = Event(), [*self.chosen]
+
+        def lock_backwards() -> None:
+            with psycopg.connect(self.world.migration.dsn, autocommit=True) as connection:
+                while not ended.wait(0.01):
+                    found = connection.execute(IN_HAND, [spared]).fetchone()
+                    if found is not None:
+                        spared.extend(range(found[0], found[1] + 1))
+                        with suppress(psycopg.errors.DeadlockDetected):
+                            cross(connection, *found)
+
+        thread = Thread(target=lock_backwards, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join(30)
+
+    def see_faults(self) -> None:
+        """Count the entries that have met their fault, as the workers have put it down; each must."""
+        for fault, (kind, words) in REASONS.items():
+            ids = self.poison[kind]
+            with suppress(AssertionError):
+                wait_for(lambda ids=ids, words=words: self.world.ask(MET, ids, words) == len(ids))
+            self.count(fault, self.world.ask(MET, ids, words))
+        self.count("deadlocks", self.world.ask(DEADLOCKS))
+
+    def end(self) -> None:
+        """Count the workers that the poison has killed, the last ones at their end; any other death is a violation."""
+        statuses = self.pool.stop()
+        killed = {pid for pid, status in zip(self.pool.pids, statuses, strict=True) if status == -SIGKILL}
+        self.world.killed_pids |= killed
+        self.count("workers killed by an entry", len(self.pool.deaths) + len(killed))
+        for death in self.pool.deaths:
             if death.status != -SIGKILL:
-                world.auditor.report(f"a worker died of something else: {death}: {pool.log_of(death.seat)[-800:]}")
+                self.report(f"a worker died of something else: {death}: {self.pool.log_of(death.seat)[-800:]}")
 
-
-@contextmanager
-def row_locks(world: World, ids: list[int]) -> Iterator[None]:
-    """Hold the locks of some rows until the block ends."""
-    with psycopg.connect(world.migration.dsn) as holder:
-        holder.execute("select from public.avatars where id = any(%s) for update", [ids])
-        yield
-        holder.rollback()
-
-
-@contextmanager
-def deadlocking(world: World, poison: Poison) -> Iterator[None]:
-    """Lock rows of claimed batches against the order of the workers, each batch once: no attempt would do for more."""
-    ended, spared = Event(), poison.lasting + poison.locked
-
-    def lock_backwards() -> None:
-        with psycopg.connect(world.migration.dsn, autocommit=True) as connection:
-            while not ended.wait(0.01):
-                found = connection.execute(IN_HAND, [spared]).fetchone()
-                if found is not None:
-                    spared.extend(range(found[0], found[1] + 1))
-                    with suppress(psycopg.errors.DeadlockDetected):
-                        cross(connection, *found)
-
-    thread = Thread(target=lock_backwards, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join(30)
+    def check(self) -> None:
+        """See that each poison has failed alone, and that nothing else did."""
+        if (failed := self.world.ask(FAILED)) != len(self.ids):
+            self.report(f"{failed} entries failed instead of {len(self.ids)}")
+        Scenario.check(self)
 
 
 def cross(connection: psycopg.Connection[Any], first: int, last: int) -> None:
@@ -177,27 +233,3 @@ def cross(connection: psycopg.Connection[Any], first: int, last: int) -> None:
         while time.monotonic() < give_up_at and not connection.execute(WAITING).fetchone():
             time.sleep(0.005)
         connection.execute("update public.avatars set path = path where id = %s", [first])
-
-
-def account(run: Run, world: World, poison: Poison) -> None:
-    """Count the entries that have met their fault, as the workers have put it down; each must."""
-    for kind, (name, words) in REASONS.items():
-        ids = getattr(poison, name)
-        with suppress(AssertionError):
-            wait_for(lambda ids=ids, words=words: world.ask(MET, ids, words) == len(ids))
-        run.faults[kind] += world.ask(MET, ids, words)
-    run.faults["deadlocks"] += world.ask(DEADLOCKS)
-
-
-def account_at_the_end(world: World, poison: Poison) -> None:
-    """See that each poison has failed alone, and that nothing else did."""
-    if (failed := world.ask(FAILED)) != len(poison.lasting):
-        world.auditor.report(f"{failed} entries failed instead of {len(poison.lasting)}")
-    copied = {key_of(number).replace(FROM, TO, 1) for number in poison.lasting}
-    world.run_final_checks(
-        Expected(
-            legacy_left={str(number) for number in poison.lasting},
-            error=lambda batch: batch["failed"] > 0,
-            strays=lambda key: key in copied,
-        )
-    )

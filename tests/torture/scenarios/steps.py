@@ -4,16 +4,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from support.processes.processes import same_packages, wait_for
+from support.processes.processes import same_packages
 from torture.crash_injector import MID_COPY, STEPS
-from torture.run import Run
-from torture.world import COMMAND_DEADLINE, World
-
-WHAT = "SIGKILL right after each named step of a batch"
-
-FAULTS = frozenset({"SIGKILL"})
+from torture.scenarios.scenario import Scenario, Size
+from torture.world import COMMAND_DEADLINE
 
 ENTRIES = 8
 STATE = """
@@ -25,13 +21,11 @@ select
     q.status, q.migrated, q.kept
 from rowferry.batch_queue as q where q.id = %s
 """
-
 SESSIONS = "select count(*)::int from pg_stat_activity where application_name like %s"
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
-    """What a death leaves behind, of ENTRIES entries: the least and the most that may be."""
+class Left(NamedTuple):
+    """What a death leaves behind, of ENTRIES entries: each number that may be."""
 
     crashes: tuple[int, ...] = (1,)
     legacy_rows: tuple[int, ...] = (ENTRIES,)
@@ -53,36 +47,52 @@ LEFT = {
 }
 
 
-def torture(run: Run) -> None:
-    """Kill at each step, look at what is left, and let another worker go on from there."""
-    assert set(LEFT) == set(STEPS)
-    with run.world() as world:
-        with world.auditor.awake("workers died"):
-            for step in STEPS:
-                run.say(step)
-                kill_at(run, world, step)
-        world.run_final_checks()
+class Steps(Scenario):
+    what = "SIGKILL right after each named step of a batch"
+    faults = frozenset({"SIGKILL"})
+    short = long = Size(1, 0, seats=0)
+    within = COMMAND_DEADLINE
 
+    def fill(self) -> None:
+        """Leave it to each step."""
+        assert set(LEFT) == set(STEPS)
 
-def kill_at(run: Run, world: World, step: str) -> None:
-    """Report whatever is not as LEFT says after the death, and what the next worker does not put right."""
-    before = len(world.migration.production.listing())
-    world.fill(ENTRIES)
-    world.enqueue(ENTRIES)
-    batch_id = world.ask("select max(id) from rowferry.batch_queue")
-    die_at(world, step)
-    run.faults["SIGKILL"] += 1
-    state, left = world.query(STATE, batch_id)[0], LEFT[step]
-    objects = len(world.migration.production.listing()) - before
-    if state["crashes"] not in left.crashes or state["legacy_rows"] not in left.legacy_rows:
-        world.auditor.report(f"killed {step}: {state}")
-    if objects not in left.objects:
-        world.auditor.report(f"killed {step}: {objects} objects were copied")
+    def cause(self) -> None:
+        """Kill at each step, look at what is left, and let another worker go on from there."""
+        for step in STEPS:
+            self.say(step)
+            self.kill_at(step)
 
-    world.rowferry("worker", "--until-empty")
-    after = world.query(STATE, batch_id)[0]
-    for words in faults_of(state, after, objects):
-        world.auditor.report(f"killed {step}: {words}: {after}")
+    def kill_at(self, step: str) -> None:
+        """Report whatever is not as LEFT says after the death, and what the next worker does not put right."""
+        world, left = self.world, LEFT[step]
+        before = len(world.migration.production.listing())
+        world.fill(ENTRIES)
+        world.enqueue(ENTRIES)
+        batch_id = world.ask("select max(id) from rowferry.batch_queue")
+        self.die_at(step)
+        self.count("SIGKILL")
+        (state,) = world.query(STATE, batch_id)
+        objects = len(world.migration.production.listing()) - before
+        if state["crashes"] not in left.crashes or state["legacy_rows"] not in left.legacy_rows:
+            self.report(f"killed {step}: {state}")
+        if objects not in left.objects:
+            self.report(f"killed {step}: {objects} objects were copied")
+
+        world.rowferry("worker", "--until-empty")
+        (after,) = world.query(STATE, batch_id)
+        for words in faults_of(state, after, objects):
+            self.report(f"killed {step}: {words}: {after}")
+
+    def die_at(self, step: str) -> None:
+        """Run a worker that kills itself after the step; AssertionError when it ends otherwise."""
+        command = [sys.executable, "-m", "torture.crash_injector", step, "--until-empty", "--max-batches=1"]
+        environment = {**same_packages(), **self.world.migration.environment}
+        with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as worker:
+            _, words = worker.communicate(timeout=COMMAND_DEADLINE.total_seconds())
+        self.world.killed_pids.add(worker.pid)
+        self.wait_for(lambda: not self.world.ask(SESSIONS, f"rowferry %:{worker.pid}:%"))
+        assert worker.returncode == -signal.SIGKILL, f"{step}: the worker ended with {worker.returncode}:\n{words}"
 
 
 def faults_of(before: dict[str, int], after: dict[str, int], objects: int) -> Iterator[str]:
@@ -97,14 +107,3 @@ def faults_of(before: dict[str, int], after: dict[str, int], objects: int) -> It
     found_again = after["kept"] >= objects if before["status"] == "INIT" else not after["kept"]
     if not found_again or after["migrated"] + after["kept"] != ENTRIES:
         yield f"{objects} objects were there already"
-
-
-def die_at(world: World, step: str) -> None:
-    """Run a worker that kills itself after the step; AssertionError when it ends otherwise."""
-    command = [sys.executable, "-m", "torture.crash_injector", step, "--until-empty", "--max-batches=1"]
-    environment = {**same_packages(), **world.migration.environment}
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as worker:
-        _, words = worker.communicate(timeout=COMMAND_DEADLINE.total_seconds())
-    world.killed_pids.add(worker.pid)
-    wait_for(lambda: not world.ask(SESSIONS, f"rowferry %:{worker.pid}:%"), deadline=COMMAND_DEADLINE)
-    assert worker.returncode == -signal.SIGKILL, f"{step}: the worker ended with {worker.returncode}:\n{words}"

@@ -8,7 +8,7 @@ from datetime import timedelta
 import psycopg
 
 from support.entries.entry_table import FROM, TO
-from torture.named import read_named
+from torture.final_checks import read_named
 from torture.object_reader import ObjectReader
 from torture.switching.history import Histories
 from torture.switching.version_auditor import VersionAuditor
