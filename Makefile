@@ -108,7 +108,7 @@ test-pages: $(VENV)/.with-dev docs ## Look at the site and at `rowferry report -
 
 test-hosts: $(VENV)/.with-dev ## Prove workers on several hosts (network namespaces): share, cut a link, mend it. As root.
 	@$(INSTALL_VERSITYGW)
-	@PYTHONPATH=tests $(VENV)/bin/python -m whole.prove_hosts
+	@PYTHONPATH=tests $(VENV)/bin/python -m torture --short --only hosts
 
 test-servers: $(VENV)/.with-dev ## Hold rowferry against S3 servers of others, also behind proxies. As root the first time; half an hour.
 	@$(INSTALL_VERSITYGW)
