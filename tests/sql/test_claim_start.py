@@ -1,7 +1,7 @@
 """A session claims on from where it last found a batch: what finished before costs nothing, nothing is forgotten."""
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import timedelta
 
 import psycopg
@@ -51,6 +51,15 @@ def other(any_database: str) -> Iterator[Other]:
         yield other
 
 
+@contextmanager
+def under_a_snapshot(dsn: str) -> Iterator[None]:
+    """Keep a stranger's snapshot open until the block ends: no VACUUM can remove what is finished meanwhile."""
+    with psycopg.connect(dsn) as stranger:
+        stranger.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        stranger.execute("select 1 from pg_class limit 1")
+        yield
+
+
 def claim(worker: Connection) -> Batch:
     batch = claim_batch(worker, QUEUES)
     assert batch is not None
@@ -89,9 +98,7 @@ def test_batches_that_finished_under_a_strangers_snapshot_cost_a_claim_nothing(
     any_database: str, worker: Connection, other: Other
 ) -> None:
     other.execute(FILL, (MANY,))
-    with psycopg.connect(any_database) as stranger:
-        stranger.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        stranger.execute("select 1 from pg_class limit 1")
+    with under_a_snapshot(any_database):
         other.execute(FINISH, (MANY - 10,))
         assert claim_cost(worker) <= 60
         worker.execute("reset rowferry.claim_starts")
@@ -114,9 +121,7 @@ def test_another_migration_that_finished_under_it_costs_a_claim_nothing(
     any_database: str, worker: Connection, other: Other
 ) -> None:
     other.execute(FILL, (MANY,))
-    with psycopg.connect(any_database) as stranger:
-        stranger.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        stranger.execute("select 1 from pg_class limit 1")
+    with under_a_snapshot(any_database):
         other.execute(FINISH, (MANY,))
         other.execute(DUE_NOW, (2,))
         assert claim_cost(worker) <= 60
@@ -249,9 +254,7 @@ def test_a_finished_migration_that_is_enqueued_again_is_asked_where_nothing_else
 def behind_the_dead(any_database: str, other: Other) -> Iterator[Other]:
     """A queue whose many finished batches no VACUUM can remove, and one that waits; yields the other session."""
     other.execute(FILL, (MANY,))
-    with psycopg.connect(any_database) as stranger:
-        stranger.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        stranger.execute("select 1 from pg_class limit 1")
+    with under_a_snapshot(any_database):
         other.execute(FINISH, (MANY - 1,))
         yield other
 
