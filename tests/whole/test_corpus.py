@@ -98,7 +98,7 @@ def test_an_application_is_migrated_while_it_goes_on(name: str, corpus: Callable
 def test_the_plan_of_an_application_moves_every_object(name: str, corpus: Callable[[str], Corpus]) -> None:
     world = corpus(name)
     must_pass(world.run("check"))
-    migrate(world)
+    world.migrate()
     world.expect_objects_of_all()
     if not world.project.staying:
         world.expect_rows(moved=True)
@@ -114,18 +114,17 @@ def migrate_while_writing(world: Corpus) -> None:
     with world.auditor.watching():
         with world.application.writing():
             for _ in range(MOST_PASSES):
-                migrate(world)
+                world.migrate()
                 if world.application.done.total() >= before + ACTIONS:
                     break
         if world.application.overwrite_again():  # What was overwritten within the second of its copy is a conflict.
             must_pass(world.run("requeue", "--all"))
-        migrate(world)
+        world.migrate()
     assert world.application.done.total() >= before + ACTIONS
 
 
 def migrate(world: Corpus) -> None:
-    world.enqueue(BATCH_SIZE)
-    world.work()
+    world.migrate(BATCH_SIZE)
 
 
 def switch(world: Corpus) -> None:
@@ -143,7 +142,7 @@ def switch(world: Corpus) -> None:
     must_pass(finished)
     assert "verified, every object stands in" in finished.stdout
     if tables_that_move(world):  # what was written to them meanwhile
-        migrate(world)
+        world.migrate()
     world.expect_objects_of_all()
 
 

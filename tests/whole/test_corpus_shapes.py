@@ -6,7 +6,7 @@ from corpus.shapes import REFUSED, WORKING, Shape
 from support.entries.entry_table import Record
 from support.entries.migration import Migration
 from support.processes.cli import list_errors
-from support.queue.queue_runs import migrate, outcomes, revert, verify
+from support.queue.queue_runs import outcomes, revert, verify
 
 
 @pytest.mark.by_day("triggers", "hash partitions", "a view's table", "shared objects")
@@ -19,7 +19,7 @@ def test_a_shape_works(name: str, migration: Migration) -> None:
     checked = migration.run("check")
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
-    migrate(migration)
+    migration.migrate()
     migration.check_balance()
     assert sum(outcomes(migration.batches()).values()) == sum(is_legacy(migration, row) for row in before)
     assert outcomes(migration.batches()).keys() <= {"migrated", "kept"}

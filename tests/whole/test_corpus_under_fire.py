@@ -142,8 +142,7 @@ def finish(world: Corpus) -> None:
     """Make passes until no entry is left but in batches in ERROR, and try these once more."""
     world.execute("select rowferry.requeue(p_error_like => '%')")
     for _ in range(20):
-        world.make_due()
-        world.work()
+        world.work_again()
         if "INIT" not in world.statuses() and not sum(done.entries for done in world.enqueue(BATCH_SIZE)):
             return
     raise AssertionError(f"it does not come to an end: {world.batches()}")

@@ -30,11 +30,9 @@ def database(own_postgres: EmbeddedPostgres) -> str:
 @pytest.mark.by_day("immediate")
 @pytest.mark.parametrize("mode", ["fast", "immediate"])
 def test_a_restart_costs_no_attempt(
-    mode: StopMode, own_postgres: EmbeddedPostgres, logged_migration: Migration, log: RequestLog, tmp_path: Path
+    mode: StopMode, own_postgres: EmbeddedPostgres, migration: Migration, log: RequestLog, tmp_path: Path
 ) -> None:
-    migration = logged_migration
-    migration.fill(60)
-    migration.enqueue(20)
+    migration.given(60, 20)
     migration.close()
     with migration.workers(1, "--until-empty", "--max-batches=1") as (worker,):
         with log.holding(writes_of(range(31, 41)), where="answer") as held:

@@ -17,10 +17,8 @@ def written(log: RequestLog) -> list[str]:
 
 
 @pytest.mark.soak
-def test_eight_workers_migrate_every_entry_exactly_once(logged_migration: Migration, log: RequestLog) -> None:
-    migration = logged_migration
-    migration.fill(400)
-    migration.enqueue(10)
+def test_eight_workers_migrate_every_entry_exactly_once(migration: Migration, log: RequestLog) -> None:
+    migration.given(400, 10)
     migration.execute("update rowferry.migration set paused_at = now()")
     with migration.workers(8, "--parallel", "8") as workers:
         eventually(lambda: len(migration.execute("select from rowferry.live_workers")) == 8)
@@ -40,11 +38,9 @@ def test_eight_workers_migrate_every_entry_exactly_once(logged_migration: Migrat
 
 
 @pytest.mark.must("a killed worker")
-def test_a_killed_worker_gives_its_batch_back(logged_migration: Migration, log: RequestLog) -> None:
+def test_a_killed_worker_gives_its_batch_back(migration: Migration, log: RequestLog) -> None:
     """Killed between copy and commit: another, which has waited for more work, takes over and copies nothing twice."""
-    migration = logged_migration
-    migration.fill(60)
-    migration.enqueue(20)
+    migration.given(60, 20)
     in_the_middle = log.holding(writes_of(range(31, 41)), where="answer")
     with migration.workers(1, "--max-batches=1", "--min-parallel=16") as (victim,), in_the_middle as held:
         eventually(lambda: {seen.key for seen in held} == {f"avatar/u{number}/me.png" for number in range(31, 41)})
@@ -63,10 +59,8 @@ def test_a_killed_worker_gives_its_batch_back(logged_migration: Migration, log: 
     migration.audit()
 
 
-def test_a_first_signal_finishes_claimed_batches_and_nothing_more(logged_migration: Migration, log: RequestLog) -> None:
-    migration = logged_migration
-    migration.fill(60)
-    migration.enqueue(20)
+def test_a_first_signal_finishes_claimed_batches_and_nothing_more(migration: Migration, log: RequestLog) -> None:
+    migration.given(60, 20)
     with migration.workers(1, "--max-batches=1") as (worker,):
         with log.holding(writes_of(range(31, 41))) as held:
             eventually(lambda: held)
@@ -90,11 +84,9 @@ def test_a_first_signal_finishes_claimed_batches_and_nothing_more(logged_migrati
     ids=["TERM-TERM", "INT-TERM", "grace-is-over"],
 )
 def test_a_second_signal_releases_claimed_batches_without_costing_an_attempt(
-    options: tuple[str, ...], signals: tuple[signal.Signals, ...], logged_migration: Migration, log: RequestLog
+    options: tuple[str, ...], signals: tuple[signal.Signals, ...], migration: Migration, log: RequestLog
 ) -> None:
-    migration = logged_migration
-    migration.fill(60)
-    migration.enqueue(20)
+    migration.given(60, 20)
     with (
         migration.workers(1, "--max-batches=2", *options, **patient(migration.folder)) as (worker,),
         log.holding(writes_of(range(61))) as held,
@@ -114,23 +106,19 @@ def test_a_second_signal_releases_claimed_batches_without_costing_an_attempt(
 
 
 @pytest.mark.pythons
-def test_a_worker_waits_for_work_that_comes_later(logged_migration: Migration) -> None:
-    migration = logged_migration
+def test_a_worker_waits_for_work_that_comes_later(migration: Migration) -> None:
     with migration.workers(1) as (worker,):
         eventually(lambda: "worker started" in worker.messages())
-        migration.fill(3)
-        migration.enqueue()
+        migration.given(3)
         migration.wait_until_done()
         worker.signal(signal.SIGTERM)
         assert worker.wait() == 0
     migration.audit()
 
 
-def test_an_outage_of_the_objects_costs_no_attempt(logged_migration: Migration, log: RequestLog) -> None:
+def test_an_outage_of_the_objects_costs_no_attempt(migration: Migration, log: RequestLog) -> None:
     """Connections break in the middle of a batch, and none is accepted until the batch was put back."""
-    migration = logged_migration
-    migration.fill(40)
-    migration.enqueue(20)
+    migration.given(40, 20)
     with migration.workers(1, "--until-empty", "--max-batches=1") as (worker,):
         with log.holding(writes_of(range(31, 41))) as held:
             eventually(lambda: held)

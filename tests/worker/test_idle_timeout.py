@@ -20,8 +20,7 @@ ARGUMENTS = ("--idle-timeout=6", "--time-budget=0.5")
 @contextmanager
 def warm_worker(migration: Migration, *arguments: str) -> Iterator[WorkerProcess]:
     """Yield a worker that has done a batch of one entry: only the first has to wait until clients are made."""
-    migration.fill(1)
-    migration.enqueue()
+    migration.given(1)
     with migration.workers(1, *ARGUMENTS, *arguments) as (worker,):
         migration.wait_until_done()
         yield worker
@@ -31,9 +30,8 @@ def warm_worker(migration: Migration, *arguments: str) -> Iterator[WorkerProcess
 
 
 def test_a_batch_outlives_the_idle_timeout_while_its_objects_are_on_their_way(
-    logged_migration: Migration, log: RequestLog
+    migration: Migration, log: RequestLog
 ) -> None:
-    migration = logged_migration
     with warm_worker(migration), ExitStack() as until:
         held = until.enter_context(log.holding(writes_of(range(2, 5))))
         migration.fill(3, start=2)
@@ -62,13 +60,9 @@ where
 """
 
 
-def test_a_script_that_ends_idle_sessions_costs_healthy_rows_nothing(
-    logged_migration: Migration, log: RequestLog
-) -> None:
+def test_a_script_that_ends_idle_sessions_costs_healthy_rows_nothing(migration: Migration, log: RequestLog) -> None:
     """Nothing is held against the batch, and its next transaction is never idle for so long."""
-    migration = logged_migration
-    migration.fill(3)
-    migration.enqueue(3)
+    migration.given(3, 3)
     with migration.workers(1, "--time-budget=60") as (worker,):
         with log.holding(writes_of(range(1, 4))):
             wait_for(lambda: any(row["pg_terminate_backend"] for row in migration.execute(END_IDLE)))

@@ -14,11 +14,9 @@ def read_in_hand(migration: Migration) -> int:
 
 
 def test_entries_inside_an_open_batch_are_told_and_given_up_with_their_worker(
-    logged_migration: Migration, log: RequestLog
+    migration: Migration, log: RequestLog
 ) -> None:
-    migration = logged_migration
-    migration.fill(20)
-    migration.enqueue(batch_size=20)
+    migration.given(20, 20)
     with log.holding(writes_of(range(20, 21))) as held, migration.workers(1, "--until-empty") as (first,):
         eventually(lambda: len(held) > 0)
         eventually(lambda: read_in_hand(migration) == 19)

@@ -120,11 +120,9 @@ def test_an_attempt_of_a_worker_that_has_ended_counts_as_a_crash_at_once(
 
 
 def test_the_batch_of_a_killed_worker_is_run_by_its_neighbour_without_a_wait(
-    logged_migration: Migration, log: RequestLog
+    migration: Migration, log: RequestLog
 ) -> None:
-    migration = logged_migration
-    migration.fill(1)
-    migration.enqueue(batch_size=1)
+    migration.given(1, 1)
     with log.holding(lambda seen: seen.writes_object) as held, migration.workers(1) as (worker,):
         eventually(lambda: held)
         worker.kill()

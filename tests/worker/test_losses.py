@@ -127,25 +127,19 @@ def test_a_batch_waits_from_its_last_loss_on_whatever_ended_otherwise_since(ten:
 
 def test_a_batch_that_waits_is_put_back_and_others_have_their_turn(versitygw_migration: Migration) -> None:
     migration = versitygw_migration
-    migration.fill(2)
-    migration.enqueue(batch_size=1)
+    migration.given(2, 1)
     lose(migration, 2)
     migration.work()
     assert [batch["status"] for batch in migration.batches()] == ["INIT", "DONE"]
     assert "it waits before it is run again" in migration.batches()[0]["error"]
     migration.execute("update rowferry.batch_attempt set finished_at = finished_at - interval '1 hour'")
-    migration.make_due()
-    migration.work()
+    migration.work_again()
     migration.audit()
 
 
-def test_a_living_worker_whose_session_was_ended_is_not_counted_as_dead(
-    logged_migration: Migration, log: RequestLog
-) -> None:
+def test_a_living_worker_whose_session_was_ended_is_not_counted_as_dead(migration: Migration, log: RequestLog) -> None:
     """It hears of it while S3 works; the batch is free at once."""
-    migration = logged_migration
-    migration.fill(1)
-    migration.enqueue(batch_size=1)
+    migration.given(1, 1)
     with log.holding(lambda seen: seen.writes_object) as held, migration.workers(1, "--max-batches=1") as (worker,):
         eventually(lambda: held)
         worker.signal(19)  # SIGSTOP: it hears of nothing

@@ -158,8 +158,7 @@ def test_an_unknown_host_is_a_mistake_in_one_sentence() -> None:
 
 def test_what_was_done_is_counted_by_queue(migration: Migration) -> None:
     """An object that is checked or left alone is not one that was copied, whatever the outcome is called."""
-    migration.fill(10)
-    migration.enqueue()
+    migration.given(10)
     queues = [f"--queue={queue}" for queue in ("migrate", "verify", "revert")]
     with migration.workers(1, *queues, "--metrics-port=0") as (worker,):
         port = served_port(worker)

@@ -167,8 +167,7 @@ def wait_for_beats(ledger: StandInLedger, count: int) -> None:
 
 
 def test_systemd_hears_that_a_worker_is_ready_alive_and_stopping(migration: Migration, states: ReadStates) -> None:
-    migration.fill(5)
-    migration.enqueue()
+    migration.given(5)
     with migration.workers(1) as [worker]:
         wait_for(lambda: "READY=1" in states())
         assert migration.execute("select 1 from rowferry.live_workers"), "ready means known in the database"

@@ -43,8 +43,7 @@ def live_workers(migration: Migration) -> int:
 
 
 def test_processes_share_the_work_and_end_when_none_is_left(migration: Migration) -> None:
-    migration.fill(40)
-    migration.enqueue(batch_size=5)
+    migration.given(40, 5)
     with migration.workers(1, *TWO, "--until-empty") as (worker,):
         assert worker.wait() == 0, worker.log
     migration.audit()
@@ -52,8 +51,7 @@ def test_processes_share_the_work_and_end_when_none_is_left(migration: Migration
 
 
 def test_one_port_serves_what_all_processes_did(migration: Migration) -> None:
-    migration.fill(40)
-    migration.enqueue(batch_size=5)
+    migration.given(40, 5)
     with migration.workers(1, *TWO, "--metrics-port", "0") as (worker,):
         port = served_port(worker)
         migration.wait_until_done()
@@ -70,8 +68,7 @@ def test_one_port_serves_what_all_processes_did(migration: Migration) -> None:
 
 
 def test_a_killed_process_is_replaced_and_the_counters_go_on(migration: Migration) -> None:
-    migration.fill(20)
-    migration.enqueue(batch_size=5)
+    migration.given(20, 5)
     with migration.workers(1, *TWO, "--metrics-port", "0") as (worker,):
         port = served_port(worker)
         migration.wait_until_done()
@@ -108,8 +105,7 @@ def test_a_mistake_ends_all_processes_with_status_2_and_is_said_once(migration: 
 
 
 def test_work_that_is_left_ends_all_processes_with_status_3_and_is_said_once(migration: Migration) -> None:
-    migration.fill(4)
-    migration.enqueue()
+    migration.given(4)
     migration.execute("update rowferry.migration set paused_at = now()")
     with migration.workers(1, *TWO, "--until-empty") as (worker,):
         assert worker.wait() == 3
@@ -122,8 +118,7 @@ def test_work_that_is_left_ends_all_processes_with_status_3_and_is_said_once(mig
 def test_without_an_option_there_is_a_process_for_each_core(cores: int, migration: Migration) -> None:
     if len(os.sched_getaffinity(0)) < cores:
         pytest.skip(f"there are no {cores} cores here")
-    migration.fill(10)
-    migration.enqueue(batch_size=5)
+    migration.given(10, 5)
     chosen = sorted(os.sched_getaffinity(0))[:cores]
     program = f"import os, sys; os.sched_setaffinity(0, {chosen}); os.execv(sys.executable, {WORKER})"
     done = run_to_end([sys.executable, "-c", program])

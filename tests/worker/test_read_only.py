@@ -48,8 +48,7 @@ def make_read_only(server: EmbeddedPostgres, *, read_only: bool) -> None:
 def test_a_worker_outlives_a_read_only_moment(
     processes: str, own_postgres: EmbeddedPostgres, migration: Migration
 ) -> None:
-    migration.fill(20)
-    migration.enqueue(5)
+    migration.given(20, 5)
     migration.execute("update rowferry.migration set paused_at = now()")
     with migration.workers(1, "--processes", processes, "--max-batches=1") as (worker,):
         eventually(lambda: len(migration.execute("select from rowferry.live_workers")) == int(processes))

@@ -52,8 +52,7 @@ def connection(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Conne
 @pytest.fixture
 def two(migration: Migration) -> Migration:
     """Two migrations, of which the older one, `avatars`, is due first."""
-    migration.fill(2)
-    migration.enqueue(batch_size=1)
+    migration.given(2, 1)
     add_other_migration(migration)
     return migration
 

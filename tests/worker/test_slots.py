@@ -133,11 +133,9 @@ def test_a_batch_that_ends_while_the_queue_is_being_asked_is_not_missed() -> Non
     assert not turns.wait_for_end(timedelta(0), never.is_set), "it is worth one look"
 
 
-def test_batches_in_hand_follow_the_limit(logged_migration: Migration, log: RequestLog) -> None:
+def test_batches_in_hand_follow_the_limit(migration: Migration, log: RequestLog) -> None:
     """Batches of one entry: eight of them are twice the limit of four."""
-    migration = logged_migration
-    migration.fill(40)
-    migration.enqueue(1)
+    migration.given(40, 1)
     hold = log.holding(lambda seen: seen.writes_object)
     with hold as held, migration.workers(1, "--parallel=4", "--min-parallel=4"):
         eventually(lambda: len(held) == 4 and len(migration.execute(CLAIMED)) >= 8)
@@ -148,8 +146,7 @@ def test_batches_in_hand_follow_the_limit(logged_migration: Migration, log: Requ
 def test_a_bound_on_rows_holds_back_claims(migration: Migration) -> None:
     """Batches whose rows wait for their turn have transactions open: no more are claimed than the bound needs."""
     migration.plan["database"] = {"max_rows_per_second": 2}
-    migration.fill(80)
-    migration.enqueue(10)
+    migration.given(80, 10)
     claimed: set[int] = set()
     with migration.workers(1, "--parallel=64", "--min-parallel=64"):
 
@@ -162,11 +159,9 @@ def test_a_bound_on_rows_holds_back_claims(migration: Migration) -> None:
     assert 2 in claimed
 
 
-def test_a_batch_that_runs_alone_keeps_no_others_claimed(logged_migration: Migration, log: RequestLog) -> None:
+def test_a_batch_that_runs_alone_keeps_no_others_claimed(migration: Migration, log: RequestLog) -> None:
     """They would wait for its end, each with a transaction open: one at most is claimed before it begins."""
-    migration = logged_migration
-    migration.fill(40)
-    migration.enqueue(1)
+    migration.given(40, 1)
     migration.execute("update rowferry.batch_queue set crashes = 1 where id = 1")
     hold = log.holding(lambda seen: seen.writes_object)
     with hold as held, migration.workers(1, "--parallel=64", "--min-parallel=64"):
@@ -177,10 +172,8 @@ def test_a_batch_that_runs_alone_keeps_no_others_claimed(logged_migration: Migra
             time.sleep(0.01)
 
 
-def test_the_last_object_of_a_batch_keeps_no_other_waiting(logged_migration: Migration, log: RequestLog) -> None:
-    migration = logged_migration
-    migration.fill(60)
-    migration.enqueue(10)
+def test_the_last_object_of_a_batch_keeps_no_other_waiting(migration: Migration, log: RequestLog) -> None:
+    migration.given(60, 10)
     hold = log.holding(lambda seen: seen.writes_object and seen.key.endswith("/u5/me.png"))
     with hold as held, migration.workers(1, "--parallel=4", "--min-parallel=4"):
         eventually(lambda: [batch["status"] for batch in migration.batches()] == ["INIT"] + ["DONE"] * 5)
@@ -241,8 +234,7 @@ def test_behind_pgbouncer_a_process_begins_with_one_slot(state: WorkerState) -> 
 
 def test_a_worker_makes_do_with_the_connections_that_it_gets(migration: Migration) -> None:
     """The role may have three: the ledger's and two slots'; each refusal is logged, and not repeated all the time."""
-    migration.fill(60)
-    migration.enqueue(2)
+    migration.given(60, 2)
     with new_role(migration.dsn, "connection limit 3") as role:
         grant(migration, {"worker": role})
         dsn = log_in(migration, role)

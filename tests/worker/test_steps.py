@@ -49,8 +49,7 @@ def test_a_step_that_fails_is_counted_and_ends() -> None:
 
 
 def test_the_steps_of_a_batch_add_up_to_what_it_took(migration: Migration) -> None:
-    migration.fill(30)
-    migration.enqueue(batch_size=10)
+    migration.given(30, 10)
     with migration.workers(1, "--metrics-port", "0") as (worker,):
         port = served_port(worker)
         migration.wait_until_done()
@@ -89,8 +88,7 @@ def live_hosts(migration: Migration) -> list[dict[str, str]]:
 
 def test_waiting_for_a_limit_of_the_plan_is_held_and_not_perform(migration: Migration) -> None:
     migration.plan["database"] = {"max_rows_per_second": 10}
-    migration.fill(20)
-    migration.enqueue(batch_size=5)
+    migration.given(20, 5)
     with migration.workers(1, "--metrics-port", "0") as (worker,):
         port = served_port(worker)
         migration.wait_until_done()

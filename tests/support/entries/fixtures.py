@@ -72,9 +72,17 @@ def any_migration(request: pytest.FixtureRequest, make_migration: Callable[..., 
 
 
 @pytest.fixture
-def migration(quick_buckets: Buckets, make_migration: Callable[..., Migration]) -> Migration:
-    """An empty migration within versitygw, which is quick, or within moto where there is no versitygw."""
-    return make_migration(quick_buckets, quick_buckets)
+def migration(
+    request: pytest.FixtureRequest, quick_buckets: Buckets, make_migration: Callable[..., Migration]
+) -> Migration:
+    """An empty migration within versitygw, which is quick, or within moto where there is no versitygw.
+
+    The workers of a test that asks for `log` reach S3 through that proxy.
+    """
+    migration = make_migration(quick_buckets, quick_buckets)
+    if "log" in request.fixturenames:
+        migration.reach_through(request.getfixturevalue("log").endpoint_url)
+    return migration
 
 
 @pytest.fixture

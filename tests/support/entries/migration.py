@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.entry_table import FROM, EntryTable
@@ -70,6 +70,12 @@ class Migration(EntryTable):
         self.insert(keys)
         self.bodies |= bodies
 
+    def given(self, count: int, batch_size: int = 100, **request: Any) -> Self:
+        """Fill, and enqueue what there is."""
+        self.fill(count)
+        self.enqueue(batch_size, **request)
+        return self
+
     # What is done with it
 
     @property
@@ -89,14 +95,30 @@ class Migration(EntryTable):
         """Write the plan as the file that the commands read."""
         self.plan_path.write_text(to_toml(self.plan), encoding="utf-8")
 
-    def work(self, *queues: str, parallel: int = 16) -> None:
+    def migrate(self, batch_size: int = 100, *, parallel: int = 16, **request: Any) -> dict[str, int]:
+        """Enqueue, and work on all of it."""
+        self.enqueue(batch_size, **request)
+        return self.work(parallel=parallel)
+
+    def work(self, *queues: str, parallel: int = 16) -> dict[str, int]:
         """Work in this process on all batches that are due now, one after the other; of `migrate` unless told.
 
-        A migration that is skipped for a while is skipped to the end, however slow the machine is.
+        Return what `counts` does. A migration that is skipped for a while is skipped to the end, however slow the
+        machine is.
         """
         with at_work(parallel, queues or ("migrate",), clock=lambda: 0.0) as take_turn:
             while take_turn():
                 pass
+        return self.counts()
+
+    def work_again(self) -> dict[str, int]:
+        """Work on what rests as well."""
+        self.make_due()
+        return self.work()
+
+    def requeue(self) -> None:
+        """Put back all batches in error."""
+        self.execute("select rowferry.requeue()")
 
     def at_work(
         self, parallel: int = 16, queues: Iterable[str] = ("migrate",)

@@ -122,8 +122,7 @@ def test_an_innocent_batch_in_the_same_process_is_not_taken_for_poison(
 ) -> None:
     """Each entry is a batch of its own, so none can be halved: two slots hold the poison and a neighbour at once."""
     migration = versitygw_migration
-    migration.fill(8)
-    migration.enqueue(batch_size=1)
+    migration.given(8, 1)
     deaths = work_in_spite_of_poison(migration, tmp_path, slots=4).count(-9)
     (error,) = [batch for batch in migration.batches() if batch["status"] == "ERROR"]
     assert error["payload"]["first"] == "7"

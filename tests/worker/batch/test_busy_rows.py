@@ -13,17 +13,14 @@ from support.s3.request_log import LoggedRequest, RequestLog
 
 def test_a_locked_row_is_put_back_and_migrated_later(any_migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LOCK_TIMEOUT, "0.3")
-    any_migration.fill(10)
-    any_migration.enqueue()
+    any_migration.given(10)
     with uncommitted(any_migration, "select from public.avatars where id = 4 for update"):
         any_migration.work()
         assert any_migration.verdicts() == ["RETRY"]
         assert any_migration.counts() == {"migrated": 9, "failed": 1}
         assert any_migration.failure_of(4)[2] == "another session holds a lock on the row"
         any_migration.audit(legacy_left=[4])
-    any_migration.make_due()
-    any_migration.work()
-    assert any_migration.counts() == {"migrated": 9, "kept": 1}
+    assert any_migration.work_again() == {"migrated": 9, "kept": 1}
     assert any_migration.statuses() == {"DONE"}
     any_migration.audit()
 
@@ -37,11 +34,8 @@ DISTURBANCES = [
 
 
 @pytest.mark.must("rows that the application changes")
-def test_rows_rewritten_and_deleted_meanwhile_are_never_overwritten(
-    logged_migration: Migration, log: RequestLog
-) -> None:
+def test_rows_rewritten_and_deleted_meanwhile_are_never_overwritten(migration: Migration, log: RequestLog) -> None:
     """Another client rewrites and deletes rows all the time, while their objects are on their way."""
-    migration = logged_migration
     migration.fill(60)
     migration.legacy.put("image/new.png", b"new")
     migration.enqueue(10)
@@ -75,8 +69,7 @@ STRICT = """
 
 def test_a_database_with_stricter_transactions_by_default_is_no_hindrance(migration: Migration) -> None:
     migration.execute(STRICT)
-    migration.fill(5)
-    migration.enqueue()
+    migration.given(5)
     with work_while_locked(migration, "update public.avatars set path = 'elsewhere/3' where id = 3") as other:
         other.commit()
     assert migration.counts() == {"migrated": 4, "changed": 1}

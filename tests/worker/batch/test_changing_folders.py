@@ -9,7 +9,6 @@ import pytest
 from support.entries.migration import Migration
 from support.entries.runs import LEGACY, Runs
 from support.processes.processes import wait_for
-from support.queue.queue_runs import migrate
 from support.s3.request_log import LoggedRequest, RequestLog
 
 FEW = 5
@@ -17,9 +16,9 @@ FEW = 5
 
 
 @pytest.fixture
-def runs(logged_migration: Migration) -> Runs:
-    logged_migration.plan["migration"]["max_attempts"] = 2
-    return Runs(logged_migration)
+def runs(migration: Migration) -> Runs:
+    migration.plan["migration"]["max_attempts"] = 2
+    return Runs(migration)
 
 
 @contextmanager
@@ -48,7 +47,7 @@ def test_what_is_added_while_a_folder_is_copied_is_copied_too(runs: Runs, log: R
             runs.put("a", "added last", b"by the application")
 
     with at_writes(log, add):
-        migrate(runs.migration)
+        runs.migration.migrate()
     assert set(runs.bodies["a"]) == {"m", "z", "added first", "added last"}
     assert runs.migration.counts() == {"migrated": 1}
     runs.audit()
@@ -70,8 +69,7 @@ def test_what_is_rewritten_while_a_folder_is_copied_arrives_in_its_newest_bytes(
             runs.put("a", "m", b"version %d" % number)
 
     with at_writes(log, rewrite):
-        runs.migration.enqueue()
-        runs.migration.work(parallel=1)
+        runs.migration.migrate(parallel=1)
     assert len(rewritten) == 2
     assert runs.migration.counts() == {"migrated": 1}
     runs.audit()
@@ -87,8 +85,7 @@ def test_what_is_deleted_while_a_folder_is_copied_is_not_missing(runs: Runs, log
                 runs.bodies["a"].pop(name, None)
 
     with at_writes(log, delete):
-        runs.migration.enqueue()
-        runs.migration.work(parallel=1)
+        runs.migration.migrate(parallel=1)
     assert runs.migration.counts() == {"migrated": 1}
     runs.audit()
 
@@ -97,16 +94,14 @@ def test_a_folder_that_never_rests_is_named_and_moves_once_it_does(runs: Runs, l
     runs.add("a", ["m"])
     runs.add("b", ["m"])
     with at_writes(log, lambda number: runs.put("a", f"added {number}", b"more")):
-        migrate(runs.migration)
-        runs.migration.make_due()
-        runs.migration.work()
+        runs.migration.migrate()
+        runs.migration.work_again()
     assert runs.migration.verdicts() == ["RETRY", "ERROR"]
     assert runs.migration.counts() == {"migrated": 1, "failed": 1}
     assert "its folder changes faster than it can be copied" in runs.migration.failure_of("a")[2]
     runs.audit(left=["a"])
     runs.migration.execute("select rowferry.requeue()")
-    runs.migration.work()
-    assert runs.migration.counts() == {"migrated": 2}
+    assert runs.migration.work() == {"migrated": 2}
     runs.audit()
 
 
@@ -134,6 +129,6 @@ def test_a_row_that_the_application_has_changed_keeps_its_text(runs: Runs, log: 
             application.execute(query)
 
     with at_writes(log, change):
-        migrate(runs.migration)
+        runs.migration.migrate()
     assert runs.migration.counts() == {"changed": 1}
     assert runs.places() == {"a": f"{LEGACY}0/elsewhere"}

@@ -153,9 +153,7 @@ def test_workers_that_are_killed_lose_nothing(things: Migration) -> None:
 def test_missing_objects_and_conflicts_and_rewritten_rows_are_told_by_their_ids(things: Migration) -> None:
     things.legacy.delete(f"{FROM}u1/me.png")
     things.production.put(f"{TO}u2/me.png", b"another")
-    things.enqueue(batch_size=24)
-    things.work()
-    assert things.counts() == {"migrated": 22, "missing": 1, "conflict": 1}
+    assert things.migrate(24) == {"migrated": 22, "missing": 1, "conflict": 1}
     assert {each["entry_id"] for each in things.failures()} == {'["t, \\"1", "1"]', '["t, \\"2", "2"]'}
     things.check_balance()
     shown = things.run("errors", "--entries")
@@ -197,14 +195,12 @@ def test_a_worker_splits_only_inside_of_its_batch(name: str, split: Callable[...
 
 def test_bounds_limit_a_pass_in_the_order_of_ids(things: Migration) -> None:
     things.execute("update public.things set tenant = right(tenant, 1)")
-    things.enqueue()
-    things.work()
+    things.migrate()
     assert outcomes(verify(things, within=Within(None, "0,12", '["1", "7"]'))) == {"kept": 5 + 3}
 
 
 def test_the_first_columns_alone_are_a_bound(things: Migration) -> None:
-    things.enqueue()
-    things.work()
+    things.migrate()
     tenant = '["t, \\"1"]'
     assert outcomes(revert(things, within=Within(None, tenant, tenant))) == {"migrated": 8}
     rows = things.execute("select distinct tenant from public.things where path like 'image/%'")
@@ -230,8 +226,7 @@ def test_what_is_no_id_is_refused(text: str) -> None:
 
 def test_a_bound_of_another_type_ends_with_one_sentence(things: Migration) -> None:
     things.write_plan()
-    things.enqueue()
-    things.work()
+    things.migrate()
     bad_number = 'invalid input syntax for type numeric: "b"; correct --first or --last'
     for bound, words in (("a,b,c", "--first is 'a,b,c'"), ("a,b", bad_number)):
         refused = things.run_here("verify", "--yes", "--first", bound)

@@ -203,9 +203,7 @@ def test_texts_that_are_no_documents_are_no_entries(documents: Migration) -> Non
     for number, text in enumerate(ODD_TEXTS):
         add_document(documents, 100 + number, text)
     add_files(documents, 1, "image/1")
-    documents.enqueue()
-    documents.work()
-    assert documents.counts() == {"migrated": 1}
+    assert documents.migrate() == {"migrated": 1}
     assert read_files(documents) == {1: ["avatar/1"]}
     (unread,) = notes_of_documents(documents)
     assert unread == "public.things.data: 5 rows hold no JSON that jsonb can hold, for example 101, and are no entries"
@@ -243,9 +241,7 @@ def test_the_objects_of_one_document_move_together(documents: Migration) -> None
     add_files(documents, 3, "image/3", "image/" + "x" * 1100)
     add_files(documents, 4, "image/1", "image/4")
     documents.production.put("avatar/4", b"another")
-    documents.enqueue()
-    documents.work()
-    assert documents.counts() == {"migrated": 1, "missing": 1, "failed": 1, "conflict": 1}
+    assert documents.migrate() == {"migrated": 1, "missing": 1, "failed": 1, "conflict": 1}
     assert read_files(documents) == {
         1: ["avatar/1", "avatar/1", "avatar/9", "other"],
         2: ["image/2", "image/missing"],
@@ -284,8 +280,7 @@ def test_a_text_that_an_application_changes_meanwhile_is_its_own(documents: Migr
         application.commit()
         assert worker.wait() == 0
     assert documents.counts() == {"changed": 1}
-    documents.enqueue()
-    documents.work()
+    documents.migrate()
     assert read_files_of_jsonb(documents) == [["avatar/2"]]
 
 
@@ -300,8 +295,7 @@ def test_a_document_with_a_state_moves_and_goes_back(documents: Migration) -> No
     add_files(documents, 1, "1", "2")
     add_files(documents, 2, "3")
     documents.execute("update public.things set store = 3 where id = 2")
-    documents.enqueue()
-    documents.work()
+    documents.migrate()
     moved = "select id, store from public.things order by id"
     assert documents.execute(moved) == [{"id": 1, "store": 2}, {"id": 2, "store": 3}]
     assert read_files(documents) == {1: ["1", "2"], 2: ["3"]}
@@ -316,8 +310,7 @@ def test_a_column_generated_from_the_document_follows_it(documents: Migration) -
         "alter table public.things add column first text generated always as (data::json #>> '{files,0}') stored"
     )
     add_files(documents, 1, "image/1")
-    documents.enqueue()
-    documents.work()
+    documents.migrate()
     assert documents.execute("select first from public.things") == [{"first": "avatar/1"}]
 
 

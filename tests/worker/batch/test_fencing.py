@@ -26,11 +26,9 @@ def lose_the_batch(migration: Migration, worker: WorkerProcess) -> None:
 
 
 @pytest.mark.must("a lost connection")
-def test_a_worker_that_has_lost_its_batch_writes_over_nothing(logged_migration: Migration, log: RequestLog) -> None:
+def test_a_worker_that_has_lost_its_batch_writes_over_nothing(migration: Migration, log: RequestLog) -> None:
     """It was told that nothing stands there, late; meanwhile the application has stored a new object."""
-    migration = logged_migration
-    migration.fill(1)
-    migration.enqueue()
+    migration.given(1)
     with migration.workers(1, "--max-batches=1") as (worker,):
         with log.holding(lambda seen: seen.method == "HEAD" and seen.key == KEY, where="answer") as held:
             eventually(lambda: held)
@@ -41,10 +39,7 @@ def test_a_worker_that_has_lost_its_batch_writes_over_nothing(logged_migration: 
     assert migration.production.read(KEY) == b"the application's newer one"
 
 
-def test_the_upload_of_a_lost_batch_is_never_completed_by_its_worker(
-    logged_migration: Migration, log: RequestLog
-) -> None:
-    migration = logged_migration
+def test_the_upload_of_a_lost_batch_is_never_completed_by_its_worker(migration: Migration, log: RequestLog) -> None:
     migration.plan["migration"]["multipart_threshold_bytes"] = 5 * 1024 * 1024
     migration.add(1, "u1/me.png", bytes(11 * 1024 * 1024))
     migration.enqueue()
@@ -64,10 +59,8 @@ def test_the_upload_of_a_lost_batch_is_never_completed_by_its_worker(
     assert migration.production.open_uploads() == [KEY]  # the next attempt goes on with it
 
 
-def test_a_column_can_be_added_while_s3_works(logged_migration: Migration, log: RequestLog) -> None:
-    migration = logged_migration
-    migration.fill(4)
-    migration.enqueue(batch_size=1)
+def test_a_column_can_be_added_while_s3_works(migration: Migration, log: RequestLog) -> None:
+    migration.given(4, 1)
     failed = 0
     with migration.workers(2, "--until-empty", "--max-batches=1") as workers:
         with log.holding(lambda seen: seen.writes_object) as held:

@@ -9,7 +9,7 @@ from support.entries.checks import check, problems
 from support.entries.estimates import estimate
 from support.entries.migration import Migration
 from support.entries.runs import LEGACY, PRODUCTION, Runs
-from support.queue.queue_runs import migrate, outcomes, revert, verify
+from support.queue.queue_runs import outcomes, revert, verify
 from support.s3.request_log import RequestLog
 
 
@@ -24,8 +24,7 @@ def test_a_row_moves_with_all_that_is_in_its_folder(any_migration: Migration) ->
     runs.add("ab", ["x"])
     runs.add("c", ["y", "z"], folder="0/c/artifacts/")
     assert problems(any_migration) == []
-    migrate(any_migration)
-    assert any_migration.counts() == {"migrated": 3}
+    assert any_migration.migrate() == {"migrated": 3}
     assert runs.places()["a"] == f"{PRODUCTION}0/a/artifacts"
     runs.audit()
     assert outcomes(verify(any_migration)) == {"kept": 3}
@@ -37,7 +36,7 @@ def test_a_folder_ends_at_a_slash(runs: Runs) -> None:
     runs.add("a", ["x"], folder="0/ab")
     runs.migration.legacy.put("0/abc/other", b"of no row")
     runs.migration.legacy.put("0/ab.png", b"of no row")
-    migrate(runs.migration)
+    runs.migration.migrate()
     assert set(runs.migration.production.listing()) == {"mlflow/0/ab/x"}
     runs.audit()
 
@@ -45,15 +44,13 @@ def test_a_folder_ends_at_a_slash(runs: Runs) -> None:
 def test_an_empty_folder_is_missing_unless_the_plan_allows_it(runs: Runs) -> None:
     runs.add("a", [])
     runs.add("b", ["x"])
-    migrate(runs.migration)
-    assert runs.migration.counts() == {"migrated": 1, "missing": 1}
+    assert runs.migration.migrate() == {"migrated": 1, "missing": 1}
     assert "the folder '0/a/artifacts/' has no object; write `may_be_empty = true`" in runs.migration.failure_of("a")[2]
     runs.audit(left=["a"])
     runs.migration.plan["entries"][0]["may_be_empty"] = True
     runs.migration.enqueue()
     runs.migration.execute("select rowferry.requeue()")
-    runs.migration.work()
-    assert runs.migration.counts() == {"migrated": 1, "kept": 1}
+    assert runs.migration.work() == {"migrated": 1, "kept": 1}
     assert outcomes(verify(runs.migration)) == {"kept": 2}
     assert outcomes(revert(runs.migration)) == {"migrated": 2}
     runs.audit(left=["a", "b"])
@@ -63,13 +60,11 @@ def test_one_object_that_cannot_be_copied_keeps_its_row(runs: Runs) -> None:
     runs.add("a", ["x", "y"])
     runs.add("b", ["z"])
     runs.migration.production.put("mlflow/0/a/artifacts/y", b"of another")
-    migrate(runs.migration)
-    assert runs.migration.counts() == {"migrated": 1, "conflict": 1}
+    assert runs.migration.migrate() == {"migrated": 1, "conflict": 1}
     assert "'0/a/artifacts/y': a different object" in runs.migration.failure_of("a")[2]
     runs.audit(left=["a"])
     assert runs.migration.run_here("requeue", "--all", "--on-conflict", "overwrite").returncode == 0
-    runs.migration.work()
-    assert runs.migration.counts() == {"migrated": 2}
+    assert runs.migration.work() == {"migrated": 2}
     runs.audit()
 
 
@@ -78,8 +73,7 @@ def test_folders_within_one_another_share_their_objects(runs: Runs) -> None:
     runs.add("b", [], folder="0/a/sub")
     runs.add("c", [], folder="0/a/")
     runs.bodies["b"] = {"y": runs.bodies["a"]["sub/y"]}
-    migrate(runs.migration)
-    assert runs.migration.counts() == {"migrated": 1, "kept": 2}
+    assert runs.migration.migrate() == {"migrated": 1, "kept": 2}
     runs.audit()
 
 
@@ -106,15 +100,13 @@ def test_an_estimate_counts_the_objects_of_folders(runs: Runs) -> None:
     assert found["requests"]["production"]["CopyObject"] == pytest.approx(3, abs=1)
 
 
-def test_a_bucket_that_may_not_be_listed_holds_nothing_against_the_rows(
-    logged_migration: Migration, log: RequestLog
-) -> None:
-    runs = Runs(logged_migration)
+def test_a_bucket_that_may_not_be_listed_holds_nothing_against_the_rows(migration: Migration, log: RequestLog) -> None:
+    runs = Runs(migration)
     runs.add("a", ["x"])
     with log.refusing(lambda seen: "list-type" in seen.query and "prefix=0" in seen.query, 403, "AccessDenied"):
-        migrate(logged_migration)
-    assert logged_migration.verdicts() == ["RELEASED"]
-    assert "give the legacy credentials s3:ListBucket there" in logged_migration.attempts()[0]["error"]
+        migration.migrate()
+    assert migration.verdicts() == ["RELEASED"]
+    assert "give the legacy credentials s3:ListBucket there" in migration.attempts()[0]["error"]
     runs.audit(left=["a"])
 
 
@@ -140,7 +132,7 @@ def test_a_folder_inside_its_own_copy_is_refused(runs: Runs) -> None:
     runs.migration.execute("insert into public.runs values ('a', %s)", (f"{LEGACY}0/a",))
     runs.migration.plan["entries"][0]["from"] = f"{LEGACY}0/a"
     runs.migration.plan["entries"][0]["legacy_object"] = "0/a"
-    migrate(runs.migration)
+    runs.migration.migrate()
     assert "would be objects of its own folder" in runs.migration.failure_of("a")[2]
 
 

@@ -163,8 +163,7 @@ def test_a_row_that_a_trigger_does_not_let_move_has_failed_and_the_others_move(
         "create trigger refuse before update on public.things for each row "
         f"when ({condition.replace(chr(39) * 2, chr(39))}) execute function public.refuse()"
     )
-    migration.enqueue()
-    migration.work()
+    migration.migrate()
     assert migration.counts()["failed"] == 1
     (failure,) = migration.failures()
     assert words in failure["error"]
@@ -179,9 +178,7 @@ def test_a_trigger_that_puts_one_state_back_lets_no_row_say_half(migration: Migr
     migration.execute(f"create function public.back() returns trigger language plpgsql as '{words}'")
     migration.execute("create trigger b before update on public.things for each row execute function public.back()")
     before = read_first(migration, "state")
-    migration.enqueue()
-    migration.work()
-    assert migration.counts() == {"failed": 1}
+    assert migration.migrate() == {"failed": 1}
     assert "does not have the production form after the update (a trigger?)" in migration.failures()[0]["error"]
     assert read_first(migration, "state") == before
 
@@ -193,8 +190,7 @@ def test_a_row_that_changes_while_it_is_put_back_keeps_what_was_written(
     migration: Migration, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     prepare(migration, name)
-    migration.enqueue()
-    migration.work()
+    migration.migrate()
     key = FORMS[name].entries["key"]
     value = "'{}'" if name == "jsonb" else "'written meanwhile'"
     migration.enqueue(queue="revert")
@@ -239,9 +235,7 @@ def test_a_users_columns_may_have_any_name(migration: Migration, queue: str) -> 
             "where": " and ".join(f"\"{name}\" <> ''" for name in NAMES),
         }
     ]
-    migration.enqueue(2)
-    migration.work()
-    assert migration.counts() == {"migrated": 3}, migration.failures()
+    assert migration.migrate(2) == {"migrated": 3}, migration.failures()
     migration.execute("insert into public.things (id) values (0)")
     migration.enqueue()
     if queue != "migrate":

@@ -20,10 +20,10 @@ NAMES = [f"{number:02}" for number in range(23)]
 
 
 @pytest.fixture
-def runs(logged_migration: Migration, monkeypatch: pytest.MonkeyPatch) -> Runs:
+def runs(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> Runs:
     """Two runs, the first of which has more objects than an attempt takes; a server's clock tells seconds."""
     monkeypatch.setattr(folders, "MOST_OBJECTS", FEW)
-    runs = Runs(logged_migration)
+    runs = Runs(migration)
     runs.add("a", NAMES)
     runs.add("b", ["x"])
     return runs
@@ -42,9 +42,7 @@ def reached(runs: Runs) -> list[str]:
 
 def test_it_moves_when_the_last_attempt_has_come_to_its_end(runs: Runs, log: RequestLog) -> None:
     runs.migration.plan["migration"]["transfer"] = "stream"  # which counts bytes
-    runs.migration.enqueue()
-    runs.migration.work()
-    assert runs.migration.counts() == {"migrated": 2}
+    assert runs.migration.migrate() == {"migrated": 2}
     assert runs.migration.statuses() == {"DONE"}
     runs.audit()
     written = [seen.key for seen in log.seen if seen.writes_object and seen.key.startswith("mlflow/0/a/")]
@@ -75,8 +73,7 @@ def test_what_is_added_where_an_attempt_has_passed_is_copied_too(runs: Runs, mon
     for name in ("00", "01x"):
         runs.put("a", name, b"written by the application since")
     runs.migration.production.delete("mlflow/0/a/artifacts/03")
-    runs.migration.work()
-    assert runs.migration.counts() == {"migrated": 2}
+    assert runs.migration.work() == {"migrated": 2}
     runs.audit()
 
 
@@ -102,14 +99,11 @@ def wait_for_the_next_second(side: ObjectSide) -> None:
 
 def test_a_conflict_far_behind_is_named_and_ends_the_attempts(runs: Runs) -> None:
     runs.migration.production.put(f"mlflow/0/a/artifacts/{NAMES[13]}", b"of another")
-    runs.migration.enqueue()
-    runs.migration.work()
-    assert runs.migration.counts() == {"conflict": 1, "migrated": 1}
+    assert runs.migration.migrate() == {"conflict": 1, "migrated": 1}
     assert f"'0/a/artifacts/{NAMES[13]}': a different object" in runs.migration.failure_of("a")[2]
     runs.audit(left=["a"])
     assert runs.migration.run_here("requeue", "--all", "--on-conflict", "overwrite").returncode == 0
-    runs.migration.work()
-    assert runs.migration.counts() == {"migrated": 2}
+    assert runs.migration.work() == {"migrated": 2}
     runs.audit()
 
 
@@ -143,8 +137,7 @@ def test_a_time_budget_that_ends_within_a_folder_keeps_what_is_done(
 
 
 def test_it_is_verified_repaired_and_reverted_as_a_whole(runs: Runs) -> None:
-    runs.migration.enqueue()
-    runs.migration.work()
+    runs.migration.migrate()
     assert outcomes(verify(runs.migration)) == {"kept": 2}
     runs.migration.production.delete(f"mlflow/0/a/artifacts/{NAMES[20]}")
     again = [batch for batch in verify(runs.migration) if batch["migrated"] + batch["missing"] + batch["kept"]]
@@ -159,8 +152,7 @@ def test_it_is_verified_repaired_and_reverted_as_a_whole(runs: Runs) -> None:
 
 def test_the_objects_of_folders_get_the_tags_of_their_row(runs: Runs) -> None:
     runs.migration.plan["queue"] = {"tag": {"set": {"run": {"column": "run_uuid"}}}}
-    runs.migration.enqueue()
-    runs.migration.work()
+    runs.migration.migrate()
     found = run_queue(runs.migration, "tag", 100)
     assert outcomes(found) == {"migrated": 1, "kept": 1}  # the other row's was tagged while the first was under way
     for name in NAMES:

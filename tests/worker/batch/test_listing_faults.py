@@ -20,13 +20,13 @@ Matches = Callable[[LoggedRequest], bool]
 
 
 @pytest.fixture
-def listed(logged_migration: Migration) -> Migration:
+def listed(migration: Migration) -> Migration:
     """A migration of twelve objects whose listing waits."""
-    name_objects(logged_migration)
-    logged_migration.plan["migration"]["max_attempts"] = 2
-    put_objects(logged_migration, NAMES)
-    logged_migration.enqueue(5)
-    return logged_migration
+    name_objects(migration)
+    migration.plan["migration"]["max_attempts"] = 2
+    put_objects(migration, NAMES)
+    migration.enqueue(5)
+    return migration
 
 
 def is_copy_of(name: str) -> Matches:
@@ -64,8 +64,7 @@ def test_a_response_that_is_no_listing_is_tried_again_and_then_an_error(listed: 
     with log.answering(is_listing, http(b"<html>please log in</html>")):
         listed.work()
         assert [batch["status"] for batch in listed.batches()] == ["INIT"]
-        listed.make_due()
-        listed.work()
+        listed.work_again()
     (batch,) = listed.batches()
     assert (batch["status"], batch["attempts"]) == ("ERROR", 2)
     assert "not S3's XML" in batch["error"]
@@ -77,8 +76,7 @@ def test_a_login_page_in_the_place_of_the_server_costs_a_listing_nothing(listed:
         listed.work()
     (batch,) = listed.batches()
     assert (batch["status"], batch["attempts"]) == ("INIT", 0)
-    listed.make_due()
-    listed.work()
+    listed.work_again()
     check_copies(listed, NAMES)
 
 
@@ -100,8 +98,7 @@ def test_an_outage_costs_no_attempt(listed: Migration, log: RequestLog) -> None:
         listed.work()
     (batch,) = listed.batches()
     assert (batch["status"], batch["attempts"]) == ("INIT", 0)
-    listed.make_due()
-    listed.work()
+    listed.work_again()
     check_copies(listed, NAMES)
 
 
@@ -140,8 +137,7 @@ def test_a_later_pass_goes_around_what_is_in_error_and_takes_that_up_again(liste
     with log.refusing(is_copy_of(NAMES[6]), 400, "InvalidRequest"):
         listed.work()
         put_objects(listed, ["07a.png", "10a.png"])
-        listed.enqueue(5)
-        listed.work()
+        listed.migrate(5)
     assert outcomes(listed) == {"migrated": 9, "kept": 11, "failed": 1}
     found = [(first.removeprefix(PREFIX), last.removeprefix(PREFIX)) for first, last in ranges(listed)]
     assert found == [
@@ -151,8 +147,7 @@ def test_a_later_pass_goes_around_what_is_in_error_and_takes_that_up_again(liste
         ("10.png", "11.png"),
         ("10.png", "11.png"),
     ]
-    listed.enqueue(5)
-    listed.work()
+    listed.migrate(5)
     check_copies(listed, [*NAMES, "07a.png", "10a.png"])
     assert "failed" not in outcomes(listed)
 
@@ -171,8 +166,7 @@ def test_a_listing_in_error_is_taken_up_by_the_next_pass(listed: Migration, log:
     with log.answering(is_listing, http(page(["w/a"]).body)):
         listed.work()
     assert outcomes(listed) == {}
-    listed.enqueue(5)
-    listed.work()
+    listed.migrate(5)
     check_copies(listed, NAMES)
     assert outcomes(listed) == {"migrated": 12}
 
@@ -222,8 +216,7 @@ def test_an_object_that_kills_its_worker_ends_up_alone(migration: Migration, tmp
 def test_a_pass_over_a_part(migration: Migration, limit: int | None, within: Within, expected: list[str]) -> None:
     name_objects(migration)
     put_objects(migration, NAMES)
-    migration.enqueue(3, limit=limit, within=within)
-    migration.work()
+    migration.migrate(3, limit=limit, within=within)
     check_copies(migration, expected)
     assert outcomes(migration) == ({"migrated": len(expected)} if expected else {})
 

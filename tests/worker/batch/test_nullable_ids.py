@@ -7,7 +7,7 @@ import pytest
 from rowferry.errors import UsageError
 from support.entries.checks import problems
 from support.entries.migration import Migration
-from support.queue.queue_runs import migrate, outcomes, verify
+from support.queue.queue_runs import outcomes, verify
 
 
 @pytest.fixture
@@ -37,15 +37,13 @@ def entries_of(migration: Migration) -> dict[str, Any]:
 
 def test_rows_without_nulls_are_copied(thumbnails: Migration) -> None:
     assert problems(thumbnails) == []
-    thumbnails.enqueue(batch_size=2)
-    thumbnails.work()
-    assert thumbnails.counts() == {"migrated": 6}
+    assert thumbnails.migrate(2) == {"migrated": 6}
     assert len(thumbnails.production.listing()) == 6
     assert outcomes(verify(thumbnails)) == {"kept": 6}
 
 
 def test_a_row_whose_id_is_null_is_refused_in_every_pass(thumbnails: Migration) -> None:
-    migrate(thumbnails)
+    thumbnails.migrate()
     thumbnails.execute("insert into public.thumbnails values ('m9', 9, null), ('m9', 9, null), (null, 5, 'crop')")
     entries_of(thumbnails)["objects"] = "'thumbs/' || coalesce(media, 'none') || '/' || width"
     (found,) = problems(thumbnails)
@@ -55,8 +53,7 @@ def test_a_row_whose_id_is_null_is_refused_in_every_pass(thumbnails: Migration) 
     entries_of(thumbnails)["where"] = "method is not null and media is not null"
     assert problems(thumbnails) == []
     thumbnails.execute("delete from rowferry.batch_queue")
-    migrate(thumbnails)
-    assert thumbnails.counts() == {"kept": 6}
+    assert thumbnails.migrate() == {"kept": 6}
 
 
 def test_rows_that_move_need_ids_that_cannot_be_null(thumbnails: Migration) -> None:

@@ -19,12 +19,11 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def ten(logged_migration: Migration) -> Migration:
+def ten(migration: Migration) -> Migration:
     """A migration of ten entries in one batch, which may be tried twice."""
-    logged_migration.plan["migration"]["max_attempts"] = 2
-    logged_migration.fill(10)
-    logged_migration.enqueue()
-    return logged_migration
+    migration.plan["migration"]["max_attempts"] = 2
+    migration.given(10)
+    return migration
 
 
 def every_write(seen: LoggedRequest) -> bool:
@@ -57,10 +56,8 @@ def test_a_busy_server_is_waited_for_as_long_as_it_takes(ten: Migration, log: Re
     ten.execute("update rowferry.batch_queue set max_attempts = 1")
     with log.refusing(every_write, 503, "SlowDown"):
         for _ in range(2):  # more than the attempts that the batch has
-            ten.make_due()
-            ten.work()
-    ten.make_due()
-    ten.work()
+            ten.work_again()
+    ten.work_again()
     assert ten.verdicts() == ["RELEASED"] * 2 + ["DONE"]
     assert ten.batch()["attempts"] == 1
     assert ten.counts() == {"migrated": 10}
@@ -70,8 +67,7 @@ def test_a_busy_server_is_waited_for_as_long_as_it_takes(ten: Migration, log: Re
 def test_attempts_come_to_an_end(ten: Migration, log: RequestLog) -> None:
     with log.refusing(writes_of(range(3, 4)), 500, "InternalError"):
         for _ in range(5):
-            ten.make_due()
-            ten.work()
+            ten.work_again()
     assert ten.verdicts() == ["RETRY", "ERROR"]
     assert ten.counts() == {"migrated": 9, "failed": 1}
     ten.audit(legacy_left=[3])
@@ -81,8 +77,7 @@ def test_an_object_that_breaks_every_connection_costs_attempts(ten: Migration, l
     """The server answers all others: the misfortune is this object's own, and must not go on for ever."""
     with log.breaking(writes_of(range(3, 4))):
         for _ in range(5):
-            ten.make_due()
-            ten.work()
+            ten.work_again()
     assert ten.verdicts() == ["RETRY", "ERROR"]
     assert ten.counts() == {"migrated": 9, "failed": 1}
     ten.audit(legacy_left=[3])
@@ -104,8 +99,7 @@ def test_a_server_that_goes_away_in_the_middle_of_a_batch_costs_nothing(ten: Mig
     assert ten.batch()["attempts"] == 0
     assert ten.counts() == {"failed": 10}
     assert 0 < len(ten.production.listing()) < 10
-    ten.make_due()
-    ten.work()
+    ten.work_again()
     assert ten.verdicts() == ["RELEASED", "DONE"]
     ten.audit()
 
@@ -118,8 +112,7 @@ def streamed(
     migration = make_migration(moto_buckets, moto_buckets)
     with logged(moto_buckets.server.endpoint_url) as log:
         migration.plan[request.param]["endpoint_url"] = log.endpoint_url
-        migration.fill(10)
-        migration.enqueue()
+        migration.given(10)
         yield migration, log
 
 
@@ -129,9 +122,7 @@ def test_either_server_may_be_away_alone_and_it_costs_nothing(streamed: tuple[Mi
         migration.work()
     assert migration.verdicts() == ["RELEASED"]
     assert migration.batch()["attempts"] == 0
-    migration.make_due()
-    migration.work()
-    assert migration.counts() == {"migrated": 10}
+    assert migration.work_again() == {"migrated": 10}
     migration.audit()
 
 

@@ -35,16 +35,14 @@ def test_every_object_below_the_prefix_is_copied(any_migration: Migration) -> No
 def test_the_whole_bucket_keeps_its_keys(migration: Migration) -> None:
     name_objects(migration, prefix="", to=None)
     put_objects(migration, NAMES, prefix="")
-    migration.enqueue(10)
-    migration.work()
+    migration.migrate(10)
     check_copies(migration, NAMES, prefix="", to="")
     assert ranges(migration) == [("00.png", "09.png"), ("10.png", "19.png"), ("20.png", "24.png")]
 
 
 def test_a_prefix_without_objects_is_done_at_once(migration: Migration) -> None:
     name_objects(migration)
-    migration.enqueue()
-    migration.work()
+    migration.migrate()
     assert [batch["status"] for batch in migration.batches()] == ["DONE"]
 
 
@@ -52,19 +50,16 @@ def test_strange_keys_are_copied_as_they_are(moto_migration: Migration) -> None:
     name_objects(moto_migration)
     names = ["", "a b", "a+b", "%41", "a//b", "é", "e\u0301", "😀", "<&>'\"", "\x7f", "a\tb", "ﾟ"]
     put_objects(moto_migration, names)
-    moto_migration.enqueue(3)
-    moto_migration.work()
+    moto_migration.migrate(3)
     check_copies(moto_migration, names)
 
 
 def test_a_later_pass_takes_what_is_new(migration: Migration) -> None:
     name_objects(migration)
     put_objects(migration, NAMES[::2])
-    migration.enqueue(4)
-    migration.work()
+    migration.migrate(4)
     put_objects(migration, NAMES[1::2])
-    migration.enqueue(4)
-    migration.work()
+    migration.migrate(4)
     check_copies(migration, NAMES)
     assert outcomes(migration) == {"migrated": 25, "kept": 13}
 
@@ -72,8 +67,7 @@ def test_a_later_pass_takes_what_is_new(migration: Migration) -> None:
 def test_a_later_pass_copies_again_what_the_application_has_overwritten(migration: Migration) -> None:
     name_objects(migration)
     put_objects(migration, NAMES[:3])
-    migration.enqueue()
-    migration.work()
+    migration.migrate()
     copied_at = migration.production.head(TO + NAMES[1])["LastModified"]
 
     def overwrite() -> bool:
@@ -81,8 +75,7 @@ def test_a_later_pass_copies_again_what_the_application_has_overwritten(migratio
         return migration.legacy.head(PREFIX + NAMES[1])["LastModified"] > copied_at
 
     wait_for(overwrite)
-    migration.enqueue()
-    migration.work()
+    migration.migrate()
     assert outcomes(migration) == {"migrated": 4, "kept": 2}
     assert migration.production.read(TO + NAMES[1]) == b"new"
 
@@ -91,8 +84,7 @@ def test_a_range_in_error_takes_part_in_the_next_pass(migration: Migration) -> N
     name_objects(migration)
     put_objects(migration, NAMES[:3])
     migration.production.put(TO + NAMES[1], b"written last, for a while")
-    migration.enqueue()
-    migration.work()
+    migration.migrate()
     assert outcomes(migration) == {"migrated": 2, "conflict": 1}
     seen_at = migration.production.head(TO + NAMES[2])["LastModified"]
 
@@ -102,8 +94,7 @@ def test_a_range_in_error_takes_part_in_the_next_pass(migration: Migration) -> N
 
     wait_for(overwrite)
     migration.legacy.put(PREFIX + NAMES[2], b"newer")
-    migration.enqueue()
-    migration.work()
+    migration.migrate()
     assert outcomes(migration) == {"migrated": 2, "kept": 1}
     assert [migration.production.read(TO + name) for name in NAMES[1:3]] == [b"new", b"newer"]
     migration.check_balance()
@@ -162,8 +153,7 @@ def test_a_different_production_object_is_a_conflict(migration: Migration) -> No
     name_objects(migration)
     put_objects(migration, NAMES[:3])
     migration.production.put(TO + NAMES[1], b"another")
-    migration.enqueue()
-    migration.work()
+    migration.migrate()
     assert outcomes(migration) == {"migrated": 2, "conflict": 1}
     assert migration.failure_of(PREFIX + NAMES[1])[0] == "conflict"
     migration.execute('update rowferry.batch_queue set payload = payload || \'{"on_conflict": "overwrite"}\'')
@@ -176,8 +166,7 @@ def test_a_different_production_object_is_a_conflict(migration: Migration) -> No
 def test_a_verification_holds_each_listed_object_against_its_copy(any_migration: Migration) -> None:
     migration = name_objects(any_migration)
     put_objects(migration, NAMES)
-    migration.enqueue(10)
-    migration.work()
+    migration.migrate(10)
     migration.production.put(TO + NAMES[3], b"damaged")
     migration.production.delete(TO + NAMES[4])
     migration.enqueue(10, queue="verify")

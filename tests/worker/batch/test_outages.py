@@ -55,12 +55,11 @@ OUTAGES: dict[str, tuple[Matches, bytes]] = {
 
 
 @pytest.fixture
-def twelve(logged_migration: Migration) -> Migration:
+def twelve(migration: Migration) -> Migration:
     """Twelve entries in one batch, of which the last attempt is the first."""
-    logged_migration.plan["migration"]["max_attempts"] = 1
-    logged_migration.fill(ENTRIES)
-    logged_migration.enqueue()
-    return logged_migration
+    migration.plan["migration"]["max_attempts"] = 1
+    migration.given(ENTRIES)
+    return migration
 
 
 def check_nothing_charged(migration: Migration) -> None:
@@ -71,8 +70,7 @@ def check_nothing_charged(migration: Migration) -> None:
 
 
 def end_outage(migration: Migration) -> None:
-    migration.make_due()
-    migration.work()
+    migration.work_again()
 
 
 @pytest.mark.must("an S3 server that is down", "500 to writes")
@@ -82,28 +80,25 @@ def test_an_outage_from_the_first_write_on_costs_nothing(outage: str, twelve: Mi
     matches, answer = OUTAGES[outage]
     with log.answering(lambda seen: bool(seen.key) and matches(seen), answer):
         for _ in range(2):
-            twelve.make_due()
-            twelve.work()
+            twelve.work_again()
     check_nothing_charged(twelve)
     end_outage(twelve)
     assert twelve.counts() == {"migrated": ENTRIES}
     twelve.audit()
 
 
-def test_the_status_says_what_keeps_batches_from_their_end(logged_migration: Migration, log: RequestLog) -> None:
-    logged_migration.fill(2)
-    logged_migration.enqueue(1)
-    logged_migration.write_plan()
+def test_the_status_says_what_keeps_batches_from_their_end(migration: Migration, log: RequestLog) -> None:
+    migration.given(2, 1)
+    migration.write_plan()
     matches, answer = OUTAGES["302 to a login page"]
     with log.answering(lambda seen: bool(seen.key) and matches(seen), answer):
         for _ in range(3):
-            logged_migration.make_due()
-            logged_migration.work()
-    logged_migration.execute(LIVE)
+            migration.work_again()
+    migration.execute(LIVE)
     words = re.compile(r"Waiting since .*: Batches are only put back \(.*HTTP 302.*look at the server: rowferry check.")
-    assert any(map(words.fullmatch, run_status(logged_migration).splitlines()))
-    end_outage(logged_migration)
-    assert "put back" not in run_status(logged_migration)
+    assert any(map(words.fullmatch, run_status(migration).splitlines()))
+    end_outage(migration)
+    assert "put back" not in run_status(migration)
 
 
 def run_status(migration: Migration) -> str:

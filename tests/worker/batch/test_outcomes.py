@@ -46,8 +46,7 @@ def test_each_entry_has_exactly_one_of_the_seven_outcomes(any_migration: Migrati
 
 
 def test_a_crash_between_copy_and_commit_costs_no_second_copy(any_migration: Migration) -> None:
-    any_migration.fill(5)
-    any_migration.enqueue()
+    any_migration.given(5)
     with uncommitted(any_migration, "select from public.avatars for update"), any_migration.at_work() as take_turn:
         end_worker = "select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock'"
         with ThreadPoolExecutor(1) as pool:
@@ -58,8 +57,7 @@ def test_a_crash_between_copy_and_commit_costs_no_second_copy(any_migration: Mig
     before = any_migration.production.listing()
     assert len(before) == 5
     assert set(any_migration.rows().values()) == {f"image/u{number}/me.png" for number in range(1, 6)}
-    any_migration.work()
-    assert any_migration.counts() == {"kept": 5}
+    assert any_migration.work() == {"kept": 5}
     assert any_migration.production.listing() == before
     any_migration.audit()
 
@@ -68,9 +66,7 @@ def test_rows_that_share_an_object_all_follow_it(any_migration: Migration) -> No
     any_migration.add(1, "shared.png", b"one for all")
     for row_id in range(2, 8):
         any_migration.add_row(row_id, "image/shared.png", b"one for all")
-    any_migration.enqueue(4)
-    any_migration.work()
-    assert any_migration.counts() == {"migrated": 1, "kept": 6}
+    assert any_migration.migrate(4) == {"migrated": 1, "kept": 6}
     assert set(any_migration.rows().values()) == {"avatar/shared.png"}
     any_migration.audit()
 
@@ -80,9 +76,7 @@ def test_rows_without_an_object_stay_as_they_are(any_migration: Migration) -> No
     any_migration.add_row(9, "image/gone.png")
     any_migration.add_row(10, None)
     any_migration.add_row(11, "elsewhere/9.png")
-    any_migration.enqueue()
-    any_migration.work()
-    assert any_migration.counts() == {"migrated": 3, "missing": 1}
+    assert any_migration.migrate() == {"migrated": 3, "missing": 1}
     assert any_migration.failures()[0]["key"] == "image/gone.png"
     assert any_migration.rows()["9"] == "image/gone.png"
     assert any_migration.rows()["10"] is None
@@ -96,9 +90,7 @@ def test_a_longer_or_shorter_key_is_not_taken_for_the_object(name: str, moto_mig
     moto_migration.production.put(f"avatar/{name}", b"another")
     moto_migration.add_row(2, "image/gone.png")
     moto_migration.legacy.put("image/gone.png.bak", b"another")
-    moto_migration.enqueue()
-    moto_migration.work()
-    assert moto_migration.counts() == {"migrated": 1, "missing": 1}
+    assert moto_migration.migrate() == {"migrated": 1, "missing": 1}
     moto_migration.audit(legacy_left=[2])
 
 
@@ -106,8 +98,7 @@ def test_the_last_parts_of_keys_may_be_the_same(migration: Migration) -> None:
     migration.add(1, "u1/me.png", b"I")
     migration.add(2, "u2/me.png", b"you")
     migration.add(3, "image/me.png", b"image within image")
-    migration.enqueue()
-    migration.work()
+    migration.migrate()
     assert migration.rows() == {"1": "avatar/u1/me.png", "2": "avatar/u2/me.png", "3": "avatar/image/me.png"}
     migration.audit()
 
@@ -118,10 +109,8 @@ def test_ids_may_be_of_any_ordered_type(
     id_type: str, make_migration: Callable[..., Migration], moto_buckets: Any
 ) -> None:
     migration = make_migration(moto_buckets, moto_buckets, id_type=id_type)
-    migration.fill(25)
-    migration.enqueue(10)
-    migration.work()
-    assert migration.counts() == {"migrated": 25}
+    migration.given(25, 10)
+    assert migration.work() == {"migrated": 25}
     migration.audit()
 
 
@@ -131,8 +120,7 @@ def test_a_second_column_of_the_same_rows_moves_by_itself(migration: Migration) 
     migration.fill(3)
     migration.legacy.put("thumb/2.png", b"small")
     migration.execute("update public.avatars set thumb = 'thumb/2.png' where id = 2")
-    migration.enqueue()
-    migration.work()
+    migration.migrate()
     assert migration.execute("select id, thumb from public.avatars where thumb is not null") == [
         {"id": 2, "thumb": "mini/2.png"}
     ]
@@ -143,10 +131,8 @@ def test_a_second_column_of_the_same_rows_moves_by_itself(migration: Migration) 
 
 def test_where_is_heeded_when_rows_are_read(migration: Migration) -> None:
     migration.plan["entries"][0]["where"] = "id % 2 = 0"
-    migration.fill(4)
-    migration.enqueue()
-    migration.work()
-    assert migration.counts() == {"migrated": 2}
+    migration.given(4)
+    assert migration.work() == {"migrated": 2}
     migration.audit(legacy_left=[1, 3])
 
 
@@ -160,9 +146,7 @@ def test_a_different_object_is_treated_as_asked(
     for number in range(1, 4):
         any_migration.add(number, f"{number}.png", b"legacy")
         any_migration.production.put(f"avatar/{number}.png", b"production")
-    any_migration.enqueue(on_conflict=on_conflict)
-    any_migration.work()
-    assert any_migration.counts() == {outcome: 3}
+    assert any_migration.migrate(on_conflict=on_conflict) == {outcome: 3}
     assert any_migration.production.read("avatar/2.png") == body
     assert any_migration.rows()["2"] == ("image/2.png" if outcome == "conflict" else "avatar/2.png")
 
@@ -170,7 +154,5 @@ def test_a_different_object_is_treated_as_asked(
 def test_an_object_of_the_same_size_that_differs_is_a_conflict(any_migration: Migration) -> None:
     any_migration.add(1, "1.png", b"abc")
     any_migration.production.put("avatar/1.png", b"abd")
-    any_migration.enqueue()
-    any_migration.work()
-    assert any_migration.counts() == {"conflict": 1}
+    assert any_migration.migrate() == {"conflict": 1}
     any_migration.audit(legacy_left=[1])

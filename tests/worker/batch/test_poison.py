@@ -47,12 +47,10 @@ def test_a_killed_worker_leaves_many_batches_with_a_strike_so_the_first_slows_th
 
 @pytest.mark.parametrize(("inherited", "in_flight"), [(1, 16), (2, 4)])
 def test_a_suspected_batch_begins_with_so_many_objects_in_flight(
-    logged_migration: Migration, log: RequestLog, inherited: int, in_flight: int
+    migration: Migration, log: RequestLog, inherited: int, in_flight: int
 ) -> None:
     """As any other after its first strike; a worker's limit begins with 16, and rises with responses."""
-    migration = logged_migration
-    migration.fill(40)
-    migration.enqueue(batch_size=40)
+    migration.given(40, 40)
     migration.execute("update rowferry.batch_queue set crashes = %s", (inherited,))
     with ThreadPoolExecutor(1) as pool:
         with log.holding(lambda seen: seen.writes_object) as held:
@@ -84,8 +82,7 @@ def test_the_innocent_half_of_a_poisoned_batch_has_its_turn() -> None:
 def test_a_poisonous_entry_ends_up_alone_in_error_and_the_others_are_migrated(
     migration: Migration, tmp_path: Path
 ) -> None:
-    migration.fill(20)
-    migration.enqueue(batch_size=20)
+    migration.given(20, 20)
     statuses = work_in_spite_of_poison(migration, tmp_path)
     assert statuses[0] == -9
     (error,) = [batch for batch in migration.batches() if batch["status"] == "ERROR"]
@@ -104,8 +101,7 @@ def test_a_poisonous_entry_whose_neighbours_are_gone_is_not_tried_for_ever(
 ) -> None:
     """The batch was made for several entries, and is never halved any more: it is alone already."""
     migration = versitygw_migration
-    migration.fill(7)
-    migration.enqueue(batch_size=7)
+    migration.given(7, 7)
     migration.execute("delete from public.avatars where id < 7")
     deaths = work_in_spite_of_poison(migration, tmp_path).count(-9)
     assert deaths <= migration.batch()["max_attempts"], "a poison loop"
@@ -115,8 +111,7 @@ def test_a_poisonous_entry_whose_neighbours_are_gone_is_not_tried_for_ever(
 
 def test_a_requeued_poisonous_batch_starts_with_a_clean_record(versitygw_migration: Migration) -> None:
     migration = versitygw_migration
-    migration.fill(2)
-    migration.enqueue(batch_size=2)
+    migration.given(2, 2)
     migration.execute("update rowferry.batch_queue set status = 'ERROR', crashes = 9")
     migration.execute("update rowferry.batch_queue set status = 'INIT' where status = 'ERROR'")
     assert migration.batch()["crashes"] == 0
@@ -130,8 +125,7 @@ def test_slow_batches_start_no_threads_and_leave_the_workers_limit_alone(
     """Each of them has a scheduler of its own, whose requests wait for their turn; a worker may meet thousands."""
     migration = versitygw_migration
     migration.plan["production"]["max_requests_per_second"] = 20
-    migration.fill(32)
-    migration.enqueue(batch_size=4)
+    migration.given(32, 4)
     migration.execute("update rowferry.batch_queue set crashes = 1")
     metrics.objects_in_flight_limit.set(64)
     with migration.at_work() as take_turn:

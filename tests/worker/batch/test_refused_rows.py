@@ -7,10 +7,8 @@ from support.entries.migration import Migration
 
 def test_a_check_constraint_stops_one_row_and_no_other(any_migration: Migration) -> None:
     any_migration.execute("alter table public.avatars add constraint no_57 check (path <> 'avatar/u57/me.png')")
-    any_migration.fill(100)
-    any_migration.enqueue()
-    any_migration.work()
-    assert any_migration.counts() == {"migrated": 99, "failed": 1}
+    any_migration.given(100)
+    assert any_migration.work() == {"migrated": 99, "failed": 1}
     assert any_migration.batch()["status"] == "ERROR"
     assert 'violates check constraint "no_57"' in any_migration.failure_of(57)[2]
     any_migration.audit(legacy_left=[57])
@@ -18,13 +16,11 @@ def test_a_check_constraint_stops_one_row_and_no_other(any_migration: Migration)
 
 def test_a_refused_row_follows_once_it_is_allowed_to(migration: Migration) -> None:
     migration.execute("alter table public.avatars add constraint no_2 check (path <> 'avatar/u2/me.png')")
-    migration.fill(3)
-    migration.enqueue()
+    migration.given(3)
     migration.work()
     migration.execute("alter table public.avatars drop constraint no_2")
     migration.execute("update rowferry.batch_queue set status = 'INIT' where status = 'ERROR'")
-    migration.work()
-    assert migration.counts() == {"migrated": 2, "kept": 1}
+    assert migration.work() == {"migrated": 2, "kept": 1}
     assert migration.statuses() == {"DONE"}
     migration.audit()
 
@@ -52,10 +48,8 @@ def test_rows_that_a_trigger_objects_to_are_left_out(reaction: str, words: str, 
     migration.execute(
         "create trigger objection before update on public.avatars for each row execute function public.object_to_it()"
     )
-    migration.fill(20)
-    migration.enqueue()
-    migration.work()
-    assert migration.counts() == {"migrated": 11, "failed": 9}
+    migration.given(20)
+    assert migration.work() == {"migrated": 11, "failed": 9}
     assert words in migration.failure_of(3)[2]
     migration.audit(legacy_left=range(1, 10))
 
@@ -87,9 +81,7 @@ def test_a_deferred_constraint_stops_one_row_and_no_other(kind: str, migration: 
     migration.execute(DEFERRED[kind])
     if kind == "unique":
         migration.add_row(99, "avatar/u7/me.png")
-    migration.enqueue()
-    migration.work()
-    assert migration.counts() == {"migrated": 19, "failed": 1}
+    assert migration.migrate() == {"migrated": 19, "failed": 1}
     assert migration.failure_of(7)[0] == "failed"
     migration.audit(legacy_left=[7])
 
@@ -98,8 +90,6 @@ def test_a_key_too_long_for_its_column_is_left_out(migration: Migration) -> None
     migration.execute("alter table public.avatars alter column path type varchar(20)")
     migration.fill(3)
     migration.add(4, "a" * 14)
-    migration.enqueue()
-    migration.work()
-    assert migration.counts() == {"migrated": 3, "failed": 1}
+    assert migration.migrate() == {"migrated": 3, "failed": 1}
     assert "value too long" in migration.failure_of(4)[2]
     migration.audit(legacy_left=[4])

@@ -23,8 +23,7 @@ for each row when (new.status = 'DONE') execute function public.refuse()
 def test_two_rows_with_one_id_that_both_fail_stop_no_worker(versitygw_migration: Migration) -> None:
     """As the children of a table with INHERITS may hold them."""
     migration = versitygw_migration
-    migration.fill(2)
-    migration.enqueue(batch_size=2)
+    migration.given(2, 2)
     migration.execute("alter table public.avatars drop constraint avatars_pkey")
     for name in ("one.png", "two.png"):
         migration.execute("insert into public.avatars values (1, %s)", (f"image/nowhere/{name}",))
@@ -38,8 +37,7 @@ def test_two_rows_with_one_id_that_both_fail_stop_no_worker(versitygw_migration:
 
 def test_a_refused_verdict_takes_the_rows_back_and_is_told(versitygw_migration: Migration) -> None:
     migration = versitygw_migration
-    migration.fill(2)
-    migration.enqueue(batch_size=1)
+    migration.given(2, 1)
     migration.execute(REFUSE_VERDICTS)
     with migration.workers(1, "--until-empty") as (worker,):
         assert worker.wait() == 0
@@ -51,8 +49,7 @@ def test_a_refused_verdict_takes_the_rows_back_and_is_told(versitygw_migration: 
 def test_a_refused_commit_is_a_loss_and_ends_in_error(versitygw_migration: Migration) -> None:
     migration = versitygw_migration
     migration.plan["migration"]["max_attempts"] = 2
-    migration.fill(1)
-    migration.enqueue(batch_size=1)
+    migration.given(1, 1)
     migration.execute("update public.avatars set path = 'avatar/u1/me.png'")  # so that nothing is left to do
     migration.execute(REFUSE_COMMITS)
 
@@ -69,10 +66,8 @@ def test_a_refused_commit_is_a_loss_and_ends_in_error(versitygw_migration: Migra
     assert "the connection was lost" in migration.batch()["error"]
 
 
-def test_a_ledger_that_is_emptied_in_mid_run_stops_no_worker(logged_migration: Migration, log: RequestLog) -> None:
-    migration = logged_migration
-    migration.fill(2)
-    migration.enqueue(batch_size=1)
+def test_a_ledger_that_is_emptied_in_mid_run_stops_no_worker(migration: Migration, log: RequestLog) -> None:
+    migration.given(2, 1)
     with migration.workers(1, "--until-empty", "--max-batches=1") as (worker,):
         with log.holding(lambda seen: seen.writes_object) as held:
             eventually(lambda: held)

@@ -28,12 +28,11 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def three(logged_migration: Migration) -> Migration:
+def three(migration: Migration) -> Migration:
     """A migration of three entries in one batch, which may be tried twice."""
-    logged_migration.plan["migration"]["max_attempts"] = 2
-    logged_migration.fill(3)
-    logged_migration.enqueue()
-    return logged_migration
+    migration.plan["migration"]["max_attempts"] = 2
+    migration.given(3)
+    return migration
 
 
 def looks_of(migration: Migration) -> Callable[[LoggedRequest], bool]:
@@ -76,7 +75,7 @@ def test_a_row_moves_to_the_newest_bytes(three: Migration, log: RequestLog, tran
 
 @pytest.mark.parametrize("transfer", ["auto", "stream"])
 def test_looks_on_kept_connections_miss_nothing(
-    logged_migration: Migration, log: RequestLog, transfer: str, monkeypatch: pytest.MonkeyPatch
+    migration: Migration, log: RequestLog, transfer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first batch has opened connections; on these, a look takes no coroutine."""
     ends: list[bool] = []
@@ -88,15 +87,14 @@ def test_looks_on_kept_connections_miss_nothing(
         return begun
 
     monkeypatch.setattr(ObjectClient, "glance", count)
-    logged_migration.plan["migration"]["transfer"] = transfer
-    logged_migration.fill(12)
-    logged_migration.enqueue(batch_size=1)
-    with rewriting(logged_migration, log, 1) as times:
-        logged_migration.work(parallel=1)
+    migration.plan["migration"]["transfer"] = transfer
+    migration.given(12, 1)
+    with rewriting(migration, log, 1) as times:
+        migration.work(parallel=1)
     assert any(ends)
     assert times() == 1
-    assert logged_migration.counts() == {"migrated": 12}
-    logged_migration.audit()
+    assert migration.counts() == {"migrated": 12}
+    migration.audit()
 
 
 def test_what_is_rewritten_while_another_is_copied_again_is_not_missed(three: Migration, log: RequestLog) -> None:
@@ -128,8 +126,7 @@ def test_what_is_rewritten_while_rows_wait_for_their_turn_is_not_missed(
         three.legacy.put(KEY, three.bodies["2"])
 
     monkeypatch.setattr(queue, "wait_for_turn", rewrite_meanwhile)
-    three.work()
-    assert three.counts() == {"migrated": 3}
+    assert three.work() == {"migrated": 3}
     three.audit()
 
 
@@ -168,17 +165,13 @@ def test_a_row_that_stays_locked_is_left_for_a_later_attempt(three: Migration) -
         three.work()
         assert three.verdicts() == ["RETRY"]
         assert "another session holds a lock on the row" in three.failures()[0]["error"]
-    three.make_due()
-    three.work()
-    assert three.counts() == {"migrated": 2, "kept": 1}
+    assert three.work_again() == {"migrated": 2, "kept": 1}
     three.audit()
 
 
 def test_objects_that_are_never_rewritten_are_not_looked_at_again(three: Migration, log: RequestLog) -> None:
     three.plan["legacy"]["immutable"] = True
-    three.enqueue()
-    three.work()
-    assert three.counts() == {"migrated": 3}
+    assert three.migrate() == {"migrated": 3}
     assert not [seen for seen in log.seen if looks_of(three)(seen)]
 
 
@@ -186,15 +179,13 @@ def test_an_object_that_never_rests_stays_where_it_is_and_is_named(three: Migrat
     """What was copied of it is no other's object: a later attempt, of whatever worker, writes over it."""
     with rewriting(three, log, 1000):
         three.work()
-        three.make_due()
-        three.work()
+        three.work_again()
     assert three.verdicts() == ["RETRY", "ERROR"]
     assert three.counts() == {"migrated": 2, "failed": 1}
     assert "is rewritten faster than it can be copied" in three.failures()[0]["error"]
     three.audit(legacy_left=[2])
     three.execute("select rowferry.requeue()")
-    three.work()
-    assert three.counts() == {"migrated": 3}
+    assert three.work() == {"migrated": 3}
     three.audit()
 
 
@@ -205,8 +196,8 @@ def test_an_object_that_cannot_be_looked_at_again_does_not_lead_its_row(three: M
     three.audit(legacy_left=[2])
 
 
-def test_rows_that_stay_get_the_newest_bytes_in_the_same_pass(logged_migration: Migration, log: RequestLog) -> None:
-    staying = make_table(logged_migration, "timestamptz")
+def test_rows_that_stay_get_the_newest_bytes_in_the_same_pass(migration: Migration, log: RequestLog) -> None:
+    staying = make_table(migration, "timestamptz")
     staying.execute("insert into public.files values (2, %s, %s)", (KEY, now()))
     staying.legacy.put(KEY, b"version 0")
     staying.enqueue()

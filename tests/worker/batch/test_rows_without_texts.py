@@ -7,7 +7,7 @@ import pytest
 from rowferry.errors import PlanError
 from support.entries.checks import check, problems
 from support.entries.migration import Migration
-from support.queue.queue_runs import migrate, outcomes, revert, verify
+from support.queue.queue_runs import outcomes, revert, verify
 
 KEYS = "'blobs/' || left(e.id::text, 2) || '/' || e.id"
 IDS = [f"{number:08x}-0000-4000-8000-000000000000" for number in range(16, 20)]
@@ -36,8 +36,7 @@ def test_a_column_of_moved_tells_where_the_objects_are(blobs: Migration) -> None
     plan(blobs, moved={"backend": ["fs", "s3"]})
     assert problems(blobs) == []
     assert any("public.blobs: 4 legacy objects with usable production keys" in found.what for found in check(blobs))
-    migrate(blobs)
-    assert blobs.counts() == {"migrated": 4}
+    assert blobs.migrate() == {"migrated": 4}
     assert backends(blobs) == ["s3"] * 4
     assert len(blobs.production.listing()) == 4
     assert outcomes(verify(blobs)) == {"kept": 4}
@@ -48,8 +47,7 @@ def test_a_column_of_moved_tells_where_the_objects_are(blobs: Migration) -> None
 def test_the_id_alone_may_be_the_key_where_rows_stay(blobs: Migration) -> None:
     plan(blobs, rows="stay")
     assert problems(blobs) == []
-    migrate(blobs)
-    assert blobs.counts() == {"migrated": 4}
+    assert blobs.migrate() == {"migrated": 4}
     assert backends(blobs) == ["fs"] * 4
 
 
@@ -59,8 +57,7 @@ def test_optional_objects_need_no_required_ones(blobs: Migration) -> None:
     plan(blobs, moved={"backend": ["fs", "s3"]}, optional=f"case when id <> '{IDS[3]}' then {KEYS} end")
     del blobs.plan["entries"][0]["objects"]
     assert problems(blobs) == []
-    migrate(blobs)
-    assert blobs.counts() == {"migrated": 2, "kept": 1}
+    assert blobs.migrate() == {"migrated": 2, "kept": 1}
     assert backends(blobs) == ["s3", "s3", "s3", "fs"]
     assert sum(batch["entry_count"] for batch in verify(blobs)) == 3
 
@@ -72,8 +69,7 @@ def test_two_entries_of_one_table_may_copy_other_objects(blobs: Migration) -> No
     for one in IDS:
         blobs.legacy.put(f"blobs/thumb/{one}", b"thumb")
     assert problems(blobs) == []
-    migrate(blobs)
-    assert blobs.counts() == {"migrated": 8}
+    assert blobs.migrate() == {"migrated": 8}
 
 
 @pytest.mark.parametrize(
@@ -119,8 +115,7 @@ def test_the_row_is_e_inside_a_subquery_over_its_own_table(migration: Migration)
         "(select owner.authority || '/' || e.name from public.dvobject as owner where owner.id = e.owner_id)"
     )
     assert problems(migration) == []
-    migrate(migration)
-    assert migration.counts() == {"migrated": 2}
+    assert migration.migrate() == {"migrated": 2}
     assert migration.production.read("doi/A/x") == b"doi/A/x"
     assert outcomes(verify(migration)) == {"kept": 2}
     assert outcomes(revert(migration)) == {"migrated": 2}

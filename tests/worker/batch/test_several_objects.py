@@ -155,9 +155,7 @@ def migration(migration: Migration) -> Migration:
 
 def test_entries_and_bytes_balance_and_errors_name_the_object(migration: Migration) -> None:
     migration.plan["migration"]["transfer"] = "stream"
-    migration.enqueue()
-    migration.work()
-    assert migration.counts() == {"migrated": 3, "missing": 1, "conflict": 1}
+    assert migration.migrate() == {"migrated": 3, "missing": 1, "conflict": 1}
     assert migration.batch()["bytes"] == 3 * 3 * len("body") + len("shared")
     migration.check_balance()
     by_id = {failure["entry_id"]: failure for failure in migration.failures()}
@@ -171,8 +169,7 @@ def test_entries_and_bytes_balance_and_errors_name_the_object(migration: Migrati
 def test_errors_show_a_long_document_in_part(migration: Migration) -> None:
     document = json.dumps({"keys": [f"image/nowhere/{number}" for number in range(100)]})
     migration.execute("insert into public.photos values (7, %s)", (document,))
-    migration.enqueue()
-    migration.work()
+    migration.migrate()
     migration.write_plan()
     for arguments in ((), ("--entries",)):
         shown = migration.run("errors", *arguments).stdout
@@ -192,8 +189,7 @@ def test_a_budget_that_ends_within_an_entry_puts_it_back_whole(migration: Migrat
     assert "DONE" not in migration.statuses() or len(migration.batches()) > 1
     rows = migration.execute("select data -> 'keys' as keys from public.photos")
     assert {len({key.partition("/")[0] for key in row["keys"]}) for row in rows} == {1}
-    migration.make_due()
-    migration.work()
+    migration.work_again()
     assert migration.statuses() == {"DONE"}
     migration.check_balance()
     assert sum(migration.counts().values()) == 3
@@ -244,9 +240,7 @@ def test_a_text_that_is_the_prefix_alone_changes_where_objects_are_computed(migr
     ]
     for number in (1, 2, 3):
         migration.legacy.put(f"blobs/{number}", b"body")
-    migration.enqueue()
-    migration.work()
-    assert migration.counts() == {"migrated": 3}
+    assert migration.migrate() == {"migrated": 3}
     texts = [row["backend"] for row in migration.execute("select backend from public.stored order by id")]
     assert texts == ["s3", "s3", "s3/fs"]
     assert outcomes(verify(migration)) == {"kept": 3}

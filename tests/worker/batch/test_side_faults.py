@@ -37,12 +37,11 @@ REFUSALS = {
 
 
 @pytest.fixture
-def many(logged_migration: Migration) -> Migration:
+def many(migration: Migration) -> Migration:
     """Forty entries in ten batches."""
-    logged_migration.fill(40)
-    logged_migration.enqueue(4)
-    logged_migration.write_plan()
-    return logged_migration
+    migration.given(40, 4)
+    migration.write_plan()
+    return migration
 
 
 def every_write(seen: LoggedRequest) -> bool:
@@ -98,10 +97,8 @@ def test_a_revoked_right_to_read_acls_pauses_the_migration(many: Migration, log:
     check_nothing_burnt(many)
 
 
-def test_no_more_of_a_batch_is_sent_once_its_side_is_at_fault(logged_migration: Migration, log: RequestLog) -> None:
-    migration = logged_migration
-    migration.fill(200)
-    migration.enqueue(200)
+def test_no_more_of_a_batch_is_sent_once_its_side_is_at_fault(migration: Migration, log: RequestLog) -> None:
+    migration.given(200, 200)
     with log.refusing(lambda seen: bool(seen.key), 403, "InvalidAccessKeyId"):
         work_until_paused(migration, parallel=4)
     assert len(log.seen) < 60
@@ -154,10 +151,9 @@ def test_a_right_is_asked_for_on_its_side_and_by_a_read_where_it_is_one(
 
 @pytest.mark.parametrize("begins", [1, 3], ids=["at once", "in the middle"])
 def test_a_missing_object_does_not_hide_that_a_right_was_revoked(
-    begins: int, logged_migration: Migration, log: RequestLog
+    begins: int, migration: Migration, log: RequestLog
 ) -> None:
     """Whoever may list is told which key names no object, and that all others may not be read."""
-    migration = logged_migration
     migration.fill(14)
     migration.legacy.delete("image/u14/me.png")
     migration.enqueue(14)
@@ -188,9 +184,8 @@ DENIALS: dict[str, tuple[Callable[[LoggedRequest], bool], bytes]] = {
 
 @pytest.mark.parametrize("denial", DENIALS)
 def test_the_last_objects_of_a_batch_are_not_held_to_be_forbidden_where_everything_is(
-    denial: str, logged_migration: Migration, log: RequestLog
+    denial: str, migration: Migration, log: RequestLog
 ) -> None:
-    migration = logged_migration
     migration.plan["migration"] |= {"transfer": "stream"} if "tags" in denial else {}
     migration.fill(8)
     for number in range(1, 9) if "tags" in denial else ():
@@ -206,25 +201,19 @@ def test_the_last_objects_of_a_batch_are_not_held_to_be_forbidden_where_everythi
     assert "for any key" in attempt["error"]
 
 
-def test_what_was_read_before_shows_that_no_right_was_revoked(logged_migration: Migration, log: RequestLog) -> None:
+def test_what_was_read_before_shows_that_no_right_was_revoked(migration: Migration, log: RequestLog) -> None:
     """Objects that may not be read one by one are errors of their own, though a batch has no others."""
-    migration = logged_migration
-    migration.fill(8)
-    migration.enqueue(4)
+    migration.given(8, 4)
     with log.refusing(writes_of(range(5, 9)), 403, "AccessDenied"):
         migration.work()
     assert state_of(migration) == (False, "")
     assert migration.counts() == {"migrated": 4, "failed": 4}
 
 
-def test_a_server_that_knows_nothing_any_more_makes_no_missing_entries(
-    logged_migration: Migration, log: RequestLog
-) -> None:
+def test_a_server_that_knows_nothing_any_more_makes_no_missing_entries(migration: Migration, log: RequestLog) -> None:
     """A web server in its place says 404 to everything, from the middle of a batch on."""
-    migration = logged_migration
     migration.plan["migration"]["multipart_threshold_bytes"] = 5 * 1024**2  # HEAD comes first, whose 404 says no more
-    migration.fill(12)
-    migration.enqueue(12)
+    migration.given(12, 12)
     migration.write_plan()
     with log.answering(from_first(lambda seen: "u6" in seen.key.split("/")), NOT_FOUND):
         work_until_paused(migration, parallel=1)
@@ -232,8 +221,7 @@ def test_a_server_that_knows_nothing_any_more_makes_no_missing_entries(
     check_nothing_burnt(migration)
 
 
-def test_an_object_that_was_not_found_for_a_moment_is_not_missing(logged_migration: Migration, log: RequestLog) -> None:
-    migration = logged_migration
+def test_an_object_that_was_not_found_for_a_moment_is_not_missing(migration: Migration, log: RequestLog) -> None:
     migration.plan["migration"]["multipart_threshold_bytes"] = 5 * 1024**2
     migration.fill(4)
     migration.legacy.delete("image/u4/me.png")
@@ -249,9 +237,7 @@ def test_an_object_that_was_not_found_for_a_moment_is_not_missing(logged_migrati
         migration.work()
     assert migration.verdicts() == ["RELEASED"]
     assert migration.batch()["attempts"] == 0
-    migration.make_due()
-    migration.work()
-    assert migration.counts() == {"migrated": 3, "missing": 1}
+    assert migration.work_again() == {"migrated": 3, "missing": 1}
 
 
 def test_an_operation_that_fails_for_half_an_hour_pauses_the_migration(
@@ -265,11 +251,9 @@ def test_an_operation_that_fails_for_half_an_hour_pauses_the_migration(
     check_nothing_burnt(many)
 
 
-def test_one_object_that_may_not_be_copied_is_an_error_of_its_own(logged_migration: Migration, log: RequestLog) -> None:
+def test_one_object_that_may_not_be_copied_is_an_error_of_its_own(migration: Migration, log: RequestLog) -> None:
     """Though nothing else is in its batch: the same is allowed for another key."""
-    migration = logged_migration
-    migration.fill(3)
-    migration.enqueue(1)
+    migration.given(3, 1)
     with log.refusing(writes_of(range(2, 3)), 403, "AccessDenied"):
         migration.work()
     assert state_of(migration) == (False, "")
@@ -291,8 +275,7 @@ def test_a_bucket_that_is_removed_while_workers_run_makes_no_missing_entries(
     versitygw_migration: Migration, request: pytest.FixtureRequest
 ) -> None:
     migration = versitygw_migration
-    migration.fill(6)
-    migration.enqueue(1)
+    migration.given(6, 1)
     with migration.at_work() as take_turn:
         take_turn()
         for key in migration.legacy.listing():

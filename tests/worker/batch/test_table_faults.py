@@ -27,8 +27,7 @@ CHANGES = {
 @pytest.fixture
 def many(migration: Migration) -> Migration:
     """Forty entries in ten batches."""
-    migration.fill(40)
-    migration.enqueue(4)
+    migration.given(40, 4)
     return migration
 
 
@@ -87,8 +86,7 @@ def test_a_row_that_the_role_may_not_update_is_refused_alone(many: Migration) ->
 def test_a_row_that_cannot_be_read_fails_its_batch_and_not_the_migration(migration: Migration) -> None:
     """Reading it fails as an id of another type does, and the ids are what they were."""
     migration.plan["entries"][0]["visible_rows_only"] = True
-    migration.fill(40)
-    migration.enqueue(4)
+    migration.given(40, 4)
     migration.execute("alter table public.avatars enable row level security, force row level security")
     migration.execute("create policy readable on public.avatars using (1 / (id - 7) <> 2)")
     migration.work()

@@ -13,11 +13,9 @@ def test_a_condition_may_read_a_table_of_any_name(migration: Migration, name: st
     migration.execute(f"create table public.{name} (thing bigint)")
     migration.execute(f"insert into public.{name} select * from generate_series(1, 6)")
     migration.plan["entries"][0]["where"] = f"exists (select from {name} as o where o.thing = e.id)"
-    migration.fill(8)
-    migration.enqueue(2)
+    migration.given(8, 2)
     migration.execute("delete from rowferry.batch_queue where payload ->> 'first' = '3'")
     (beside_waiting,) = migration.enqueue(2)
     assert beside_waiting.entries == 2
-    migration.work()
-    assert migration.counts() == {"migrated": 6}, migration.failures()
+    assert migration.work() == {"migrated": 6}, migration.failures()
     migration.audit(legacy_left=(7, 8))

@@ -17,8 +17,7 @@ from support.queue.turns import take_one_turn
 
 
 def test_what_is_done_is_committed_and_the_rest_is_a_batch_of_its_own(migration: Migration) -> None:
-    migration.fill(120)
-    migration.enqueue(batch_size=120)
+    migration.given(120, 120)
     take_one_turn(migration, until=time.monotonic())
     first, rest = migration.batches()
     assert first["status"] == "DONE"
@@ -27,8 +26,7 @@ def test_what_is_done_is_committed_and_the_rest_is_a_batch_of_its_own(migration:
     assert first["entry_count"] + rest["entry_count"] == 120
     assert int(first["payload"]["last"]) + 1 == int(rest["payload"]["first"])
     assert rest["payload"]["last"] == "120"
-    migration.work()
-    assert migration.counts() == {"migrated": 120}
+    assert migration.work() == {"migrated": 120}
     assert migration.enqueue()[0].entries == 0
     migration.audit()
 
@@ -62,8 +60,7 @@ def test_what_ended_behind_the_budget_is_handed_on_once(
 
 def test_a_worker_with_a_tiny_budget_still_finishes_and_loses_no_attempt(moto_migration: Migration) -> None:
     migration = moto_migration  # The slowest server: 60 objects take it longer than the budget on any machine.
-    migration.fill(60)
-    migration.enqueue(batch_size=60)
+    migration.given(60, 60)
     with migration.workers(1, "--until-empty", "--parallel=1", "--max-batches=1", "--time-budget=0.1") as (worker,):
         assert worker.wait() == 0
     assert len(migration.batches()) > 1
@@ -73,8 +70,7 @@ def test_a_worker_with_a_tiny_budget_still_finishes_and_loses_no_attempt(moto_mi
 
 
 def test_a_batch_whose_turn_never_came_is_released_whole(migration: Migration) -> None:
-    migration.fill(3)
-    migration.enqueue(batch_size=3)
+    migration.given(3, 3)
     entries = [Entry(str(number), f"image/u{number}/me.png") for number in (1, 2, 3)]
     batch = Batch(1, 1, 1, "migrate", {}, 3, 5, 0)
     nothing: Any = None

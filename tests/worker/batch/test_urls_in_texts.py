@@ -58,9 +58,7 @@ def test_a_row_moves_when_all_its_urls_have(articles: Migration) -> None:
     whole = f"<img src='{OLD}a.png'> and {OLD}b.png."
     lacks = f"{OLD}a.png {OLD}lost.png"
     articles.insert({"1": whole, "2": lacks, "3": "no URL"})
-    articles.enqueue()
-    articles.work()
-    assert articles.counts() == {"migrated": 1, "missing": 1}
+    assert articles.migrate() == {"migrated": 1, "missing": 1}
     assert articles.rows() == {"1": whole.replace(OLD, NEW), "2": lacks, "3": "no URL"}
     articles.check_balance()
 
@@ -68,8 +66,7 @@ def test_a_row_moves_when_all_its_urls_have(articles: Migration) -> None:
 def test_a_text_with_urls_of_both_sides_is_legacy_until_none_is_left(articles: Migration) -> None:
     articles.insert({"1": f"{NEW}b.png {OLD}a.png {NEW}b.png"})
     articles.production.put("b.png", b"b.png")
-    articles.enqueue()
-    articles.work()
+    articles.migrate()
     assert articles.rows() == {"1": f"{NEW}b.png {NEW}a.png {NEW}b.png"}
 
 

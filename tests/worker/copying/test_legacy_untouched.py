@@ -9,9 +9,8 @@ READING = {"GET", "HEAD"}
 
 
 @pytest.fixture
-def mixed(logged_migration: Migration) -> Migration:
+def mixed(migration: Migration) -> Migration:
     """A migration with every kind of entry: to copy, to keep, in conflict, missing, large."""
-    migration = logged_migration
     migration.fill(20)
     migration.production.put("avatar/u2/me.png", migration.bodies["2"])
     migration.production.put("avatar/u3/me.png", b"something else")
@@ -70,6 +69,5 @@ def test_a_whole_migration_from_its_checks_to_its_last_count_only_reads_the_lega
 def test_whoever_may_only_read_the_legacy_bucket_can_migrate(mixed: Migration, log: RequestLog) -> None:
     """The proxy refuses what such credentials would be refused."""
     with log.refusing(lambda seen: seen.writes and seen.bucket == mixed.legacy.bucket, 403, "AccessDenied"):
-        mixed.enqueue()
-        mixed.work()
+        mixed.migrate()
     assert mixed.counts() == {"migrated": 19, "kept": 1, "conflict": 1, "missing": 1}

@@ -26,8 +26,7 @@ def test_an_object_keeps_its_properties_and_tags(any_migration: Migration) -> No
     )
     before = any_migration.legacy.head("image/me.png")
     tags = any_migration.legacy.tags("image/me.png")
-    any_migration.enqueue()
-    any_migration.work()
+    any_migration.migrate()
     found = any_migration.production.head("avatar/me.png")
     assert {name: found.get(name) for name in PROPERTIES} == {name: before.get(name) for name in PROPERTIES}
     assert {name: before.get(name) for name in PROPERTIES} == PROPERTIES
@@ -39,9 +38,7 @@ def test_an_object_keeps_its_properties_and_tags(any_migration: Migration) -> No
 
 def test_an_empty_object_moves_as_well(any_migration: Migration) -> None:
     any_migration.add(1, "empty.png", b"")
-    any_migration.enqueue()
-    any_migration.work()
-    assert any_migration.counts() == {"migrated": 1}
+    assert any_migration.migrate() == {"migrated": 1}
     any_migration.audit()
 
 
@@ -61,8 +58,7 @@ ODD_KEYS = [
 def test_keys_are_copied_byte_for_byte(any_migration: Migration) -> None:
     for row_id, name in enumerate(KEYS):
         any_migration.add(row_id, name)
-    any_migration.enqueue()
-    any_migration.work()
+    any_migration.migrate()
     assert any_migration.failures() == []
     assert set(any_migration.production.listing()) == {f"avatar/{name}" for name in KEYS}
     assert set(any_migration.rows().values()) == {f"avatar/{name}" for name in KEYS}
@@ -75,8 +71,7 @@ def test_even_the_oddest_keys_are_copied_byte_for_byte(transfer: str, moto_migra
     moto_migration.plan["migration"]["transfer"] = transfer
     for row_id, name in enumerate(ODD_KEYS):
         moto_migration.add(row_id, name)
-    moto_migration.enqueue()
-    moto_migration.work()
+    moto_migration.migrate()
     assert moto_migration.failures() == []
     assert set(moto_migration.rows().values()) == {f"avatar/{name}" for name in ODD_KEYS}
     moto_migration.audit()

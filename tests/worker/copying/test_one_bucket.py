@@ -42,9 +42,7 @@ def test_a_copy_that_would_lie_on_a_legacy_object_is_a_problem(migration: Migrat
 
 def test_nothing_is_replaced_where_that_was_not_asked_for(migration: Migration) -> None:
     give_rows(migration, MOVED)
-    migration.enqueue()
-    migration.work()
-    assert migration.counts() == {"migrated": 1, "conflict": 1}
+    assert migration.migrate() == {"migrated": 1, "conflict": 1}
     assert migration.legacy.read("m/x") == b"body of m/x"
 
 
@@ -55,9 +53,7 @@ def test_rows_that_stay_replace_no_legacy_object_unasked(migration: Migration) -
     for request in requests:
         with pytest.raises(UsageError, match="No object of a legacy row may be replaced"):
             migration.enqueue(**request)
-    migration.enqueue(on_conflict="fail")
-    migration.work()
-    assert migration.counts() == {"migrated": 1, "conflict": 1}
+    assert migration.migrate(on_conflict="fail") == {"migrated": 1, "conflict": 1}
 
 
 def test_a_chain_of_two_tables_is_a_problem(migration: Migration) -> None:

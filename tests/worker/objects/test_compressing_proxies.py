@@ -41,9 +41,7 @@ def test_text_behind_a_compressing_proxy_arrives_as_it_is_stored(behind_proxy: M
     for number in range(10, 30):  # enough for lists that are compressed
         migration.add(number, f"{number}.png", b"image", ContentType="image/png")
     assert [finding.what for finding in check(migration) if finding.level == "problem"] == []
-    migration.enqueue()
-    migration.work()
-    assert migration.counts() == {"migrated": len(PAGES) + 20}
+    assert migration.migrate() == {"migrated": len(PAGES) + 20}
     for name, body in PAGES.items():
         assert migration.production.read(f"{TO}{name}.html") == body
     assert migration.production.head(f"{TO}packed.html")["ContentEncoding"] == "gzip"
@@ -56,9 +54,7 @@ def test_an_object_whose_metadata_a_proxy_drops_fails_alone_and_names_the_proxy(
     for number in range(5):
         metadata = {"x_y": "1"} if number == 3 else {}
         behind_proxy.add(number, f"{number}.png", b"image", ContentType="image/png", Metadata=metadata)
-    behind_proxy.enqueue()
-    behind_proxy.work()
-    assert behind_proxy.counts() == {"migrated": 4, "failed": 1}
+    assert behind_proxy.migrate() == {"migrated": 4, "failed": 1}
     _, reason, error = behind_proxy.failure_of(3)
     assert reason == "PutObject production: SignatureDoesNotMatch"
     assert "a proxy before it may drop a header" in error
@@ -73,8 +69,7 @@ def test_minio_is_listed_and_tells_the_parts_of_an_upload(make_migration: Callab
         migration = name_objects(make_migration(buckets, buckets))
         put_objects(migration, names)
         assert [finding.what for finding in check(migration) if finding.level == "problem"] == []
-        migration.enqueue(5)
-        migration.work()
+        migration.migrate(5)
         check_copies(migration, names)
         assert outcomes(migration) == {"migrated": 25}
         with clients_of(buckets) as (_, production):

@@ -28,19 +28,18 @@ def every_write(seen: LoggedRequest) -> bool:
     ids=["unbounded", "option", "variable", "processes", "fixed"],
 )
 def test_throttling_takes_the_limit_to_the_lower_bound_and_no_further(
-    given: str, least: int, most: int, logged_migration: Migration, log: RequestLog
+    given: str, least: int, most: int, migration: Migration, log: RequestLog
 ) -> None:
     """Every write is refused: after so many refusals the limit is as low as it may be."""
-    logged_migration.fill(200)
-    logged_migration.enqueue(100)
+    migration.given(200, 100)
     options = ["--parallel=64", "--metrics-port=0", *(word for word in given.split() if word.startswith("--"))]
     environment = dict(word.split("=") for word in given.split() if not word.startswith("--"))
-    with log.refusing(every_write, 503, "SlowDown"), logged_migration.workers(1, *options, **environment) as (worker,):
+    with log.refusing(every_write, 503, "SlowDown"), migration.workers(1, *options, **environment) as (worker,):
         port = served_port(worker)
         wait_for(lambda: sum_of(scrape(port), "rowferry_throttled_requests_total") >= 20)
         wait_for(lambda: sum_of(scrape(port), LIMIT) <= most)
         assert sum_of(scrape(port), LIMIT) >= least
-    logged_migration.audit(legacy_left=range(1, 201))
+    migration.audit(legacy_left=range(1, 201))
 
 
 @pytest.mark.parametrize(
@@ -51,18 +50,16 @@ def test_throttling_takes_the_limit_to_the_lower_bound_and_no_further(
     ],
 )
 def test_bounds_that_cannot_be_meant_are_one_sentence(
-    arguments: tuple[str, ...], words: str, logged_migration: Migration
+    arguments: tuple[str, ...], words: str, migration: Migration
 ) -> None:
-    done = logged_migration.run("worker", *arguments)
+    done = migration.run("worker", *arguments)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert words in done.stderr
 
 
 @pytest.mark.parametrize(("arguments", "first"), [([], START), (["--parallel=2"], 2), (["--min-parallel=30"], 30)])
-def test_the_metric_tells_the_limit_from_the_beginning(
-    arguments: list[str], first: int, logged_migration: Migration
-) -> None:
-    with logged_migration.workers(1, "--metrics-port=0", *arguments) as (worker,):
+def test_the_metric_tells_the_limit_from_the_beginning(arguments: list[str], first: int, migration: Migration) -> None:
+    with migration.workers(1, "--metrics-port=0", *arguments) as (worker,):
         port = served_port(worker)
         wait_for(lambda: sum_of(scrape(port), LIMIT) > 0)
         assert sum_of(scrape(port), LIMIT) == first

@@ -73,8 +73,7 @@ class Site:
     def run(self, **of_plan: Any) -> dict[str, int]:
         """Migrate with these properties in the plan, and return the outcomes."""
         self.migration.plan["production"] |= of_plan
-        self.migration.enqueue()
-        self.migration.work()
+        self.migration.migrate()
         return self.migration.counts()
 
     def written(self, key: str = NEW) -> StoredObject:
@@ -212,8 +211,7 @@ def test_each_acl_is_looked_at_once(site: Site) -> None:
         site.add(number)
     with site.found.counting() as sent:
         site.migration.plan["production"]["acl"] = "public-read"
-        site.migration.enqueue()
-        site.migration.work(parallel=1)
+        site.migration.migrate(parallel=1)
     assert sent["production", "GetObjectAcl"] == 1
     assert sent["production", "PutObjectAcl"] == sent["legacy", "GetObjectAcl"] == 0
 
@@ -240,9 +238,7 @@ def test_a_server_that_loses_an_acl_gets_no_more_objects(make_site: MakeSite, wa
     for number in range(1, 9):
         site.add(number)
     site.migration.plan["production"]["acl"] = "public-read"
-    site.migration.enqueue()
-    site.migration.work(parallel=1)
-    assert site.migration.counts() == {"failed": 8}
+    assert site.migration.migrate(parallel=1) == {"failed": 8}
     assert len(site.migration.production.listing()) == 1
 
 
@@ -309,8 +305,7 @@ def test_a_row_does_not_move_to_an_object_that_is_not_encrypted_unless_that_is_a
 ) -> None:
     put_twin(site)
     site.migration.plan["production"]["encryption"] = "aws:kms"
-    site.migration.enqueue(on_conflict=on_conflict)
-    site.migration.work()
+    site.migration.migrate(on_conflict=on_conflict)
     outcome = {"fail": "failed", "keep": "kept", "overwrite": "migrated"}[on_conflict]
     assert site.migration.counts() == {outcome: 1}
     if on_conflict == "fail":

@@ -117,11 +117,9 @@ def test_a_server_is_not_probed_while_nothing_waits_for_it(watched: Any, monkeyp
 
 @pytest.mark.must("a network that is cut")
 def test_a_worker_cut_off_from_s3_gives_its_batch_back_at_no_cost(
-    logged_migration: Migration, log: RequestLog, monkeypatch: pytest.MonkeyPatch
+    migration: Migration, log: RequestLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    migration = logged_migration
-    migration.fill(8)
-    migration.enqueue(batch_size=4)
+    migration.given(8, 4)
     with migration.at_work() as take_turn:
         assert take_turn()
         with log.holding(lambda _: True), monkeypatch.context() as hasty:
@@ -132,6 +130,5 @@ def test_a_worker_cut_off_from_s3_gives_its_batch_back_at_no_cost(
     assert (first["status"], second["status"], second["attempts"]) == ("DONE", "INIT", 0)
     assert "CutOff" not in second["error"]
     assert "Silent" in second["error"]
-    migration.make_due()
-    migration.work()
+    migration.work_again()
     migration.audit()
