@@ -1,6 +1,5 @@
 """The workers that a command starts on this host end with it, and none is left when their start is broken off."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -45,23 +44,6 @@ def test_the_first_worker_is_ended_when_the_second_cannot_be_started(
     assert not is_running(started[0])
 
 
-def test_a_worker_that_is_killed_is_replaced_and_none_is_left_in_the_end(migration: Migration, log: LogFile) -> None:
-    lines: list[str] = []
-    with LocalWorkers(2, ["--max-batches=1"], log, lines.append) as workers:
-        wait_for(lambda: sum("worker started" in line for line in lines) == 2)
-        killed, other = workers.pids().values()
-        os.kill(killed, signal.SIGKILL)
-        wait_for(lambda: workers.replace_dead() == 1)
-        wait_for(lambda: workers.replace_dead() == 0 and len(workers.pids()) == 2)
-        wait_for(lambda: sum("worker started" in line for line in lines) == 3)
-        assert not workers.ended_by_mistake
-        last = [*workers.pids().values(), killed]
-        assert other in last
-    assert not any(is_running(pid) for pid in last)
-    assert len(migration.execute("select from rowferry.worker where stopped_at is not null")) == 2
-    assert "worker 1: " in log.path.read_text()
-
-
 def test_the_last_line_of_a_worker_whose_settings_cannot_work_is_kept(migration: Migration, log: LogFile) -> None:
     with LocalWorkers(2, ["--queue", "nonsense"], log, lambda _line: None) as workers:
         wait_for(lambda: workers.replace_dead() == 0 and workers.ended_by_mistake)
@@ -77,16 +59,6 @@ with LocalWorkers(1, [], LogFile(Path(sys.argv[1])), lambda _line: None) as work
     print(*workers.pids().values(), flush=True)
     time.sleep(600)
 """
-
-
-def test_workers_whose_command_was_killed_stop_by_themselves(migration: Migration, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", KILLED_COMMAND, str(tmp_path / "log")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as killed:
-        assert killed.stdout is not None
-        worker = int(killed.stdout.readline())
-        wait_for(lambda: "worker started" in (tmp_path / "log").read_text())
-        killed.kill()
-    wait_for(lambda: not is_running(worker))
 
 
 @pytest.mark.parametrize("times", [1, 2])

@@ -213,13 +213,6 @@ def test_a_ledger_of_another_database_says_nothing_of_a_worker_here(ten: EntryTa
         assert attempt.crashes == 1
 
 
-def test_a_worker_whose_ledger_is_there_lives(ten: EntryTable) -> None:
-    with closing(Ledger("there")) as there, closing(Ledger("other")) as ledger:
-        begin(there, ten, "there")
-        _, attempt = begin(ledger, ten, "other")
-    assert (attempt.crashes, attempt.number, attempt.unclear_for) == (0, 1, None)
-
-
 def test_the_attempts_of_a_batch_that_had_the_same_number_do_not_count(ten: EntryTable) -> None:
     with hold(ten):
         pass

@@ -18,7 +18,6 @@ from support.entries.entry_table import FROM, TO, EntryTable, trusted
 from support.entries.migration import Migration
 from support.processes.cli import list_errors
 from support.processes.poison import POISON, work_in_spite_of_poison
-from support.processes.worker_process import eventually
 from support.queue.held_batches import split as split_batch
 from support.queue.queue_runs import outcomes, revert, verify
 from support.queue.turns import take_one_turn
@@ -135,19 +134,6 @@ def test_an_entry_that_kills_its_worker_ends_up_alone(things: Migration, tmp_pat
     assert things.execute("select path from public.things where path like 'image/%'") == [{"path": POISON}]
     counts = outcomes(things.batches())
     assert counts["migrated"] + counts.get("kept", 0) == 23  # kept: copied by a worker that died later
-
-
-def test_workers_that_are_killed_lose_nothing(things: Migration) -> None:
-    things.enqueue(batch_size=4)
-    for begun in (20, 16, 8):
-        with things.workers(1, "--until-empty", "--parallel=1"):
-            eventually(lambda begun=begun: left(things) <= begun)
-        things.execute("delete from rowferry.worker")
-    with things.workers(1, "--until-empty") as (worker,):
-        assert worker.wait() == 0
-    assert left(things) == 0
-    things.check_balance()
-    assert sum(outcomes(things.batches()).values()) == 24
 
 
 def test_missing_objects_and_conflicts_and_rewritten_rows_are_told_by_their_ids(things: Migration) -> None:

@@ -6,7 +6,6 @@ from contextlib import closing
 from decimal import Decimal
 from typing import Any
 
-import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,7 +24,6 @@ from rowferry_worker.batch.sources.table import read_entries
 from support.entries.checks import row_problems
 from support.entries.entry_table import FROM, TO, EntryTable
 from support.entries.migration import Migration
-from support.processes.processes import wait_for
 from support.queue.queue_runs import outcomes, revert, verify
 
 NAMES = st.sampled_from(["id", "a", "0", "", "a name", 'q"\\', "{x,y}", "NULL", "é"])
@@ -251,41 +249,6 @@ def test_the_objects_of_one_document_move_together(documents: Migration) -> None
     documents.check_balance()
     documents.execute("delete from public.things where id > 1")
     assert outcomes(verify(documents)) == {"kept": 1}  # avatar/9 stands, whatever it was made from
-
-
-def test_members_that_an_application_changes_meanwhile_are_kept(documents: Migration) -> None:
-    """It holds the row when the worker comes to update it, and commits another member of the same document."""
-    documents.execute("alter table public.things alter column data type jsonb using data::jsonb")
-    documents.execute("insert into public.things values (1, %s)", (Jsonb({"files": ["image/1"], "title": "old"}),))
-    documents.enqueue()
-    with psycopg.connect(documents.dsn) as application, documents.workers(1, "--until-empty") as (worker,):
-        application.execute('update public.things set data = data || \'{"title": "new"}\' where id = 1')
-        waits = "select from pg_stat_activity where wait_event_type = 'Lock' and query like 'with rowferry_wanted%'"
-        wait_for(lambda: documents.execute(waits))
-        application.commit()
-        assert worker.wait() == 0
-    assert documents.counts() == {"migrated": 1}
-    (row,) = documents.execute("select data from public.things")
-    assert row["data"] == {"files": ["avatar/1"], "title": "new"}
-
-
-def test_a_text_that_an_application_changes_meanwhile_is_its_own(documents: Migration) -> None:
-    documents.execute("alter table public.things alter column data type jsonb using data::jsonb")
-    documents.execute("insert into public.things values (1, %s)", (Jsonb({"files": ["image/1"]}),))
-    documents.enqueue()
-    with psycopg.connect(documents.dsn) as application, documents.workers(1, "--until-empty") as (worker,):
-        application.execute('update public.things set data = \'{"files": ["image/2"]}\' where id = 1')
-        waits = "select from pg_stat_activity where wait_event_type = 'Lock' and query like 'with rowferry_wanted%'"
-        wait_for(lambda: documents.execute(waits))
-        application.commit()
-        assert worker.wait() == 0
-    assert documents.counts() == {"changed": 1}
-    documents.migrate()
-    assert read_files_of_jsonb(documents) == [["avatar/2"]]
-
-
-def read_files_of_jsonb(migration: Migration) -> list[list[str]]:
-    return [row["data"]["files"] for row in migration.execute("select data from public.things order by id")]
 
 
 def test_a_document_with_a_state_moves_and_goes_back(documents: Migration) -> None:

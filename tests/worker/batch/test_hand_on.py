@@ -171,13 +171,6 @@ def test_a_queue_without_a_next_one_hands_on_nothing(lines: Lines, worker: Worke
     assert lines.session.execute("select count(*) as n from rowferry.batch_queue").fetchall() == [{"n": 1}]
 
 
-def test_what_was_settled_in_parts_is_handed_on_in_parts(lines: Lines, worker: Worker) -> None:
-    enqueue(lines, RANGE)
-    worker.finish(Verdict.RETRY, all_of("migrated", "01234567") | all_of("failed", "89"))
-    worker.finish(Verdict.DONE, {"8": "migrated", "9": "kept"})
-    assert read(lines) == [(RANGE_ALONE | {"only": list("01234567")}, 8), (RANGE_ALONE | {"only": ["8", "9"]}, 2)]
-
-
 def test_an_attempt_that_settles_nothing_hands_on_nothing(lines: Lines, worker: Worker) -> None:
     """Nor does it take from the next one that it is the first."""
     enqueue(lines, RANGE)
@@ -287,28 +280,6 @@ def worker_payload(lines: Lines) -> dict[str, Any]:
     return row["payload"]
 
 
-def test_the_halves_of_a_batch_hand_on_and_not_the_batch(lines: Lines, worker: Worker) -> None:
-    enqueue(lines, RANGE)
-    batch = worker.claim()
-    split(worker.connection, batch.id, "0", "4", count=5)
-    split(worker.connection, batch.id, "5", "9", count=5)
-    worker.finish(Verdict.DONE, {})
-    assert read(lines) == []
-    worker.finish(Verdict.DONE, all_of("migrated", "01234"))
-    worker.finish(Verdict.RETRY, all_of("migrated", "5678") | {"9": "failed"})
-    lower, upper = RANGE_ALONE | {"last": "4"}, RANGE_ALONE | {"first": "5", "only": list("5678")}
-    assert read(lines) == [(lower, 5), (upper, 4)]
-
-
-def test_a_batch_whose_time_was_over_hands_on_what_it_has_settled(lines: Lines, worker: Worker) -> None:
-    enqueue(lines, RANGE)
-    batch = worker.claim()
-    split(worker.connection, batch.id, "3", "9", count=7, keep="2")
-    worker.finish(Verdict.DONE, all_of("migrated", "012"))
-    worker.finish(Verdict.DONE, all_of("migrated", "3456789"))
-    assert read(lines) == [(RANGE_ALONE | {"only": ["0", "1", "2"]}, 3), (RANGE_ALONE | {"first": "3"}, 7)]
-
-
 def test_entries_that_ended_behind_the_first_are_handed_on_within_their_range(lines: Lines, worker: Worker) -> None:
     """The time was over in the middle of the first entry's object; rows behind it were updated, and count with it."""
     enqueue(lines, RANGE)
@@ -364,12 +335,6 @@ def test_items_are_handed_on_as_they_are_settled(lines: Lines, worker: Worker) -
     worker.finish(Verdict.DONE, {"a": "migrated"})
     orders = {"entries": "orders"}
     assert read(lines) == [(orders | {"items": ITEMS[1:]}, 2), (orders | {"items": ITEMS[:1]}, 1)]
-
-
-def test_all_items_are_handed_on_where_they_are_done_at_once(lines: Lines, worker: Worker) -> None:
-    enqueue(lines, {"entries": "orders", "items": ITEMS}, 3)
-    worker.finish(Verdict.DONE, {"a": "migrated", "b": "kept", "c": "migrated"})
-    assert read(lines) == [({"entries": "orders", "items": ITEMS}, 3)]
 
 
 def test_a_batch_that_was_handed_on_in_parts_hands_on_that_part(lines: Lines, worker: Worker) -> None:

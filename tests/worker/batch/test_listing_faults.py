@@ -58,6 +58,7 @@ def test_a_hostile_listing_is_an_error_with_a_reason(
     requeue(listed)
     listed.work()
     check_copies(listed, NAMES)
+    assert outcomes(listed) == {"migrated": 12}
 
 
 def test_a_response_that_is_no_listing_is_tried_again_and_then_an_error(listed: Migration, log: RequestLog) -> None:
@@ -152,30 +153,12 @@ def test_a_later_pass_goes_around_what_is_in_error_and_takes_that_up_again(liste
     assert "failed" not in outcomes(listed)
 
 
-def test_a_requeue_needs_no_pass(listed: Migration, log: RequestLog) -> None:
-    with log.refusing(is_copy_of(NAMES[6]), 400, "InvalidRequest"):
-        listed.work()
-    requeue(listed)
-    listed.work()
-    check_copies(listed, NAMES)
-    assert outcomes(listed) == {"migrated": 12}
-
-
 def test_a_listing_in_error_is_taken_up_by_the_next_pass(listed: Migration, log: RequestLog) -> None:
     """Whose own listing lists only what is before it, which is nothing here."""
     with log.answering(is_listing, http(page(["w/a"]).body)):
         listed.work()
     assert outcomes(listed) == {}
     listed.migrate(5)
-    check_copies(listed, NAMES)
-    assert outcomes(listed) == {"migrated": 12}
-
-
-def test_a_listing_in_error_is_requeued(listed: Migration, log: RequestLog) -> None:
-    with log.answering(is_listing, http(page(["w/a"]).body)):
-        listed.work()
-    requeue(listed)
-    listed.work()
     check_copies(listed, NAMES)
     assert outcomes(listed) == {"migrated": 12}
 

@@ -51,19 +51,6 @@ def test_a_refusal_costs_what_it_is_worth(code: str, ten: Migration, log: Reques
     ten.audit(legacy_left=range(1, 11))
 
 
-@pytest.mark.soak
-def test_a_busy_server_is_waited_for_as_long_as_it_takes(ten: Migration, log: RequestLog) -> None:
-    ten.execute("update rowferry.batch_queue set max_attempts = 1")
-    with log.refusing(every_write, 503, "SlowDown"):
-        for _ in range(2):  # more than the attempts that the batch has
-            ten.work_again()
-    ten.work_again()
-    assert ten.verdicts() == ["RELEASED"] * 2 + ["DONE"]
-    assert ten.batch()["attempts"] == 1
-    assert ten.counts() == {"migrated": 10}
-    ten.audit()
-
-
 def test_attempts_come_to_an_end(ten: Migration, log: RequestLog) -> None:
     with log.refusing(writes_of(range(3, 4)), 500, "InternalError"):
         for _ in range(5):

@@ -21,7 +21,6 @@ from rowferry_worker.batch import writes
 from rowferry_worker.batch.writes import Upserted, upsert
 from support.entries.entry_table import EntryTable, trusted
 from support.postgres.roles import new_role
-from support.processes.processes import wait_for
 
 pytestmark = pytest.mark.versions
 
@@ -171,18 +170,6 @@ def test_a_locked_row_is_busy_and_the_others_are_written(facts: EntryTable, conn
     with locked(facts, "insert into public.facts values ('e')"):
         assert [type(each) for each in write(connection, ("e", 1, ""))] == [RowBusy]
     assert write(connection, ("e", 1, "")) == [True]
-
-
-def test_a_row_that_is_locked_for_a_moment_is_waited_for(facts: EntryTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(LOCK_TIMEOUT, "100")
-    waiting = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-    facts.execute("insert into public.facts values ('a', 0, '')")
-    with closing(connect("test")) as own, psycopg.connect(facts.dsn) as other, ThreadPoolExecutor(1) as pool:
-        other.execute("select from public.facts where name = 'a' for update")
-        writing = pool.submit(write, own, ("a", 1, ""), ("b", 1, ""))
-        wait_for(lambda: facts.execute(waiting))
-        other.rollback()
-        assert writing.result(100) == [True, True]
 
 
 def test_sessions_that_write_the_same_rows_never_deadlock(facts: EntryTable, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,14 +167,6 @@ def test_every_other_error_ends_the_copy_as_it_comes(
         outcome_of(fake, options_of(method))
 
 
-def test_a_copy_never_writes_to_the_legacy_side(method: CopyMethod) -> None:
-    for existing in (None, b"legacy", b"another"):
-        for on_conflict in ("fail", "keep", "overwrite"):
-            fake = fake_with(existing=existing)
-            outcome_of(fake, options_of(method, "unknown", on_conflict))
-            assert {request.method for request in fake.seen if request.bucket == "legacy"} <= {"GET", "HEAD"}
-
-
 # Are two objects the same?
 
 

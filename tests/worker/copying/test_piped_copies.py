@@ -1,6 +1,5 @@
 """Objects that are written while they are read: whatever happens on the way, what stands there is what was to be."""
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +8,6 @@ import pytest
 
 from rowferry.batch import Outcome
 from rowferry.errors import Cancelled, ObjectDamaged, ObjectError, ServerFault, Throttled, TimedOut, Unreachable
-from rowferry.http import event_loop
 from rowferry.http.connection import Connection
 from rowferry.plan import OnConflict, SideName
 from rowferry.s3.responses import Response
@@ -17,13 +15,12 @@ from rowferry.s3.retry import TRIES
 from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_lab.servers.fake_s3.store import compute_md5 as md5
 from rowferry_worker.copying import one_put
-from rowferry_worker.copying.copy import copy_object
 from rowferry_worker.copying.stream_copy import WHOLE_BYTES
 from rowferry_worker.objects import digests
 from support.processes.processes import wait_for
 from support.s3.copies import NEW, OLD
 from support.s3.fake_buckets import HELD, headers_of, refuse
-from support.s3.pipes import SECONDS, Pipe, corrupt, cut_off, flip, keep, stall
+from support.s3.pipes import Pipe, corrupt, cut_off, flip, keep, stall
 from support.s3.tls import Authority, serving_context
 
 SMALL = b"small"
@@ -332,28 +329,6 @@ def test_a_body_that_is_announced_shorter_than_the_object_is_refused(pipe: Pipe)
     assert pipe.written is None
 
 
-@pytest.mark.parametrize("side", ["legacy", "production"])
-def test_a_cancelled_copy_leaves_no_object_no_stream_and_no_memory_behind(pipe: Pipe, side: str) -> None:
-    halted = asyncio.Event()
-
-    def halt(pipe: Pipe, request: Request) -> Response:
-        event_loop.call_soon(halted.set)
-        return stall(pipe, request)
-
-    async def cancel() -> None:
-        copying = asyncio.create_task(copy_object(pipe.requests(), pipe.options, OLD, NEW))
-        await halted.wait()
-        copying.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await copying
-
-    pipe.deviations[side] += [halt]
-    event_loop.run(cancel(), SECONDS)
-    pipe.assert_nothing_open()
-    assert pipe.written is None
-    assert pipe.copy().outcome is Outcome.MIGRATED
-
-
 def test_copies_end_with_their_client(pipe: Pipe) -> None:
     def close(pipe: Pipe, request: Request) -> Response:
         response = stall(pipe, request)
@@ -402,16 +377,3 @@ def test_objects_are_piped_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         pipe.deviations["legacy"] += [cut_off]
         assert pipe.copy().outcome is Outcome.MIGRATED
         pipe.assert_nothing_open()
-
-
-def test_many_copies_at_once_share_few_connections(pipe: Pipe) -> None:
-    """More copies than connections, each with a read and a write open: none waits for the others for good."""
-
-    async def copy_all() -> list[object]:
-        copies = (copy_object(pipe.requests(), pipe.options, OLD, f"avatar/{n}.png") for n in range(40))
-        return await asyncio.gather(*copies, return_exceptions=True)
-
-    outcomes = event_loop.run(copy_all(), SECONDS)
-    assert [result for result in outcomes if isinstance(result, ObjectError | Exception)] == []
-    assert {found.body for found in pipe.production.values()} == {BODY}
-    assert len(pipe.production) == 40

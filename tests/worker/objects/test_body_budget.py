@@ -133,24 +133,6 @@ def test_who_turns_out_to_be_large_may_give_its_share_back_and_wait() -> None:
     asyncio.run(take())
 
 
-@pytest.mark.parametrize("was_granted", [True, False])
-def test_who_is_cancelled_in_the_line_holds_up_none_behind(was_granted: bool) -> None:
-    async def take() -> None:
-        budget = BodyBudget(100)
-        first = await budget.hold(100)
-        large, small = asyncio.create_task(budget.hold(90)), asyncio.create_task(budget.hold(100))
-        await settle()
-        if was_granted:
-            first.release()
-        large.cancel()
-        await settle()
-        first.release()
-        (await asyncio.wait_for(small, 10)).release()
-        assert budget.held_bytes == 0
-
-    asyncio.run(take())
-
-
 @given(st.lists(st.tuples(st.integers(0, 150), st.integers(0, 150), st.integers(0, 3), st.booleans()), max_size=30))
 def test_all_is_given_back_and_everyone_gets_a_turn(copies: list[tuple[int, int, int, bool]]) -> None:
     async def copy(budget: BodyBudget, wanted: int, size: int, turns: int) -> None:

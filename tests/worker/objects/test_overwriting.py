@@ -10,7 +10,7 @@ from rowferry.errors import Cancelled, ObjectError, ServerFault
 from rowferry.s3 import operations
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3.http import Request
-from rowferry_worker.copying.copy import copy_object, overwrite
+from rowferry_worker.copying.copy import copy_object
 from rowferry_worker.copying.server_copy import ServerCopy
 from rowferry_worker.copying.stream_copy import StreamCopy
 from rowferry_worker.copying.transfer import CopyMethod
@@ -123,12 +123,6 @@ def test_a_409_does_not_prove_that_the_condition_is_honoured() -> None:
     )
     copy_once(fake, options)
     assert support_of(options) == "unknown"
-
-
-def test_overwriting_is_done_where_it_was_asked_for(by_parts: CopyMethod) -> None:
-    fake = large_fake(b"another!!!", honours=WRITING)
-    assert end_of(fake.run(overwrite(fake.s3, options_of(by_parts), OLD, NEW))) == (Outcome.MIGRATED, 10)
-    assert fake.production[NEW].body == LARGE
 
 
 # Reruns over what stands already

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rowferry.batch import Outcome
-from rowferry.errors import AccessDenied, BucketNotFound, NotStarted, ObjectError
+from rowferry.errors import AccessDenied, BucketNotFound, NotStarted
 from rowferry.logs import current_fields, log_fields
 from rowferry_worker.copying.copy import CopyResult
 from rowferry_worker.scheduling.scheduler import MAX_SIDE_FAULTS, CopyRun, CopyScheduler, ObjectResult
@@ -276,18 +276,6 @@ def test_a_mistake_of_ours_at_the_end_of_a_look_fails_its_batch() -> None:
         await settle()
         await glances.end("0", COPIED)
         assert isinstance(batch.task.exception(), ZeroDivisionError)
-
-    running(test())
-
-
-def test_an_error_ends_its_copy_and_no_other() -> None:
-    async def test() -> None:
-        server = Server()
-        batch = server.start(CopyScheduler(2), {"0": (1, "well"), "1": (1, "error"), "2": (1, "well")})
-        await settle()
-        await server.respond_to_all()
-        words = [str(result) if isinstance(result, ObjectError) else result for result in batch.results]
-        assert words == [COPIED, "AccessDenied: 1", COPIED]
 
     running(test())
 
