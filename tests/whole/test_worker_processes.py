@@ -116,23 +116,6 @@ def test_a_worker_waits_for_work_that_comes_later(migration: Migration) -> None:
     migration.audit()
 
 
-def test_an_outage_of_the_objects_costs_no_attempt(migration: Migration, log: RequestLog) -> None:
-    """Connections break in the middle of a batch, and none is accepted until the batch was put back."""
-    migration.given(40, 20)
-    with migration.workers(1, "--until-empty", "--max-batches=1") as (worker,):
-        with log.holding(writes_of(range(31, 41))) as held:
-            eventually(lambda: held)
-            with log.out_of_reach():
-                eventually(lambda: migration.verdicts()[1:] not in ([], [None]))
-                assert migration.verdicts()[1] == "RELEASED"
-        assert worker.wait() == 0
-    assert set(migration.verdicts()) == {"RELEASED", "DONE"}
-    assert {attempt["number"] for attempt in migration.attempts()} == {1}
-    assert sum(migration.counts().values()) == 40
-    assert migration.counts().get("failed") is None
-    migration.audit()
-
-
 @pytest.mark.parametrize("mistake", ["missing bucket", "wrong secret"])
 def test_a_worker_that_cannot_work_says_why_and_leaves_the_batch(mistake: str, versitygw_migration: Migration) -> None:
     migration = versitygw_migration

@@ -42,14 +42,6 @@ def live_workers(migration: Migration) -> int:
     return row["count"]
 
 
-def test_processes_share_the_work_and_end_when_none_is_left(migration: Migration) -> None:
-    migration.given(40, 5)
-    with migration.workers(1, *TWO, "--until-empty") as (worker,):
-        assert worker.wait() == 0, worker.log
-    migration.audit()
-    assert len(migration.execute("select id from rowferry.worker")) == 2
-
-
 def test_one_port_serves_what_all_processes_did(migration: Migration) -> None:
     migration.given(40, 5)
     with migration.workers(1, *TWO, "--metrics-port", "0") as (worker,):
@@ -102,14 +94,6 @@ def test_a_mistake_ends_all_processes_with_status_2_and_is_said_once(migration: 
         assert worker.wait() == 2
     assert worker.log.count("rowferry: There is no queue 'nonsense'") == 1
     assert "Traceback" not in worker.log
-
-
-def test_work_that_is_left_ends_all_processes_with_status_3_and_is_said_once(migration: Migration) -> None:
-    migration.given(4)
-    migration.execute("update rowferry.migration set paused_at = now()")
-    with migration.workers(1, *TWO, "--until-empty") as (worker,):
-        assert worker.wait() == 3
-    assert worker.log.count("rowferry: ") == 1, worker.log
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot bind a process to cores")

@@ -1,15 +1,12 @@
 """What becomes of each entry of a batch, over real servers: all seven outcomes, and rows that follow their objects."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from rowferry.errors import DatabaseUnavailable
 from support.entries.migration import Migration
-from support.postgres.lock_holders import uncommitted, work_while_locked
-from support.processes.processes import wait_for
+from support.postgres.lock_holders import work_while_locked
 
 
 def test_each_entry_has_exactly_one_of_the_seven_outcomes(any_migration: Migration) -> None:
@@ -43,23 +40,6 @@ def test_each_entry_has_exactly_one_of_the_seven_outcomes(any_migration: Migrati
     assert any_migration.production.read("avatar/conflict.png") == b"something else"
     assert any_migration.legacy.listing() == before
     any_migration.audit(legacy_left=[3, 5, 6, 7])
-
-
-def test_a_crash_between_copy_and_commit_costs_no_second_copy(any_migration: Migration) -> None:
-    any_migration.given(5)
-    with uncommitted(any_migration, "select from public.avatars for update"), any_migration.at_work() as take_turn:
-        end_worker = "select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock'"
-        with ThreadPoolExecutor(1) as pool:
-            working = pool.submit(take_turn)
-            wait_for(lambda: any_migration.execute(end_worker))
-            with pytest.raises(DatabaseUnavailable):
-                working.result(100)
-    before = any_migration.production.listing()
-    assert len(before) == 5
-    assert set(any_migration.rows().values()) == {f"image/u{number}/me.png" for number in range(1, 6)}
-    assert any_migration.work() == {"kept": 5}
-    assert any_migration.production.listing() == before
-    any_migration.audit()
 
 
 def test_rows_that_share_an_object_all_follow_it(any_migration: Migration) -> None:

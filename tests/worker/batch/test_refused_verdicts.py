@@ -13,11 +13,6 @@ end
 $$;
 create trigger refuse before update on rowferry.batch_queue for each row execute function public.refuse()
 """
-REFUSE_COMMITS = """
-create function public.refuse() returns trigger language plpgsql as $$ begin raise exception 'no commit'; end $$;
-create constraint trigger refuse after update on rowferry.batch_queue deferrable initially deferred
-for each row when (new.status = 'DONE') execute function public.refuse()
-"""
 
 
 def test_two_rows_with_one_id_that_both_fail_stop_no_worker(versitygw_migration: Migration) -> None:
@@ -44,26 +39,6 @@ def test_a_refused_verdict_takes_the_rows_back_and_is_told(versitygw_migration: 
     assert [batch["status"] for batch in migration.batches()] == ["ERROR", "ERROR"]
     assert {batch["error"] for batch in migration.batches()} == {"its verdict could not be written: no such verdict"}
     migration.audit(legacy_left=[1, 2])
-
-
-def test_a_refused_commit_is_a_loss_and_ends_in_error(versitygw_migration: Migration) -> None:
-    migration = versitygw_migration
-    migration.plan["migration"]["max_attempts"] = 2
-    migration.given(1, 1)
-    migration.execute("update public.avatars set path = 'avatar/u1/me.png'")  # so that nothing is left to do
-    migration.execute(REFUSE_COMMITS)
-
-    def let_time_pass() -> bool:
-        migration.execute(
-            "update rowferry.batch_attempt set finished_at = now() - interval '1 h' where verdict = 'LOST'"
-        )
-        migration.make_due()
-        return migration.statuses() == {"ERROR"}
-
-    with migration.workers(1, "--until-empty") as (worker,):
-        eventually(let_time_pass)
-        assert worker.wait() == 0
-    assert "the connection was lost" in migration.batch()["error"]
 
 
 def test_a_ledger_that_is_emptied_in_mid_run_stops_no_worker(migration: Migration, log: RequestLog) -> None:

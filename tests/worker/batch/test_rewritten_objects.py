@@ -159,16 +159,6 @@ def application_is_waited_for(migration: Migration) -> bool:
     return bool(migration.execute("select from pg_locks where not granted and locktype = 'transactionid'"))
 
 
-def test_a_row_that_stays_locked_is_left_for_a_later_attempt(three: Migration) -> None:
-    with psycopg.connect(three.dsn) as application:
-        application.execute("select from public.avatars where id = 2 for update")
-        three.work()
-        assert three.verdicts() == ["RETRY"]
-        assert "another session holds a lock on the row" in three.failures()[0]["error"]
-    assert three.work_again() == {"migrated": 2, "kept": 1}
-    three.audit()
-
-
 def test_objects_that_are_never_rewritten_are_not_looked_at_again(three: Migration, log: RequestLog) -> None:
     three.plan["legacy"]["immutable"] = True
     assert three.migrate() == {"migrated": 3}
