@@ -3,13 +3,10 @@
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from itertools import count
 
 import pytest
 
-from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_lab.servers.fake_s3.settings import WRITES, Deviations
-from rowferry_lab.servers.fake_s3.store import make_object
 from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
 from support.processes.small_parts import PART_BYTES, PLAN_BYTES, small_parts
@@ -150,25 +147,3 @@ def test_a_head_without_a_length_is_no_empty_object(transfer: str, make_uneven: 
         finish(migration, take_turn)
         check_rows(migration, {})
         assert [migration.production.read(f"{TO}{name}") for name in ("small", "large")] == [b"something else"] * 2
-
-
-def test_an_object_that_is_rewritten_between_its_parts_is_no_patchwork(make_uneven: MakeUneven) -> None:
-    """The server copies the parts and heeds no pin: only a look afterwards can tell."""
-    before, after = b"A" * 2 * LARGE_BYTES, b"B" * 2 * LARGE_BYTES
-    with (
-        make_uneven(Deviations(source_if_match=False), "server") as (migration, uneven),
-        migration.at_work() as take_turn,
-    ):
-        migration.add(1, "large", before)
-        parts = count(1)
-
-        def rewrite(request: Request) -> None:
-            if request.operation == "UploadPartCopy" and next(parts) == 2:
-                uneven.fake.store.bucket(migration.legacy.bucket).put(f"{FROM}large", make_object(after))
-                migration.bodies["1"] = after
-
-        uneven.fake.before = rewrite
-        finish(migration, take_turn)
-        assert next(parts) > 2
-        check_rows(migration, {})
-        assert migration.production.read(f"{TO}large") in {None, after}

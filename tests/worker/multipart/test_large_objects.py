@@ -1,15 +1,13 @@
 """Objects too large for one request move part by part, keep what describes them, and leave nothing half done."""
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from rowferry_worker import migration
 from rowferry_worker.copying import server_copy, stream_copy
 from support.entries.migration import Migration
-from support.processes.processes import wait_for
-from support.s3.buckets import QUICK_SERVER, Buckets
+from support.s3.buckets import Buckets
 from support.s3.request_log import LoggedRequest, RequestLog, logged
 
 MIB = 1024 * 1024
@@ -92,46 +90,3 @@ def test_a_large_object_that_differs_in_its_last_byte_is_a_conflict(large: Migra
     large.production.put("avatar/film ä.mp4", BODY[:-1] + b"T")
     large.work()
     assert large.counts() == {"conflict": 1}
-
-
-@pytest.mark.parametrize("step", ["partNumber=2", "uploadId"])
-def test_an_upload_that_fails_leaves_nothing_behind(
-    step: str, large: Migration, log: RequestLog, buckets: Buckets
-) -> None:
-    """Neither in the middle of the parts nor at the end."""
-
-    def is_step(seen: LoggedRequest) -> bool:
-        in_the_middle = step.startswith("part") and step in seen.query
-        return in_the_middle or (seen.method == "POST" and seen.query.startswith(step))
-
-    with log.refusing(is_step, 403, "AccessDenied"):
-        large.work()
-    assert large.batch()["status"] == "ERROR"
-    assert large.production.open_uploads() == []
-    assert large.production.listing() == {}
-    large.audit(legacy_left=[1])
-
-
-@pytest.mark.by_day(f"{QUICK_SERVER}-*")
-def test_an_object_rewritten_during_its_transfer_is_not_patched_together(large: Migration, log: RequestLog) -> None:
-    """Every part is pinned to the ETag first seen, which moto ignores; the next attempt moves the new object."""
-    large.bodies["1"] = rewritten = BODY[::-1]
-
-    def is_second_part(seen: LoggedRequest) -> bool:
-        source = "range" if large.read_plan().migration.transfer == "stream" else "x-amz-copy-source-range"
-        return seen.headers.get(source, "").startswith(f"bytes={PART_BYTES}-")
-
-    with ThreadPoolExecutor(1) as pool:
-        with log.holding(is_second_part) as held:
-            working = pool.submit(large.work)
-            wait_for(lambda: held or working.done())
-            assert held
-            large.legacy.put("image/film ä.mp4", rewritten)
-        working.result(100)
-    assert large.production.open_uploads() == []
-    assert large.production.listing() == {}
-    assert large.verdicts() == ["RETRY"]
-    large.make_due()
-    large.work()
-    assert large.counts() == {"migrated": 1}
-    large.audit()

@@ -69,17 +69,6 @@ def test_what_is_larger_than_the_bound_goes_part_by_part(bounded: Migration, log
     bounded.audit()
 
 
-def test_every_part_is_pinned_to_the_version_first_seen(bounded: Migration, log: RequestLog) -> None:
-    bounded.add(1, "large.bin", LARGE)
-    etag = bounded.legacy.head("image/large.bin")["ETag"]
-    bounded.enqueue()
-    bounded.work()
-    name = "x-amz-copy-source-if-match" if bounded.read_plan().migration.transfer == "server" else "if-match"
-    ranged = [seen for seen in log.seen if "x-amz-copy-source-range" in seen.headers or "if-match" in seen.headers]
-    assert len(ranged) == 3
-    assert {seen.headers[name] for seen in ranged} == {etag}
-
-
 def test_the_storage_class_of_a_large_object_travels_with_it(bounded: Migration) -> None:
     bounded.add(1, "large.bin", LARGE, StorageClass="STANDARD_IA")
     if bounded.legacy.head("image/large.bin").get("StorageClass") != "STANDARD_IA":

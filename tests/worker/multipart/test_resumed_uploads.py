@@ -1,7 +1,6 @@
 """A large object goes on at the missing part: after a crash, a stop, the end of the time budget; on any host."""
 
 import re
-import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,9 +13,8 @@ from rowferry.s3.results import read_parts
 from rowferry_lab.servers.fake_s3.settings import Deviations
 from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
-from support.processes.patient_worker import patient
 from support.processes.processes import wait_for
-from support.processes.small_parts import MAKE_SMALLER, PART_BYTES, PLAN_BYTES, small_parts
+from support.processes.small_parts import PART_BYTES, PLAN_BYTES, small_parts
 from support.s3.bodies import make_body
 from support.s3.buckets import fresh_buckets
 from support.s3.fake_s3 import FakeAddress, running_fakes
@@ -111,20 +109,6 @@ def test_a_killed_worker_costs_the_parts_that_were_under_way(site: Site) -> None
     site.migration.finish_after_kills()  # as on another host
     assert site.sent() - Counter([*range(1, PARTS + 1), PARTS - 1, PARTS]) == Counter()
     assert sum(seen.query in {"uploads", "uploads="} for seen in site.log.seen) == 1
-    site.check_done()
-
-
-@BY_STREAM
-def test_a_worker_that_is_told_to_stop_leaves_its_upload_to_the_next(site: Site) -> None:
-    starting = site.migration.workers(1, "--grace", "0", **patient(site.migration.folder, MAKE_SMALLER))
-    with site.log.holding(sends_part(7)) as held, starting as (worker,):
-        wait_for(lambda: held and len(site.held_parts()) == PARTS - 1)
-        worker.signal(signal.SIGTERM)
-        assert worker.wait() == 0
-    assert site.migration.verdicts() == ["RELEASED"]
-    assert site.migration.production.open_uploads() == [TO + NAME]
-    site.migration.work()
-    assert site.sent() - Counter([*range(1, PARTS + 1), 7]) == Counter()
     site.check_done()
 
 
