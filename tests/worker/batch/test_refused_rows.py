@@ -14,17 +14,6 @@ def test_a_check_constraint_stops_one_row_and_no_other(any_migration: Migration)
     any_migration.audit(legacy_left=[57])
 
 
-def test_a_refused_row_follows_once_it_is_allowed_to(migration: Migration) -> None:
-    migration.execute("alter table public.avatars add constraint no_2 check (path <> 'avatar/u2/me.png')")
-    migration.given(3)
-    migration.work()
-    migration.execute("alter table public.avatars drop constraint no_2")
-    migration.execute("update rowferry.batch_queue set status = 'INIT' where status = 'ERROR'")
-    assert migration.work() == {"migrated": 2, "kept": 1}
-    assert migration.statuses() == {"DONE"}
-    migration.audit()
-
-
 TRIGGER = """
     create function public.object_to_it() returns trigger language plpgsql as $$
     begin
