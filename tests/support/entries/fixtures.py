@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from rowferry.s3 import retry
 from rowferry_worker.batch import verdict
 from support.entries.discovering import Discovering
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
+from support.queue.batch_slot import Slot, open_slot
 from support.s3.buckets import QUICK_SERVER, Buckets, fresh_buckets
 from support.s3.request_log import RequestLog
 
@@ -40,6 +42,19 @@ def ten(table: EntryTable) -> EntryTable:
     table.add_legacy(range(10))
     table.enqueue(10)
     return table
+
+
+@pytest.fixture
+def slot(noted: EntryTable) -> Iterator[Slot]:
+    """A slot of a worker in this process, for one waiting batch of the queue `note`."""
+    with open_slot(noted) as slot:
+        yield slot
+
+
+@pytest.fixture
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let requests be tried again at once."""
+    monkeypatch.setattr(retry, "REQUEST_BASE", timedelta(milliseconds=1))
 
 
 @pytest.fixture
@@ -80,8 +95,8 @@ def migration(
     The workers of a test that asks for `log` reach S3 through that proxy.
     """
     migration = make_migration(quick_buckets, quick_buckets)
-    if "log" in request.fixturenames:
-        migration.reach_through(request.getfixturevalue("log").endpoint_url)
+    if "log" in request.fixturenames and isinstance(log := request.getfixturevalue("log"), RequestLog):
+        migration.reach_through(log.endpoint_url)
     return migration
 
 
