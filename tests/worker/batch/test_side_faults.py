@@ -201,15 +201,6 @@ def test_the_last_objects_of_a_batch_are_not_held_to_be_forbidden_where_everythi
     assert "for any key" in attempt["error"]
 
 
-def test_what_was_read_before_shows_that_no_right_was_revoked(migration: Migration, log: RequestLog) -> None:
-    """Objects that may not be read one by one are errors of their own, though a batch has no others."""
-    migration.given(8, 4)
-    with log.refusing(writes_of(range(5, 9)), 403, "AccessDenied"):
-        migration.work()
-    assert state_of(migration) == (False, "")
-    assert migration.counts() == {"migrated": 4, "failed": 4}
-
-
 def test_a_server_that_knows_nothing_any_more_makes_no_missing_entries(migration: Migration, log: RequestLog) -> None:
     """A web server in its place says 404 to everything, from the middle of a batch on."""
     migration.plan["migration"]["multipart_threshold_bytes"] = 5 * 1024**2  # HEAD comes first, whose 404 says no more

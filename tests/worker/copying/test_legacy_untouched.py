@@ -64,10 +64,3 @@ def test_a_whole_migration_from_its_checks_to_its_last_count_only_reads_the_lega
     assert mixed.legacy.listing() == before
     mixed.audit(legacy_left=[100])
     check_log(mixed, log)
-
-
-def test_whoever_may_only_read_the_legacy_bucket_can_migrate(mixed: Migration, log: RequestLog) -> None:
-    """The proxy refuses what such credentials would be refused."""
-    with log.refusing(lambda seen: seen.writes and seen.bucket == mixed.legacy.bucket, 403, "AccessDenied"):
-        mixed.migrate()
-    assert mixed.counts() == {"migrated": 19, "kept": 1, "conflict": 1, "missing": 1}

@@ -71,13 +71,6 @@ def test_the_last_look_comes_right_before_the_completion_and_the_condition_goes_
     assert fake.seen[at].header(b"if-none-match") == "*"
 
 
-@pytest.mark.parametrize("method", [ServerCopy("legacy"), StreamCopy()], ids=["server", "stream"])
-def test_where_a_look_is_all_there_is_it_comes_last(method: CopyMethod) -> None:
-    fake = fake_with()
-    copy_once(fake, options_of(method, "ignored"))
-    assert fake.operations[-2:] == ["HeadObject production", f"{method.operation} production"]
-
-
 def test_what_is_learned_of_one_operation_is_not_believed_of_another() -> None:
     fake, options = fake_with(honours=RGW), options_of(StreamCopy(), "unknown")
     copy_once(fake, options)

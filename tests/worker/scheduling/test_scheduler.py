@@ -167,10 +167,6 @@ def test_copies_start_in_the_order_of_their_batches() -> None:
     running(test())
 
 
-def test_a_batch_without_copies_is_done_at_once() -> None:
-    assert asyncio.run(CopyRun(CopyScheduler(1), Server().copy, []).run_all()) == {}
-
-
 def test_a_batch_is_not_done_before_its_last_copy() -> None:
     async def test() -> None:
         server = Server()
