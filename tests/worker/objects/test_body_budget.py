@@ -14,6 +14,7 @@ from rowferry_worker.multipart.streamed_parts import StreamedParts
 from rowferry_worker.objects.memory import EXPECTED_BYTES, TLS_BUFFER_BYTES, TLS_BYTES, BodyBudget, Hold
 from rowferry_worker.objects.pipe import PIPE_BYTES
 from rowferry_worker.objects.requests import ObjectRequests
+from support.running.on_loop import on_loop
 
 DIGEST = "0123456789abcdef0123456789abcdef"
 
@@ -23,114 +24,102 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def test_what_fits_is_held_at_once_and_what_does_not_waits_in_line() -> None:
-    async def take() -> None:
-        budget, order = BodyBudget(100), list[str]()
+@on_loop
+async def test_what_fits_is_held_at_once_and_what_does_not_waits_in_line() -> None:
+    budget, order = BodyBudget(100), list[str]()
 
-        async def hold(name: str, size: int) -> Hold:
-            held = await budget.hold(size)
-            order.append(name)
-            return held
+    async def hold(name: str, size: int) -> Hold:
+        held = await budget.hold(size)
+        order.append(name)
+        return held
 
-        first = await hold("first", 60)
-        large, small = asyncio.create_task(hold("large", 90)), asyncio.create_task(hold("small", 10))
-        await settle()
-        assert order == ["first"]
-        first.release()
-        await settle()
-        assert (order, budget.held_bytes) == (["first", "large", "small"], 100)
-        for task in (large, small):
-            (await task).release()
-        assert budget.held_bytes == 0
-
-    asyncio.run(take())
+    first = await hold("first", 60)
+    large, small = asyncio.create_task(hold("large", 90)), asyncio.create_task(hold("small", 10))
+    await settle()
+    assert order == ["first"]
+    first.release()
+    await settle()
+    assert (order, budget.held_bytes) == (["first", "large", "small"], 100)
+    for task in (large, small):
+        (await task).release()
+    assert budget.held_bytes == 0
 
 
-def test_one_that_is_larger_than_all_there_is_goes_alone() -> None:
-    async def take() -> None:
-        budget = BodyBudget(100)
-        with await budget.hold(500):
-            waiting = asyncio.create_task(budget.hold(1))
-            await settle()
-            assert not waiting.done()
-        (await waiting).release()
-
-    asyncio.run(take())
-
-
-def test_who_does_not_know_yet_takes_what_the_last_ones_held() -> None:
-    async def take() -> None:
-        budget = BodyBudget(100, expected_bytes=0)
-        for _ in range(20):
-            with await budget.hold() as hold:
-                hold.resize(40)
-        holds = [await budget.hold() for _ in range(2)]
-        waiting = asyncio.create_task(budget.hold())
+@on_loop
+async def test_one_that_is_larger_than_all_there_is_goes_alone() -> None:
+    budget = BodyBudget(100)
+    with await budget.hold(500):
+        waiting = asyncio.create_task(budget.hold(1))
         await settle()
         assert not waiting.done()
-        assert 70 < budget.held_bytes <= 80
-        holds[0].resize(1)  # it was a small one: there is room for another
-        (await waiting).release()
-        for hold in holds:
-            hold.release()
-            hold.release()
-        assert budget.held_bytes == 0
+    (await waiting).release()
 
-    asyncio.run(take())
+
+@on_loop
+async def test_who_does_not_know_yet_takes_what_the_last_ones_held() -> None:
+    budget = BodyBudget(100, expected_bytes=0)
+    for _ in range(20):
+        with await budget.hold() as hold:
+            hold.resize(40)
+    holds = [await budget.hold() for _ in range(2)]
+    waiting = asyncio.create_task(budget.hold())
+    await settle()
+    assert not waiting.done()
+    assert 70 < budget.held_bytes <= 80
+    holds[0].resize(1)  # it was a small one: there is room for another
+    (await waiting).release()
+    for hold in holds:
+        hold.release()
+        hold.release()
+    assert budget.held_bytes == 0
 
 
 @pytest.mark.parametrize("size", [1000, TLS_BUFFER_BYTES, 4 * TLS_BUFFER_BYTES])
-def test_what_passes_over_tls_counts_with_the_buffers_of_its_connections(size: int) -> None:
-    async def take() -> None:
-        budget = BodyBudget(100 * EXPECTED_BYTES)
-        both = size + 2 * (TLS_BYTES + 2 * min(size, TLS_BUFFER_BYTES))
-        with await budget.hold(tls_connections=2) as hold:
-            assert budget.held_bytes > EXPECTED_BYTES
-            hold.resize(size)
-            assert budget.held_bytes == both
-            await hold.wait_for(lambda: size, expected=size)
-            assert budget.held_bytes == both
-            with await budget.hold(budget.total_bytes - both):
-                assert hold.fits(size)
-                assert not hold.fits(size + 1)
-            hold.resize(size)
-        assert budget.held_bytes == 0
-
-    asyncio.run(take())
+@on_loop
+async def test_what_passes_over_tls_counts_with_the_buffers_of_its_connections(size: int) -> None:
+    budget = BodyBudget(100 * EXPECTED_BYTES)
+    both = size + 2 * (TLS_BYTES + 2 * min(size, TLS_BUFFER_BYTES))
+    with await budget.hold(tls_connections=2) as hold:
+        assert budget.held_bytes > EXPECTED_BYTES
+        hold.resize(size)
+        assert budget.held_bytes == both
+        await hold.wait_for(lambda: size, expected=size)
+        assert budget.held_bytes == both
+        with await budget.hold(budget.total_bytes - both):
+            assert hold.fits(size)
+            assert not hold.fits(size + 1)
+        hold.resize(size)
+    assert budget.held_bytes == 0
 
 
-def test_who_has_a_share_never_waits_for_more() -> None:
-    async def take() -> None:
-        budget = BodyBudget(100)
-        holds = [await budget.hold(50) for _ in range(2)]
-        for hold in holds:
-            hold.resize(90)
-        assert budget.held_bytes == 180
-        waiting = asyncio.create_task(budget.hold(10))
-        holds[0].release()
-        (await waiting).release()
-        holds[1].release()
-
-    asyncio.run(take())
+@on_loop
+async def test_who_has_a_share_never_waits_for_more() -> None:
+    budget = BodyBudget(100)
+    holds = [await budget.hold(50) for _ in range(2)]
+    for hold in holds:
+        hold.resize(90)
+    assert budget.held_bytes == 180
+    waiting = asyncio.create_task(budget.hold(10))
+    holds[0].release()
+    (await waiting).release()
+    holds[1].release()
 
 
-def test_who_turns_out_to_be_large_may_give_its_share_back_and_wait() -> None:
-    async def take() -> None:
-        budget = BodyBudget(100, expected_bytes=0)
-        first, second = await budget.hold(60), await budget.hold()
-        assert (second.fits(40), second.fits(41)) == (True, False)
-        waiting = asyncio.create_task(second.wait_for(lambda: 90, expected=90))
-        await settle()
-        assert (waiting.done(), budget.held_bytes) == (False, 60)
-        assert budget._expected == 45, "the next one is not to begin in vain as well"
-        first.release()
-        await waiting
-        assert budget.held_bytes == 90
-        assert second.fits(1000), "it is alone"
-        second.release()
-        assert budget.held_bytes == 0
-
-    asyncio.run(take())
+@on_loop
+async def test_who_turns_out_to_be_large_may_give_its_share_back_and_wait() -> None:
+    budget = BodyBudget(100, expected_bytes=0)
+    first, second = await budget.hold(60), await budget.hold()
+    assert (second.fits(40), second.fits(41)) == (True, False)
+    waiting = asyncio.create_task(second.wait_for(lambda: 90, expected=90))
+    await settle()
+    assert (waiting.done(), budget.held_bytes) == (False, 60)
+    assert budget._expected == 45, "the next one is not to begin in vain as well"
+    first.release()
+    await waiting
+    assert budget.held_bytes == 90
+    assert second.fits(1000), "it is alone"
+    second.release()
+    assert budget.held_bytes == 0
 
 
 @given(st.lists(st.tuples(st.integers(0, 150), st.integers(0, 150), st.integers(0, 3), st.booleans()), max_size=30))

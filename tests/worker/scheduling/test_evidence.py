@@ -33,30 +33,22 @@ def list_marked(*results: ObjectError | CopyResult, is_first: bool = True) -> li
     return [isinstance(result, ObjectError) and result.is_of_side for result in results]
 
 
-@pytest.mark.parametrize(
-    ("results", "marked"),
-    [
-        ([failure() for _ in range(4)], [False, False, True, True]),
-        ([failure(), failure(), COPIED, failure(), failure()], [False] * 5),
-        ([failure(GET), failure(GET), KEPT, failure(GET)], [False] * 4),
-        ([failure(), failure(), KEPT, failure()], [False, False, False, True]),
-        ([failure(GET), failure(PUT), failure(GET), failure(PUT)], [False] * 4),
-        ([failure(code="NoSuchUpload", status=404) for _ in range(3)], [False] * 3),
-        ([failure(code="ObjectChanged", status=0) for _ in range(3)], [False] * 3),
-        ([ObjectNotFound("NoSuchKey", "") for _ in range(3)], [False] * 3),
-    ],
-    ids=[
-        "alike",
-        "success between",
-        "read between",
-        "kept is no write",
-        "other operations",
-        "upload",
-        "rewritten",
-        "404",
-    ],
-)
-def test_several_failures_in_a_row_are_the_servers(results: list[ObjectError | CopyResult], marked: list[bool]) -> None:
+IN_A_ROW: dict[str, tuple[list[ObjectError | CopyResult], list[bool]]] = {
+    "alike": ([failure() for _ in range(4)], [False, False, True, True]),
+    "success between": ([failure(), failure(), COPIED, failure(), failure()], [False] * 5),
+    "read between": ([failure(GET), failure(GET), KEPT, failure(GET)], [False] * 4),
+    "kept is no write": ([failure(), failure(), KEPT, failure()], [False, False, False, True]),
+    "other operations": ([failure(GET), failure(PUT), failure(GET), failure(PUT)], [False] * 4),
+    "upload": ([failure(code="NoSuchUpload", status=404) for _ in range(3)], [False] * 3),
+    "rewritten": ([failure(code="ObjectChanged", status=0) for _ in range(3)], [False] * 3),
+    "404": ([ObjectNotFound("NoSuchKey", "") for _ in range(3)], [False] * 3),
+}
+"""Results, and which of them are held against the server."""
+
+
+@pytest.mark.parametrize("name", IN_A_ROW)
+def test_several_failures_in_a_row_are_the_servers(name: str) -> None:
+    results, marked = IN_A_ROW[name]
     assert list_marked(*results) == marked
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -16,6 +16,7 @@ from rowferry.errors import AccessDenied, BucketNotFound, NotStarted
 from rowferry.logs import current_fields, log_fields
 from rowferry_worker.copying.copy import CopyResult
 from rowferry_worker.scheduling.scheduler import MAX_SIDE_FAULTS, CopyRun, CopyScheduler, ObjectResult
+from support.running.on_loop import on_loop
 
 COPIED = CopyResult(Outcome.MIGRATED)
 
@@ -91,94 +92,80 @@ def keys(first: int, last: int, steps: int = 1, end: End = "well") -> Steps:
     return {str(number): (steps, end) for number in range(first, last)}
 
 
-def running(test: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(test)
-
-
 BATCHES = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["well", "well", "error"])), max_size=25)
 
 
 @settings(deadline=None)
 @given(st.lists(BATCHES, min_size=1, max_size=3), st.integers(1, 9), st.data())
-def test_in_any_order_of_responses_each_copy_ends_exactly_once(
+@on_loop
+async def test_in_any_order_of_responses_each_copy_ends_exactly_once(
     batches: list[list[tuple[int, End]]], limit: int, data: st.DataObject
 ) -> None:
-    async def test() -> None:
-        server, scheduler = Server(), CopyScheduler(limit)
-        started: list[Started] = []
-        for batch in batches:
-            started.append(server.start(scheduler, {str(number): step for number, step in enumerate(batch)}))
-            await settle()
-            for _ in range(data.draw(st.integers(0, len(server.pending)))):
-                await server.respond(data.draw(st.integers(0, len(server.pending) - 1)))
-        while server.pending:
-            await server.respond(data.draw(st.integers(0, len(server.pending) - 1)))
-        assert server.most <= limit
-        assert server.under_way == 0
-        for batch, one in zip(batches, started, strict=True):
-            assert one.task.done()
-            for (_, wanted), result in zip(batch, one.results, strict=True):
-                assert result == COPIED if wanted == "well" else isinstance(result, AccessDenied)
-        assert len(server.ended) == len(server.started) == sum(map(len, batches))
-
-    running(test())
-
-
-def test_the_limit_is_used_to_the_full() -> None:
-    async def test() -> None:
-        server = Server()
-        server.start(CopyScheduler(3), keys(0, 12))
+    server, scheduler = Server(), CopyScheduler(limit)
+    started: list[Started] = []
+    for batch in batches:
+        started.append(server.start(scheduler, {str(number): step for number, step in enumerate(batch)}))
         await settle()
-        assert len(server.pending) == 3
-        await server.respond()
-        assert len(server.pending) == 3
-        await server.respond_to_all()
-        assert server.most == 3
+        for _ in range(data.draw(st.integers(0, len(server.pending)))):
+            await server.respond(data.draw(st.integers(0, len(server.pending) - 1)))
+    while server.pending:
+        await server.respond(data.draw(st.integers(0, len(server.pending) - 1)))
+    assert server.most <= limit
+    assert server.under_way == 0
+    for batch, one in zip(batches, started, strict=True):
+        assert one.task.done()
+        for (_, wanted), result in zip(batch, one.results, strict=True):
+            assert result == COPIED if wanted == "well" else isinstance(result, AccessDenied)
+    assert len(server.ended) == len(server.started) == sum(map(len, batches))
 
-    running(test())
+
+@on_loop
+async def test_the_limit_is_used_to_the_full() -> None:
+    server = Server()
+    server.start(CopyScheduler(3), keys(0, 12))
+    await settle()
+    assert len(server.pending) == 3
+    await server.respond()
+    assert len(server.pending) == 3
+    await server.respond_to_all()
+    assert server.most == 3
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(1, 1), (2, 2), (5, 5)])
-def test_a_limit_that_has_changed_holds_for_the_copies_that_come_next(limit: int, expected: int) -> None:
-    async def test() -> None:
-        server, scheduler = Server(), CopyScheduler(9)
-        scheduler.limit.value = 3
-        server.start(scheduler, keys(0, 30))
-        await settle()
-        scheduler.limit.value = limit
-        scheduler.start_copies()
-        for _ in range(10):
-            await server.respond()
-        assert len(server.pending) == expected
-        await server.respond_to_all()
-
-    running(test())
-
-
-def test_copies_start_in_the_order_of_their_batches() -> None:
-    async def test() -> None:
-        server, scheduler = Server(), CopyScheduler(2)
-        server.start(scheduler, keys(0, 4))
-        server.start(scheduler, keys(4, 8))
-        await settle()
-        await server.respond_to_all()
-        assert server.started == list(keys(0, 8))
-
-    running(test())
-
-
-def test_a_batch_is_not_done_before_its_last_copy() -> None:
-    async def test() -> None:
-        server = Server()
-        batch = server.start(CopyScheduler(9), keys(0, 3))
-        await settle()
+@on_loop
+async def test_a_limit_that_has_changed_holds_for_the_copies_that_come_next(limit: int, expected: int) -> None:
+    server, scheduler = Server(), CopyScheduler(9)
+    scheduler.limit.value = 3
+    server.start(scheduler, keys(0, 30))
+    await settle()
+    scheduler.limit.value = limit
+    scheduler.start_copies()
+    for _ in range(10):
         await server.respond()
-        await server.respond()
-        assert not batch.task.done()
-        await server.respond()
-        assert batch.task.done()
+    assert len(server.pending) == expected
+    await server.respond_to_all()
 
-    running(test())
+
+@on_loop
+async def test_copies_start_in_the_order_of_their_batches() -> None:
+    server, scheduler = Server(), CopyScheduler(2)
+    server.start(scheduler, keys(0, 4))
+    server.start(scheduler, keys(4, 8))
+    await settle()
+    await server.respond_to_all()
+    assert server.started == list(keys(0, 8))
+
+
+@on_loop
+async def test_a_batch_is_not_done_before_its_last_copy() -> None:
+    server = Server()
+    batch = server.start(CopyScheduler(9), keys(0, 3))
+    await settle()
+    await server.respond()
+    await server.respond()
+    assert not batch.task.done()
+    await server.respond()
+    assert batch.task.done()
 
 
 def test_copies_that_need_no_request_end_without_one() -> None:
@@ -206,227 +193,197 @@ class Glances:
         await settle()
 
 
-def test_looks_that_find_nothing_new_take_no_task_and_count_as_in_flight() -> None:
-    async def test() -> None:
-        server, glances, scheduler = Server(), Glances(), CopyScheduler(2)
-        noted: list[str] = []
-        batch = server.start(scheduler, keys(0, 3), glance=glances.begin, note=lambda key, _: noted.append(key))
-        copies = server.start(scheduler, keys(3, 5))
-        await settle()
-        assert (list(glances.ends), server.started) == (["0", "1"], [])
-        await glances.end("1", COPIED)
-        assert list(glances.ends) == ["0", "2"]
-        await glances.end("0", COPIED)
-        assert server.started == ["3"]
-        assert not batch.task.done()
-        await glances.end("2", COPIED)
-        assert batch.results == [COPIED] * 3
-        assert noted == ["1", "0", "2"]
-        await server.respond_to_all()
-        assert copies.results == [COPIED] * 2
-
-    running(test())
+@on_loop
+async def test_looks_that_find_nothing_new_take_no_task_and_count_as_in_flight() -> None:
+    server, glances, scheduler = Server(), Glances(), CopyScheduler(2)
+    noted: list[str] = []
+    batch = server.start(scheduler, keys(0, 3), glance=glances.begin, note=lambda key, _: noted.append(key))
+    copies = server.start(scheduler, keys(3, 5))
+    await settle()
+    assert (list(glances.ends), server.started) == (["0", "1"], [])
+    await glances.end("1", COPIED)
+    assert list(glances.ends) == ["0", "2"]
+    await glances.end("0", COPIED)
+    assert server.started == ["3"]
+    assert not batch.task.done()
+    await glances.end("2", COPIED)
+    assert batch.results == [COPIED] * 3
+    assert noted == ["1", "0", "2"]
+    await server.respond_to_all()
+    assert copies.results == [COPIED] * 2
 
 
-def test_a_task_finds_out_what_a_look_leaves_open() -> None:
-    async def test() -> None:
-        server, glances = Server(), Glances(refused=frozenset({"1"}))
-        batch = server.start(CopyScheduler(2), {**keys(0, 1, end="error"), **keys(1, 2)}, glance=glances.begin)
-        await settle()
-        assert server.started == ["1"]
-        await glances.end("0", None)
-        assert server.started == ["1", "0"]
-        assert not batch.task.done()
-        await server.respond_to_all()
-        assert isinstance(batch.results[0], AccessDenied)
-        assert batch.results[1] == COPIED
-        assert server.most == 2
-
-    running(test())
+@on_loop
+async def test_a_task_finds_out_what_a_look_leaves_open() -> None:
+    server, glances = Server(), Glances(refused=frozenset({"1"}))
+    batch = server.start(CopyScheduler(2), {**keys(0, 1, end="error"), **keys(1, 2)}, glance=glances.begin)
+    await settle()
+    assert server.started == ["1"]
+    await glances.end("0", None)
+    assert server.started == ["1", "0"]
+    assert not batch.task.done()
+    await server.respond_to_all()
+    assert isinstance(batch.results[0], AccessDenied)
+    assert batch.results[1] == COPIED
+    assert server.most == 2
 
 
-def test_a_batch_that_is_cancelled_cancels_its_looks_and_frees_their_places() -> None:
-    async def test() -> None:
-        server, glances, scheduler = Server(), Glances(), CopyScheduler(2)
-        batch = server.start(scheduler, keys(0, 5), glance=glances.begin)
-        await settle()
-        batch.run.cancel()
-        await settle()
-        assert glances.cancelled == ["0", "1"]
-        assert all(isinstance(result, NotStarted) for result in batch.results)
-        server.start(scheduler, keys(5, 9))
-        await settle()
-        assert server.under_way == 2
-        await server.respond_to_all()
-
-    running(test())
+@on_loop
+async def test_a_batch_that_is_cancelled_cancels_its_looks_and_frees_their_places() -> None:
+    server, glances, scheduler = Server(), Glances(), CopyScheduler(2)
+    batch = server.start(scheduler, keys(0, 5), glance=glances.begin)
+    await settle()
+    batch.run.cancel()
+    await settle()
+    assert glances.cancelled == ["0", "1"]
+    assert all(isinstance(result, NotStarted) for result in batch.results)
+    server.start(scheduler, keys(5, 9))
+    await settle()
+    assert server.under_way == 2
+    await server.respond_to_all()
 
 
-def test_a_mistake_of_ours_at_the_end_of_a_look_fails_its_batch() -> None:
-    async def test() -> None:
-        def note(_key: str, _result: ObjectResult) -> None:
-            raise ZeroDivisionError
+@on_loop
+async def test_a_mistake_of_ours_at_the_end_of_a_look_fails_its_batch() -> None:
+    def note(_key: str, _result: ObjectResult) -> None:
+        raise ZeroDivisionError
 
-        server, glances = Server(), Glances()
-        batch = server.start(CopyScheduler(2), keys(0, 1), glance=glances.begin, note=note)
-        await settle()
-        await glances.end("0", COPIED)
-        assert isinstance(batch.task.exception(), ZeroDivisionError)
-
-    running(test())
+    server, glances = Server(), Glances()
+    batch = server.start(CopyScheduler(2), keys(0, 1), glance=glances.begin, note=note)
+    await settle()
+    await glances.end("0", COPIED)
+    assert isinstance(batch.task.exception(), ZeroDivisionError)
 
 
-def test_the_error_of_a_copy_holds_nothing_of_what_it_has_read() -> None:
-    async def test() -> None:
-        server = Server()
-        batch = server.start(CopyScheduler(3), keys(0, 1, end="error"))
-        await settle()
-        await server.respond_to_all()
-        (error,) = batch.results
-        assert isinstance(error, AccessDenied)
-        assert (error.__traceback__, error.__context__, error.__cause__) == (None, None, None)
-
-    running(test())
+@on_loop
+async def test_the_error_of_a_copy_holds_nothing_of_what_it_has_read() -> None:
+    server = Server()
+    batch = server.start(CopyScheduler(3), keys(0, 1, end="error"))
+    await settle()
+    await server.respond_to_all()
+    (error,) = batch.results
+    assert isinstance(error, AccessDenied)
+    assert (error.__traceback__, error.__context__, error.__cause__) == (None, None, None)
 
 
-def test_an_unexpected_exception_fails_its_batch_and_no_other() -> None:
+@on_loop
+async def test_an_unexpected_exception_fails_its_batch_and_no_other() -> None:
     """Its batch must not trust its results; the other batches of the process go on."""
-
-    async def test() -> None:
-        server, scheduler = Server(), CopyScheduler(4)
-        faulty = server.start(scheduler, {"0": (1, "well"), "1": (1, "fault"), "2": (1, "well")})
-        other = server.start(scheduler, keys(3, 9))
-        await settle()
-        await server.respond_to_all()
-        with pytest.raises(ZeroDivisionError):
-            faulty.task.result()
-        assert other.results == [COPIED] * 6
-
-    running(test())
+    server, scheduler = Server(), CopyScheduler(4)
+    faulty = server.start(scheduler, {"0": (1, "well"), "1": (1, "fault"), "2": (1, "well")})
+    other = server.start(scheduler, keys(3, 9))
+    await settle()
+    await server.respond_to_all()
+    with pytest.raises(ZeroDivisionError):
+        faulty.task.result()
+    assert other.results == [COPIED] * 6
 
 
-def test_past_the_deadline_no_copy_starts_and_what_has_started_goes_on() -> None:
-    async def test() -> None:
-        server = Server()
-        batch = server.start(CopyScheduler(2), keys(0, 5), deadline=time.monotonic())
-        await asyncio.sleep(0.01)
-        assert not batch.task.done()
-        await server.respond_to_all()
-        assert batch.results[:2] == [COPIED, COPIED]
-        assert all(isinstance(result, NotStarted) for result in batch.results[2:])
-        assert server.started == ["0", "1"]
-
-    running(test())
+@on_loop
+async def test_past_the_deadline_no_copy_starts_and_what_has_started_goes_on() -> None:
+    server = Server()
+    batch = server.start(CopyScheduler(2), keys(0, 5), deadline=time.monotonic())
+    await asyncio.sleep(0.01)
+    assert not batch.task.done()
+    await server.respond_to_all()
+    assert batch.results[:2] == [COPIED, COPIED]
+    assert all(isinstance(result, NotStarted) for result in batch.results[2:])
+    assert server.started == ["0", "1"]
 
 
-def test_a_batch_past_its_deadline_leaves_others_alone() -> None:
-    async def test() -> None:
-        server, scheduler = Server(), CopyScheduler(1)
-        mine = server.start(scheduler, keys(0, 3))
-        other = server.start(scheduler, keys(3, 6))
-        await settle()
-        mine.run.stop_starting()
-        await server.respond_to_all()
-        assert mine.task.done()
-        assert other.task.done()
-        assert server.started == ["0", "3", "4", "5"]
-
-    running(test())
+@on_loop
+async def test_a_batch_past_its_deadline_leaves_others_alone() -> None:
+    server, scheduler = Server(), CopyScheduler(1)
+    mine = server.start(scheduler, keys(0, 3))
+    other = server.start(scheduler, keys(3, 6))
+    await settle()
+    mine.run.stop_starting()
+    await server.respond_to_all()
+    assert mine.task.done()
+    assert other.task.done()
+    assert server.started == ["0", "3", "4", "5"]
 
 
-def test_a_batch_that_is_stopped_before_its_first_copy_is_done() -> None:
-    async def test() -> None:
-        server, scheduler = Server(), CopyScheduler(1)
-        server.start(scheduler, keys(0, 1))
-        batch = server.start(scheduler, keys(1, 2))
-        await settle()
-        batch.run.stop_starting()
-        await settle()
-        assert all(isinstance(result, NotStarted) for result in batch.results)
-        await server.respond_to_all()
-
-    running(test())
+@on_loop
+async def test_a_batch_that_is_stopped_before_its_first_copy_is_done() -> None:
+    server, scheduler = Server(), CopyScheduler(1)
+    server.start(scheduler, keys(0, 1))
+    batch = server.start(scheduler, keys(1, 2))
+    await settle()
+    batch.run.stop_starting()
+    await settle()
+    assert all(isinstance(result, NotStarted) for result in batch.results)
+    await server.respond_to_all()
 
 
-def test_after_a_few_faults_of_a_whole_side_no_more_copies_start() -> None:
-    async def test() -> None:
-        server = Server()
-        batch = server.start(CopyScheduler(1), keys(0, 20, end="side fault"))
-        await settle()
-        await server.respond_to_all()
-        assert len(server.started) == MAX_SIDE_FAULTS
-        assert sum(isinstance(result, BucketNotFound) for result in batch.results) == MAX_SIDE_FAULTS
-        assert sum(isinstance(result, NotStarted) for result in batch.results) == 20 - MAX_SIDE_FAULTS
-
-    running(test())
+@on_loop
+async def test_after_a_few_faults_of_a_whole_side_no_more_copies_start() -> None:
+    server = Server()
+    batch = server.start(CopyScheduler(1), keys(0, 20, end="side fault"))
+    await settle()
+    await server.respond_to_all()
+    assert len(server.started) == MAX_SIDE_FAULTS
+    assert sum(isinstance(result, BucketNotFound) for result in batch.results) == MAX_SIDE_FAULTS
+    assert sum(isinstance(result, NotStarted) for result in batch.results) == 20 - MAX_SIDE_FAULTS
 
 
-def test_a_batch_that_is_cancelled_ends_and_makes_room_for_others() -> None:
-    async def test() -> None:
-        server, scheduler = Server(), CopyScheduler(2)
-        mine = server.start(scheduler, keys(0, 9))
-        other = server.start(scheduler, keys(9, 12))
-        await settle()
-        mine.run.cancel()
-        await settle()
-        assert mine.task.done()
-        assert server.started == ["0", "1", "9", "10"]
-        server.pending = [waiting for waiting in server.pending if not waiting.done()]
-        await server.respond_to_all()
-        assert other.results == [COPIED] * 3
-
-    running(test())
+@on_loop
+async def test_a_batch_that_is_cancelled_ends_and_makes_room_for_others() -> None:
+    server, scheduler = Server(), CopyScheduler(2)
+    mine = server.start(scheduler, keys(0, 9))
+    other = server.start(scheduler, keys(9, 12))
+    await settle()
+    mine.run.cancel()
+    await settle()
+    assert mine.task.done()
+    assert server.started == ["0", "1", "9", "10"]
+    server.pending = [waiting for waiting in server.pending if not waiting.done()]
+    await server.respond_to_all()
+    assert other.results == [COPIED] * 3
 
 
-def test_a_copy_that_is_cancelled_before_its_first_step_makes_room_as_well() -> None:
-    async def test() -> None:
-        server, scheduler = Server(), CopyScheduler(1)
-        mine = server.start(scheduler, keys(0, 9))
-        other = server.start(scheduler, keys(9, 10))
-        await asyncio.sleep(0)
-        mine.run.cancel()
-        await settle()
-        assert mine.task.done()
-        server.pending = [waiting for waiting in server.pending if not waiting.done()]
-        await server.respond_to_all()
-        assert other.results == [COPIED]
-
-    running(test())
+@on_loop
+async def test_a_copy_that_is_cancelled_before_its_first_step_makes_room_as_well() -> None:
+    server, scheduler = Server(), CopyScheduler(1)
+    mine = server.start(scheduler, keys(0, 9))
+    other = server.start(scheduler, keys(9, 10))
+    await asyncio.sleep(0)
+    mine.run.cancel()
+    await settle()
+    assert mine.task.done()
+    server.pending = [waiting for waiting in server.pending if not waiting.done()]
+    await server.respond_to_all()
+    assert other.results == [COPIED]
 
 
-def test_each_copy_logs_with_the_fields_of_its_own_batch() -> None:
-    async def test() -> None:
-        server, scheduler, seen = Server(), CopyScheduler(1), dict[str, Any]()
+@on_loop
+async def test_each_copy_logs_with_the_fields_of_its_own_batch() -> None:
+    server, scheduler, seen = Server(), CopyScheduler(1), dict[str, Any]()
 
-        async def copy(key: str) -> CopyResult:
-            seen[key] = current_fields().get("batch")
-            return await server.copy(key)
+    async def copy(key: str) -> CopyResult:
+        seen[key] = current_fields().get("batch")
+        return await server.copy(key)
 
-        for batch in ("a", "b"):
-            with log_fields(batch=batch):
-                run = CopyRun(scheduler, copy, [f"{batch}{number}" for number in range(3)])
-                task = asyncio.get_running_loop().create_task(run.run_all())
-        await settle()
-        await server.respond_to_all()
-        await task
-        assert seen == {f"{batch}{number}": batch for batch in "ab" for number in range(3)}
-
-    running(test())
+    for batch in ("a", "b"):
+        with log_fields(batch=batch):
+            run = CopyRun(scheduler, copy, [f"{batch}{number}" for number in range(3)])
+            task = asyncio.get_running_loop().create_task(run.run_all())
+    await settle()
+    await server.respond_to_all()
+    await task
+    assert seen == {f"{batch}{number}": batch for batch in "ab" for number in range(3)}
 
 
-def test_an_object_that_is_named_twice_is_copied_once() -> None:
+@on_loop
+async def test_an_object_that_is_named_twice_is_copied_once() -> None:
     """Several rows may point at one object; two repairs of it at once would get in each other's way."""
-
-    async def test() -> None:
-        server, scheduler = Server(), CopyScheduler(4)
-        run = CopyRun(scheduler, server.copy, ["a", "b", "a"])
-        task = asyncio.get_running_loop().create_task(run.run_all())
-        await settle()
-        await server.respond_to_all()
-        assert server.started == ["a", "b"]
-        assert task.result() == {"a": COPIED, "b": COPIED}
-
-    running(test())
+    server, scheduler = Server(), CopyScheduler(4)
+    run = CopyRun(scheduler, server.copy, ["a", "b", "a"])
+    task = asyncio.get_running_loop().create_task(run.run_all())
+    await settle()
+    await server.respond_to_all()
+    assert server.started == ["a", "b"]
+    assert task.result() == {"a": COPIED, "b": COPIED}
 
 
 def test_what_a_process_has_learned_of_rates_holds_for_a_batch_with_a_scheduler_of_its_own() -> None:
