@@ -7,16 +7,7 @@ import pytest
 
 from rowferry.errors import UsageError
 from rowferry_worker.backoff import Backoff
-
-
-class Clock:
-    """A clock that is moved by hand, in seconds."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+from support.processes.clock import Clock
 
 
 @pytest.fixture
@@ -26,7 +17,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def backoff(clock: Clock) -> Backoff:
-    return Backoff(clock)
+    return Backoff(clock.monotonic)
 
 
 def test_a_migration_that_cannot_be_worked_on_is_tried_again_after_a_growing_pause(
@@ -44,7 +35,7 @@ def test_a_migration_that_cannot_be_worked_on_is_tried_again_after_a_growing_pau
 def test_two_slots_that_find_the_same_trouble_make_one_pause(backoff: Backoff, clock: Clock) -> None:
     for _ in range(2):
         backoff.set_aside(1, UsageError("there is no bucket"))
-    clock.now = 5
+    clock.now += 5
     assert backoff.passed_over() == []
 
 

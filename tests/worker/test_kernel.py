@@ -11,13 +11,13 @@ from psycopg.types.json import Jsonb
 
 from rowferry.db.connection import connect
 from rowferry_worker.attempts import AttemptRecorder
-from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.monitoring import kernel
 from rowferry_worker.monitoring.kernel import describe_process, has_ended, tells_ends
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.processes.worker_process import eventually
+from support.queue.held_batches import claim
 from support.s3.request_log import RequestLog
 
 pytestmark = pytest.mark.skipif(not tells_ends(), reason="this kernel does not say that a process has ended")
@@ -102,8 +102,7 @@ def test_an_attempt_of_a_worker_that_has_ended_counts_as_a_crash_at_once(
 ) -> None:
     with closing(Ledger("silent")) as silent, connect("silent") as connection:
         silent.call("heartbeat", "silent", "h", 1, "0", 1, 1, ["migrate"], Jsonb({}), describe(other))
-        batch = claim_batch(connection, ["migrate"])
-        assert batch is not None
+        batch = claim(connection)
         AttemptRecorder(silent, "silent").begin(batch)
         connection.rollback()
     with closing(Ledger("other")) as ledger:

@@ -8,11 +8,10 @@ import pytest
 from rowferry.db.connection import connect
 from rowferry.errors import DatabaseUnavailable
 from rowferry_worker.attempts import begin_attempt
-from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.monitoring.heartbeat import ClusterState, Heartbeat
 from support.entries.entry_table import EntryTable
-from support.queue.held_batches import call_and_lose_the_answer, hold
+from support.queue.held_batches import call_and_lose_the_answer, claim, hold
 from support.queue.queue_states import report_nothing
 
 
@@ -20,14 +19,12 @@ def test_another_slot_of_the_same_process_does_not_take_a_loss_for_a_crash(ten: 
     """It claims the batch as soon as the server has dropped the lost connection, before the loser is back."""
     with closing(Ledger("test")) as ledger:
         with connect("worker loser") as loser:
-            batch = claim_batch(loser, ["migrate"])
-            assert batch is not None
+            batch = claim(loser)
             lost = begin_attempt(ledger, batch, "test")
             loser.rollback()
         ledger.enqueue("end_attempt", lost.id, "LOST", "the connection was lost")
         with connect("worker other") as other:
-            batch = claim_batch(other, ["migrate"])
-            assert batch is not None
+            batch = claim(other)
             attempt = begin_attempt(ledger, batch, "test")
             other.rollback()
     assert (attempt.number, attempt.crashes) == (1, 0)
@@ -39,8 +36,7 @@ def test_an_attempt_of_which_the_worker_never_heard_is_no_crash(
 ) -> None:
     """PostgreSQL has recorded it, and the connection breaks before the answer is there."""
     with closing(Ledger("test")) as ledger, connect("worker") as connection:
-        batch = claim_batch(connection, ["migrate"])
-        assert batch is not None
+        batch = claim(connection)
         with monkeypatch.context() as breaking:
             breaking.setattr("rowferry_worker.ledger.call", call_and_lose_the_answer)
             with pytest.raises(DatabaseUnavailable):

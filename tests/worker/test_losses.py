@@ -11,13 +11,12 @@ from rowferry.batch import Attempt, Batch
 from rowferry.db.connection import connect
 from rowferry_worker.attempts import begin_attempt
 from rowferry_worker.batch import crash_policy
-from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.crash_policy import choose_wait
 from rowferry_worker.ledger import Ledger
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.processes.worker_process import eventually
-from support.queue.held_batches import hold
+from support.queue.held_batches import claim, hold
 from support.s3.request_log import RequestLog
 
 pytestmark = pytest.mark.versions
@@ -76,8 +75,7 @@ def let_time_pass(table: EntryTable) -> bool:
 def begin(ledger: Ledger, table: EntryTable, worker_id: str) -> tuple[Batch, Attempt]:
     table.make_due()
     with connect("worker") as connection:
-        batch = claim_batch(connection, ["migrate"])
-        assert batch is not None
+        batch = claim(connection)
         attempt = begin_attempt(ledger, batch, worker_id)
         connection.rollback()
     return batch, attempt

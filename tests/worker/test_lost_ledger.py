@@ -13,13 +13,12 @@ from rowferry.db import timeouts
 from rowferry.db.connection import connect
 from rowferry.errors import DatabaseBusy, DatabaseUnavailable
 from rowferry_worker.attempts import begin_attempt
-from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.ledger import Ledger
 from support.entries.entry_table import EntryTable
 from support.postgres.relay import silent_after_connecting
 from support.postgres.roles import grant, log_in, new_role
 from support.processes.processes import wait_for
-from support.queue.held_batches import call_and_lose_the_answer
+from support.queue.held_batches import call_and_lose_the_answer, claim
 
 AT_COMMIT = """
 create function public.wait_at_commit() returns trigger language plpgsql as $$
@@ -49,8 +48,7 @@ def test_an_attempt_that_is_recorded_after_its_worker_gave_it_up_is_no_crash(
         connect("worker") as connection,
         psycopg.connect(ten.dsn, autocommit=True) as at_commit,
     ):
-        batch = claim_batch(connection, ["migrate"])
-        assert batch is not None
+        batch = claim(connection)
         with monkeypatch.context() as away:
             away.setenv("DATABASE_URL", slow)
             ledger.flush()
@@ -103,12 +101,10 @@ def test_a_slot_that_waits_for_the_ledger_hears_of_the_loss_before_it_speaks(
         def take_over() -> None:
             until.close()
             loser.rollback()
-            batch = claim_batch(other, ["migrate"])
-            assert batch is not None
+            batch = claim(other)
             seen.append(begin_attempt(ledger, batch, "test"))
 
-        batch = claim_batch(loser, ["migrate"])
-        assert batch is not None
+        batch = claim(loser)
         monkeypatch.setattr(ledger, "_turn", TurnThatIsTaken(take_over))
         breaking = until.enter_context(monkeypatch.context())
         breaking.setattr("rowferry_worker.ledger.call", call_and_lose_the_answer)

@@ -37,12 +37,63 @@ def write(folder: Path, name: str, text: str) -> None:
     path.write_text(text)
 
 
-def test_without_a_bound_all_cores_and_all_memory_are_there(system: Path) -> None:
-    write(system, "proc/self/cgroup", "0::/\n")
-    write(system, "cgroup/cpu.max", "max 100000\n")
-    write(system, "cgroup/memory.max", "max\n")
-    assert count_cores() == 8
-    assert measure_memory() == 16 * GIB
+SERVICE = "system.slice/rowferry.service"
+
+
+def quota(bound: str) -> dict[str, str]:
+    """Return the files of a service that has so many microseconds in 100 ms."""
+    return {"proc/self/cgroup": f"0::/{SERVICE}\n", f"cgroup/{SERVICE}/cpu.max": f"{bound} 100000\n"}
+
+
+def older(mount: str, path: str) -> dict[str, str]:
+    """Return the files of the older cgroups: three cores, 1 GiB."""
+    return {
+        "proc/self/cgroup": f"4:memory:{path}\n3:cpuset:/\n2:cpu,cpuacct:{path}\n1:name=systemd:/\n",
+        f"cgroup/{mount}/cpu.cfs_quota_us": "300000\n",
+        f"cgroup/{mount}/cpu.cfs_period_us": "100000\n",
+        "cgroup/memory/memory.limit_in_bytes": f"{GIB}\n",
+        "cgroup/memory/memory.usage_in_bytes": f"{600 * MIB}\n",
+        "cgroup/memory/memory.stat": f"cache 5\ntotal_inactive_file {200 * MIB}\n",
+    }
+
+
+UNBOUNDED = {"proc/self/cgroup": "0::/\n", "cgroup/cpu.max": "max 100000\n", "cgroup/memory.max": "max\n"}
+OF_GROUP = {
+    "proc/self/cgroup": "0::/a/b\n",
+    "cgroup/a/cpu.max": "200000 100000\n",
+    "cgroup/a/b/cpu.max": "max 100000\n",
+}
+OLDER_UNBOUNDED = {
+    "proc/self/cgroup": "2:memory:/\n1:cpu:/\n",
+    "cgroup/cpu/cpu.cfs_quota_us": "-1\n",
+    "cgroup/cpu/cpu.cfs_period_us": "100000\n",
+    "cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+    "cgroup/memory/memory.usage_in_bytes": f"{20 * GIB}\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("files", "cores", "memory"),
+    [
+        (UNBOUNDED, 8, 16 * GIB),
+        (quota("50000"), 1, 16 * GIB),
+        (quota("150000"), 2, 16 * GIB),
+        (quota("400000"), 4, 16 * GIB),
+        (quota("6400000"), 8, 16 * GIB),
+        (OF_GROUP, 2, 16 * GIB),
+        (older("cpu", "/"), 3, 624 * MIB),
+        (older("cpu,cpuacct", "/"), 3, 624 * MIB),
+        (older("cpu", "/docker/4711"), 3, 624 * MIB),  # the path is the host's
+        (older("cpu,cpuacct", "/docker/4711"), 3, 624 * MIB),
+        (OLDER_UNBOUNDED, 8, 16 * GIB),
+    ],
+)
+def test_cores_and_memory_are_those_that_the_groups_of_the_process_leave(
+    system: Path, files: dict[str, str], cores: int, memory: int
+) -> None:
+    for name, text in files.items():
+        write(system, name, text)
+    assert (count_cores(), measure_memory()) == (cores, memory)
 
 
 def test_affinity_bounds_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,43 +104,6 @@ def test_affinity_bounds_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_affinity_all_cores_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "sched_getaffinity")
     assert count_cores() == os.cpu_count()
-
-
-@pytest.mark.parametrize(("quota", "cores"), [("50000", 1), ("150000", 2), ("400000", 4), ("6400000", 8)])
-def test_a_quota_bounds_the_cores(system: Path, quota: str, cores: int) -> None:
-    write(system, "proc/self/cgroup", "0::/system.slice/rowferry.service\n")
-    write(system, "cgroup/system.slice/rowferry.service/cpu.max", f"{quota} 100000\n")
-    assert count_cores() == cores
-
-
-def test_a_quota_of_a_group_above_bounds_as_well(system: Path) -> None:
-    write(system, "proc/self/cgroup", "0::/a/b\n")
-    write(system, "cgroup/a/cpu.max", "200000 100000\n")
-    write(system, "cgroup/a/b/cpu.max", "max 100000\n")
-    assert count_cores() == 2
-
-
-@pytest.mark.parametrize("mount", ["cpu", "cpu,cpuacct"])
-@pytest.mark.parametrize("path", ["/", "/docker/4711"])
-def test_the_older_cgroups_bound_as_well_also_where_the_path_is_the_host_s(system: Path, path: str, mount: str) -> None:
-    write(system, "proc/self/cgroup", f"4:memory:{path}\n3:cpuset:/\n2:cpu,cpuacct:{path}\n1:name=systemd:/\n")
-    write(system, f"cgroup/{mount}/cpu.cfs_quota_us", "300000\n")
-    write(system, f"cgroup/{mount}/cpu.cfs_period_us", "100000\n")
-    write(system, "cgroup/memory/memory.limit_in_bytes", f"{GIB}\n")
-    write(system, "cgroup/memory/memory.usage_in_bytes", f"{600 * MIB}\n")
-    write(system, "cgroup/memory/memory.stat", f"cache 5\ntotal_inactive_file {200 * MIB}\n")
-    assert count_cores() == 3
-    assert measure_memory() == 624 * MIB
-
-
-def test_the_older_cgroups_say_no_limit_by_a_large_number_and_no_quota_by_a_negative_one(system: Path) -> None:
-    write(system, "proc/self/cgroup", "2:memory:/\n1:cpu:/\n")
-    write(system, "cgroup/cpu/cpu.cfs_quota_us", "-1\n")
-    write(system, "cgroup/cpu/cpu.cfs_period_us", "100000\n")
-    write(system, "cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n")
-    write(system, "cgroup/memory/memory.usage_in_bytes", f"{20 * GIB}\n")
-    assert count_cores() == 8
-    assert measure_memory() == 16 * GIB
 
 
 @pytest.mark.parametrize(

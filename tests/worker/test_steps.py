@@ -2,25 +2,18 @@
 
 import socket
 
+import pytest
+
 from rowferry_worker.monitoring.steps import StepClock
 from support.entries.migration import Migration
+from support.processes.clock import Clock
 from support.processes.processes import wait_for
 from support.processes.scrape import has_said_all, scrape, served_port, sum_of, values_by
 
 
-class Clock:
-    """Tells the seconds that it is set to."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_a_step_inside_another_counts_once_as_itself() -> None:
     clock = Clock()
-    steps = StepClock(clock)
+    steps = StepClock(clock.monotonic)
     with steps.step("perform"):
         clock.now += 1
         with steps.step("update"):
@@ -36,7 +29,7 @@ def test_a_step_inside_another_counts_once_as_itself() -> None:
 
 def test_a_step_that_fails_is_counted_and_ends() -> None:
     clock = Clock()
-    steps = StepClock(clock)
+    steps = StepClock(clock.monotonic)
     try:
         with steps.step("perform"):
             clock.now += 1
@@ -63,23 +56,20 @@ def test_the_steps_of_a_batch_add_up_to_what_it_took(migration: Migration) -> No
     assert 0 < inside <= sum_of(samples, "rowferry_batch_seconds_sum")
 
 
-def test_every_metric_of_a_worker_names_its_host_as_the_database_does(migration: Migration) -> None:
-    for options in ((), ("--processes", "2")):
-        with migration.workers(1, "--metrics-port", "0", *options) as (worker,):
-            port = served_port(worker)
-            wait_for(lambda port=port: sum_of(scrape(port), "rowferry_build_info") > 0)
-            assert {sample.labels["host"] for sample in scrape(port)} == {socket.gethostname()}
-
-
-def test_a_host_is_called_what_its_worker_is_told(migration: Migration) -> None:
+@pytest.mark.parametrize(
+    ("environment", "name"), [({}, socket.gethostname()), ({"ROWFERRY_HOST_NAME": "node-7"}, "node-7")]
+)
+def test_every_metric_and_the_database_name_a_host_by_the_system_or_as_its_worker_is_told(
+    migration: Migration, environment: dict[str, str], name: str
+) -> None:
     """In a pod the system's name is the pod's; whoever looks for a sick node wants the node's."""
     for options in ((), ("--processes", "2")):
-        with migration.workers(1, "--metrics-port", "0", *options, ROWFERRY_HOST_NAME="node-7") as (worker,):
+        with migration.workers(1, "--metrics-port", "0", *options, **environment) as (worker,):
             port = served_port(worker)
             wait_for(lambda port=port: sum_of(scrape(port), "rowferry_build_info") > 0)
-            assert {sample.labels["host"] for sample in scrape(port)} == {"node-7"}
+            assert {sample.labels["host"] for sample in scrape(port)} == {name}
             wait_for(lambda: len(live_hosts(migration)) == 1)
-        assert live_hosts(migration) == [{"host": "node-7", "named": "node-7"}]
+        assert live_hosts(migration) == [{"host": name, "named": name}]
 
 
 def live_hosts(migration: Migration) -> list[dict[str, str]]:

@@ -41,14 +41,20 @@ class Held:
         self.connection.commit()
 
 
+def claim(connection: Connection) -> Batch:
+    """Claim the batch of `migrate` that is due, which there must be."""
+    batch = claim_batch(connection, ["migrate"])
+    assert batch is not None
+    return batch
+
+
 @contextmanager
 def hold(table: EntryTable) -> Iterator[Held]:
     """Claim a batch and begin an attempt; in the end the worker is gone, without a word unless it said one."""
     table.make_due()
     worker_id = f"test {next(NUMBERS)}"
     with connect("worker test") as connection, closing(Ledger(worker_id)) as ledger:
-        batch = claim_batch(connection, ["migrate"])
-        assert batch is not None
+        batch = claim(connection)
         yield Held(connection, ledger, batch, begin_attempt(ledger, batch, worker_id))
         connection.rollback()
 

@@ -4,7 +4,6 @@ import threading
 
 from rowferry.db.connection import connect
 from rowferry_worker.attempts import begin_attempt
-from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.run import process_batch
 from rowferry_worker.ledger import Ledger
@@ -12,6 +11,7 @@ from rowferry_worker.migration import MigrationContextCache
 from rowferry_worker.queues import find_queue
 from rowferry_worker.scheduling.scheduler import CopyScheduler
 from support.entries.migration import Migration
+from support.queue.held_batches import claim
 
 
 def take_one_turn(migration: Migration, until: float, parallel: int = 1) -> None:
@@ -19,8 +19,7 @@ def take_one_turn(migration: Migration, until: float, parallel: int = 1) -> None
     ledger, contexts = Ledger("test"), MigrationContextCache(parallel)
     try:
         with connect("worker test") as connection:
-            batch = claim_batch(connection, ["migrate"])
-            assert batch is not None
+            batch = claim(connection)
             attempt = begin_attempt(ledger, batch, "test")
             found = contexts.find(connection, batch)
             context = BatchContext(

@@ -82,6 +82,19 @@ def most_held(pipe: Pipe) -> int:
     return bodies.most
 
 
+@pytest.fixture
+def hashed(monkeypatch: pytest.MonkeyPatch) -> list[PipedBody]:
+    """The bodies that are hashed here, one after each piece."""
+    found, check = list[PipedBody](), PipedBody._check
+
+    def note(self: PipedBody, pieces: Sequence[bytes]) -> None:
+        found.append(self)
+        check(self, pieces)
+
+    monkeypatch.setattr(PipedBody, "_check", note)
+    return found
+
+
 def test_of_many_large_objects_few_are_begun(pipe: Pipe) -> None:
     assert copy_many(pipe, is_full=True) == [Outcome.MIGRATED] * OBJECTS
     assert [found.body for found in pipe.production.values()] == [BODY] * OBJECTS
@@ -136,15 +149,8 @@ def test_what_has_no_room_until_the_time_budget_ends_is_left_to_the_next_attempt
     assert pipe.production == {}
 
 
-def test_only_the_first_are_hashed_where_the_server_checks_digests(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_first_are_hashed_where_the_server_checks_digests(pipe: Pipe, hashed: list[PipedBody]) -> None:
     """Whether it does is asked when an object has its turn, not when it begins to wait for that."""
-    hashed, check = list[PipedBody](), PipedBody._check
-
-    def note(self: PipedBody, pieces: Sequence[bytes]) -> None:
-        hashed.append(self)
-        check(self, pieces)
-
-    monkeypatch.setattr(PipedBody, "_check", note)
     pipe.support.confirms_digests = None
     assert copy_many(pipe) == [Outcome.MIGRATED] * OBJECTS
     assert 1 <= len(set(map(id, hashed))) <= 2
@@ -338,18 +344,11 @@ def test_an_upload_that_was_begun_goes_on_by_parts(tried: Pipe) -> None:
 
 
 def test_as_long_as_nobody_knows_whether_digests_are_checked_one_large_object_is_hashed(
-    tried: Pipe, monkeypatch: pytest.MonkeyPatch
+    tried: Pipe, hashed: list[PipedBody]
 ) -> None:
-    hashed, check = set[int](), PipedBody._check
-
-    def note(self: PipedBody, pieces: Sequence[bytes]) -> None:
-        hashed.add(id(self))
-        check(self, pieces)
-
-    monkeypatch.setattr(PipedBody, "_check", note)
     tried.support.confirms_digests = None
     bodies = tried.method._bodies = Granting(3 * PIPE_BYTES)
     assert copy_many(tried) == [Outcome.MIGRATED] * OBJECTS
-    assert len(hashed) == 1
+    assert len(set(map(id, hashed))) == 1
     assert max(bodies.granted) == PIPE_BYTES, "who has waited for the first need not be alone any more"
     assert bodies._expected <= PIPE_BYTES

@@ -11,7 +11,7 @@ from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
 from support.processes.small_parts import PART_BYTES, PLAN_BYTES, small_parts
 from support.s3.buckets import fresh_buckets
-from support.s3.fake_s3 import FakeAddress, running_fakes
+from support.s3.fake_s3 import running_fakes
 from support.s3.objects import digest
 
 LARGE_BYTES = PART_BYTES + 4096
@@ -34,7 +34,7 @@ def make_deviations(bits: str) -> Deviations:
     )
 
 
-MakeUneven = Callable[[Deviations, str], AbstractContextManager[tuple[Migration, FakeAddress]]]
+MakeUneven = Callable[[Deviations, str], AbstractContextManager[Migration]]
 
 
 @pytest.fixture
@@ -42,14 +42,14 @@ def make_uneven(make_migration: Callable[..., Migration]) -> MakeUneven:
     """Yield a migration whose worker meets these deviations; the test sees the same buckets without them."""
 
     @contextmanager
-    def make(deviations: Deviations, transfer: str) -> Iterator[tuple[Migration, FakeAddress]]:
+    def make(deviations: Deviations, transfer: str) -> Iterator[Migration]:
         with running_fakes(Deviations(), deviations) as (plain, uneven), fresh_buckets(plain) as buckets:
             migration = make_migration(buckets, buckets)
             migration.plan["migration"] |= {"transfer": transfer, "multipart_threshold_bytes": PLAN_BYTES}
             migration.plan["migration"]["max_attempts"] = 3
             migration.reach_through(uneven.endpoint_url)
             with small_parts(migration.folder):
-                yield migration, uneven
+                yield migration
 
     return make
 
@@ -85,7 +85,7 @@ def check_rows(migration: Migration, tagged: Mapping[str, str]) -> set[str]:
 @pytest.mark.parametrize("bits", L8)
 def test_no_deviation_costs_an_object_a_row_or_a_tag(bits: str, transfer: str, make_uneven: MakeUneven) -> None:
     existing: dict[str, bytes] = {}
-    with make_uneven(make_deviations(bits), transfer) as (migration, _), migration.at_work() as take_turn:
+    with make_uneven(make_deviations(bits), transfer) as migration, migration.at_work() as take_turn:
         migration.fill(6)
         finish(migration, take_turn)  # from here on the worker knows what the server does with small objects
         for row_id, (name, size_bytes) in enumerate((("small", 100), ("large", LARGE_BYTES)), 1):
@@ -122,7 +122,7 @@ def test_no_deviation_costs_an_object_a_row_or_a_tag(bits: str, transfer: str, m
 )
 def test_no_row_follows_a_login_page(transfer: str, operation: str, make_uneven: MakeUneven) -> None:
     deviations = Deviations(login_page_for=operation)
-    with make_uneven(deviations, transfer) as (migration, _), migration.at_work() as take_turn:
+    with make_uneven(deviations, transfer) as migration, migration.at_work() as take_turn:
         migration.fill(2)
         migration.add(9, "large", os.urandom(LARGE_BYTES))
         migration.enqueue()
@@ -139,7 +139,7 @@ def test_no_row_follows_a_login_page(transfer: str, operation: str, make_uneven:
 @pytest.mark.parametrize("transfer", ["server", "stream"])
 def test_a_head_without_a_length_is_no_empty_object(transfer: str, make_uneven: MakeUneven) -> None:
     deviations = Deviations(if_none_match=frozenset(), head_length=False)
-    with make_uneven(deviations, transfer) as (migration, _), migration.at_work() as take_turn:
+    with make_uneven(deviations, transfer) as migration, migration.at_work() as take_turn:
         for row_id, (name, size_bytes) in enumerate((("small", 100), ("large", LARGE_BYTES)), 1):
             migration.add(row_id, name, os.urandom(size_bytes))
             migration.production.put(f"{TO}{name}", b"something else")
