@@ -1,9 +1,7 @@
 """Real applications' tables and objects are migrated while the application goes on writing; see tests/corpus."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
@@ -25,9 +23,7 @@ from corpus.zulip.project import Zulip
 from rowferry.batch import Outcome
 from rowferry_enqueue.enqueue import Within
 from rowferry_worker.batch import verdict
-from support.postgres.roles import new_roles
 from support.processes.cli import Done, list_errors
-from support.s3.buckets import find_versitygw, fresh_buckets
 
 PROJECTS: dict[str, type[Project]] = {
     project.name: project
@@ -45,35 +41,15 @@ ACTIONS = 8
 MOST_PASSES = 200
 
 
-@pytest.fixture
-def corpus(
-    request: pytest.FixtureRequest, database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Iterator[Callable[[str], Corpus]]:
-    """Make the database, the objects and the plan of a project, by its name; the two sides are different servers."""
+@pytest.fixture(autouse=True)
+def _no_rests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verdict, "retry_delay", lambda _attempt: timedelta(0))
-    with ExitStack() as until:
-        names = ("versitygw" if find_versitygw() else "moto", "moto")
-        roles = until.enter_context(new_roles(database))
-        legacy, production = (until.enter_context(fresh_buckets(request.getfixturevalue(name))) for name in names)
-
-        def make(name: str) -> Corpus:
-            made = until.enter_context(
-                closing(Corpus(database, legacy, production, tmp_path, project=PROJECTS[name]()))
-            )
-            for variable, value in made.environment.items():
-                monkeypatch.setenv(variable, value)
-            made.application.fill(UPLOADS)
-            made.write_plan()
-            made.grant_minimum(roles)
-            return made
-
-        yield make
 
 
 @pytest.mark.by_day("discourse", "shop")
 @pytest.mark.parametrize("name", PROJECTS)
-def test_an_application_is_migrated_while_it_goes_on(name: str, corpus: Callable[[str], Corpus]) -> None:
-    world = corpus(name)
+def test_an_application_is_migrated_while_it_goes_on(name: str, make_corpus: Callable[..., Corpus]) -> None:
+    world = make_corpus(PROJECTS[name](), UPLOADS)
     must_pass(world.run("check"))
     world.expect_rows(moved=False)
     assert not world.production.listing()
@@ -95,10 +71,10 @@ def test_an_application_is_migrated_while_it_goes_on(name: str, corpus: Callable
 
 @pytest.mark.by_day("wordpress", "events")
 @pytest.mark.parametrize("name", [name for name in PROJECTS if name not in EVERY_FORM])
-def test_the_plan_of_an_application_moves_every_object(name: str, corpus: Callable[[str], Corpus]) -> None:
-    world = corpus(name)
+def test_the_plan_of_an_application_moves_every_object(name: str, make_corpus: Callable[..., Corpus]) -> None:
+    world = make_corpus(PROJECTS[name](), UPLOADS)
     must_pass(world.run("check"))
-    world.migrate()
+    world.migrate(BATCH_SIZE)
     world.expect_objects_of_all()
     if not world.project.staying:
         world.expect_rows(moved=True)
@@ -114,17 +90,13 @@ def migrate_while_writing(world: Corpus) -> None:
     with world.auditor.watching():
         with world.application.writing():
             for _ in range(MOST_PASSES):
-                world.migrate()
+                world.migrate(BATCH_SIZE)
                 if world.application.done.total() >= before + ACTIONS:
                     break
         if world.application.overwrite_again():  # What was overwritten within the second of its copy is a conflict.
             must_pass(world.run("requeue", "--all"))
-        world.migrate()
+        world.migrate(BATCH_SIZE)
     assert world.application.done.total() >= before + ACTIONS
-
-
-def migrate(world: Corpus) -> None:
-    world.migrate(BATCH_SIZE)
 
 
 def switch(world: Corpus) -> None:
@@ -142,7 +114,7 @@ def switch(world: Corpus) -> None:
     must_pass(finished)
     assert "verified, every object stands in" in finished.stdout
     if tables_that_move(world):  # what was written to them meanwhile
-        world.migrate()
+        world.migrate(BATCH_SIZE)
     world.expect_objects_of_all()
 
 
@@ -201,9 +173,9 @@ REFUSALS = [pytest.param(name, refusal, id=f"{name}-{refusal.what}".replace(" ",
 
 @pytest.mark.by_day("discourse-*", "django-*", "gitlab-*")
 @pytest.mark.parametrize(("name", "refusal"), REFUSALS)
-def test_a_plan_that_cannot_serve_is_refused(name: str, refusal: Refusal, corpus: Callable[[str], Corpus]) -> None:
+def test_a_plan_that_cannot_serve_is_refused(name: str, refusal: Refusal, make_corpus: Callable[..., Corpus]) -> None:
     """By check and by enqueue alike: with one sentence, exit status 2, and nothing changed."""
-    world = corpus(name)
+    world = make_corpus(PROJECTS[name](), UPLOADS)
     for entries, change in zip(world.plan["entries"], refusal.entries, strict=False):
         entries.update(change)
         for field in [field for field, value in change.items() if value is None]:

@@ -4,9 +4,8 @@ In the end the outcomes balance: what cannot move has the outcome that says why,
 """
 
 import random
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import ExitStack
 
 import pytest
 
@@ -17,10 +16,8 @@ from corpus.shop.project import Shop
 from corpus.shrine.project import Shrine
 from corpus.wordpress.project import WordPress
 from corpus.world import Corpus, canonical
-from support.postgres.roles import new_roles
 from support.processes.processes import wait_for
 from support.processes.worker_process import WorkerProcess
-from support.s3.buckets import find_versitygw, fresh_buckets
 
 FORMS: dict[str, type[Project]] = {
     "URLs": Discourse,
@@ -39,34 +36,10 @@ PLAN = {"migration": {"max_attempts": 50}, "production": {"max_requests_per_seco
 """A batch that was killed by chance so often is no poison; slow enough for a kill to meet a batch."""
 
 
-@pytest.fixture
-def world(
-    request: pytest.FixtureRequest, database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Iterator[Callable[[type[Project]], Corpus]]:
-    """Make a project in two buckets of two servers, filled."""
-    with ExitStack() as until:
-        names = ("versitygw" if find_versitygw() else "moto", "moto")
-        roles = until.enter_context(new_roles(database))
-        legacy, production = (until.enter_context(fresh_buckets(request.getfixturevalue(name))) for name in names)
-
-        def make(project: type[Project]) -> Corpus:
-            made = until.enter_context(closing(Corpus(database, legacy, production, tmp_path, project=project())))
-            for variable, value in made.environment.items():
-                monkeypatch.setenv(variable, value)
-            for name, table in PLAN.items():
-                made.plan[name].update(table)
-            made.application.fill(UPLOADS)
-            made.write_plan()
-            made.grant_minimum(roles)
-            return made
-
-        yield make
-
-
 @pytest.mark.soak
 @pytest.mark.parametrize("form", FORMS)
-def test_outcomes_balance_whatever_happens(form: str, world: Callable[[type[Project]], Corpus]) -> None:
-    made, chance = world(FORMS[form]), random.Random(form)
+def test_outcomes_balance_whatever_happens(form: str, make_corpus: Callable[..., Corpus]) -> None:
+    made, chance = make_corpus(FORMS[form](), UPLOADS, PLAN), random.Random(form)
     missing, conflicts = sabotage(made, lose_object), sabotage(made, block_object)
 
     with made.auditor.watching(), made.application.writing():

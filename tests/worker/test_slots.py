@@ -189,39 +189,43 @@ def state(table: EntryTable) -> Iterator[WorkerState]:
         contexts.close()
 
 
-def test_an_idle_process_has_one_slot(table: EntryTable, state: WorkerState, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its others have ended, and their connections are closed; what it asks, one slot asks."""
+@pytest.fixture
+def slots(state: WorkerState) -> Iterator[daemon.Slots]:
+    """Those of a process that has begun to ask the queue."""
+    slots = daemon.Slots(state)
+    slots.start()
+    try:
+        wait_for(lambda: state.turns.is_taken)
+        yield slots
+    finally:
+        state.stopping.set()
+        wait_for(lambda: not slots.are_running())
+
+
+@pytest.fixture
+def _soon_not_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slot, "NOT_NEEDED_AFTER", timedelta(seconds=0.2))
-    slots = daemon.Slots(state)
-    slots.start()
-    try:
-        wait_for(lambda: state.turns.is_taken)
-        with slots._lock:
-            for _ in range(5):  # as if each had just run a batch
-                slots._start()
-            assert len(slots._running) == 6
-        wait_for(lambda: len(slots._running) == 1)
-        wait_for(lambda: len(table.execute(SESSIONS)) == 1)
-    finally:
-        state.stopping.set()
-        wait_for(lambda: not slots.are_running())
 
 
-def test_slots_beyond_the_bound_end_when_other_workers_come(state: WorkerState) -> None:
-    slots = daemon.Slots(state)
-    slots.start()
-    try:
-        wait_for(lambda: state.turns.is_taken)
-        with slots._lock:
+@pytest.mark.usefixtures("_soon_not_needed")
+def test_an_idle_process_has_one_slot(table: EntryTable, slots: daemon.Slots) -> None:
+    """Its others have ended, and their connections are closed; what it asks, one slot asks."""
+    with slots._lock:
+        for _ in range(5):  # as if each had just run a batch
             slots._start()
-        state.cluster.connections, state.cluster.size = 97, 50
-        assert slots.are_too_many()
-        first, second = list(slots._running)
-        assert slots.may_end(second)
-        assert not slots.may_end(first), "one goes on"
-    finally:
-        state.stopping.set()
-        wait_for(lambda: not slots.are_running())
+        assert len(slots._running) == 6
+    wait_for(lambda: len(slots._running) == 1)
+    wait_for(lambda: len(table.execute(SESSIONS)) == 1)
+
+
+def test_slots_beyond_the_bound_end_when_other_workers_come(state: WorkerState, slots: daemon.Slots) -> None:
+    with slots._lock:
+        slots._start()
+    state.cluster.connections, state.cluster.size = 97, 50
+    assert slots.are_too_many()
+    first, second = list(slots._running)
+    assert slots.may_end(second)
+    assert not slots.may_end(first), "one goes on"
 
 
 def test_behind_pgbouncer_a_process_begins_with_one_slot(state: WorkerState) -> None:
