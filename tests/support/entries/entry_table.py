@@ -34,6 +34,11 @@ def trusted(text: str) -> sql.SQL:
     return sql.SQL(cast("LiteralString", text))
 
 
+def keyed(key: str, old: str = FROM, new: str = TO, **more: Any) -> dict[str, Any]:
+    """Return what [[entries]] say of a column whose texts begin with `old` and are to begin with `new`."""
+    return {"key": key, "from": old, "to": new, **more}
+
+
 def is_idle(session: Connection) -> bool:
     """Return whether a session is still there, and in no transaction."""
     return session.info.transaction_status == TransactionStatus.IDLE and not has_spoken(session)
@@ -62,6 +67,10 @@ class EntryTable:
             "entries": [{"table": "public.avatars", "id": "id", "key": "path", "from": FROM, "to": TO}],
         }
         self.make_table(id_type)
+
+    def plan_entries(self, table: str, **fields: Any) -> None:
+        """Let the plan name these entries alone, by `id` unless told otherwise."""
+        self.plan["entries"] = [{"table": table, "id": "id", **fields}]
 
     def make_table(self, id_type: str) -> None:
         self.execute(sql.SQL(TABLE).format(type=trusted(id_type)))

@@ -4,6 +4,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
+from support.entries.entry_table import keyed
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 
@@ -13,17 +14,7 @@ LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 def make_table(migration: Migration, column_type: str) -> Migration:
     """Make a table without a marker, whose rows say when they changed, and the plan that leaves them as they are."""
     migration.execute(f"create table public.files (id bigint primary key, path text, updated_at {column_type})")
-    migration.plan["entries"] = [
-        {
-            "table": "public.files",
-            "id": "id",
-            "key": "path",
-            "from": "",
-            "to": "",
-            "rows": "stay",
-            "changed": "updated_at",
-        }
-    ]
+    migration.plan_entries("public.files", **keyed("path", "", "", rows="stay", changed="updated_at"))
     return migration
 
 

@@ -5,6 +5,8 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from support.entries.entry_table import keyed
+
 KEPT = {"b": [1, None, "x"], "a": "image/no.png"}
 
 
@@ -23,41 +25,21 @@ class Form:
 FORMS = {
     "url": Form(
         "id bigint primary key, url text",
-        {
-            "key": "url",
-            "from": "//old.example.com/",
-            "to": "//cdn.example.com/u/",
-            "legacy_object": "",
-            "production_object": "u/",
-        },
+        keyed("url", "//old.example.com/", "//cdn.example.com/u/", legacy_object="", production_object="u/"),
         [(1, "//old.example.com/o/1.png"), (2, "//elsewhere/o/2.png"), (3, None), (4, "")],
         [(1, "//cdn.example.com/u/o/1.png"), (2, "//elsewhere/o/2.png"), (3, None), (4, "")],
         {"o/1.png": "u/o/1.png"},
     ),
     "percent": Form(
         "id bigint primary key, url text",
-        {
-            "key": "url",
-            "from": "https://old/",
-            "to": "https://new/",
-            "legacy_object": "",
-            "production_object": "",
-            "encoding": "percent",
-        },
+        keyed("url", "https://old/", "https://new/", legacy_object="", production_object="", encoding="percent"),
         [(1, "https://old/a%20b%C3%A9.png?v=1#x"), (2, "https://old/100%.png")],
         [(1, "https://new/a%20b%C3%A9.png?v=1#x"), (2, "https://new/100%.png")],
         {"a bé.png": "a bé.png", "100%.png": "100%.png"},
     ),
     "folder": Form(
         "id bigint primary key, uri text",
-        {
-            "key": "uri",
-            "names": "folder",
-            "from": "s3://old/",
-            "to": "s3://new/",
-            "legacy_object": "",
-            "production_object": "runs/",
-        },
+        keyed("uri", "s3://old/", "s3://new/", names="folder", legacy_object="", production_object="runs/"),
         [(1, "s3://old/0/1"), (2, "s3://elsewhere/0/2"), (3, None), (4, "s3://old/0/4/")],
         [(1, "s3://new/0/1"), (2, "s3://elsewhere/0/2"), (3, None), (4, "s3://new/0/4/")],
         {"0/1/a": "runs/0/1/a", "0/1/b/c": "runs/0/1/b/c", "0/4/d": "runs/0/4/d"},
@@ -78,15 +60,15 @@ FORMS = {
     ),
     "URLs in texts": Form(
         "id bigint primary key, body text",
-        {
-            "key": "body",
-            "within": "text",
-            "from": "https://old/",
-            "to": "https://new/v2/",
-            "legacy_object": "",
-            "production_object": "v2/",
-            "encoding": "percent",
-        },
+        keyed(
+            "body",
+            "https://old/",
+            "https://new/v2/",
+            within="text",
+            legacy_object="",
+            production_object="v2/",
+            encoding="percent",
+        ),
         [
             (
                 1,
@@ -112,40 +94,35 @@ FORMS = {
     ),
     "storage prefix": Form(
         "id bigint primary key, path text",
-        {"key": "path", "from": "", "to": "v2/", "legacy_object": "media/", "production_object": "media/v2/"},
+        keyed("path", "", "v2/", legacy_object="media/", production_object="media/v2/"),
         [(1, "1.png")],
         [(1, "v2/1.png")],
         {"media/1.png": "media/v2/1.png"},
     ),
     "state": Form(
         "id bigint primary key, key text not null, service_name text not null, store integer, flag boolean",
-        {
-            "key": "key",
-            "from": "",
-            "to": "",
-            "moved": {"service_name": ["amazon", "r2"], "store": [1, 2], "flag": [False, True]},
-        },
+        keyed("key", "", "", moved={"service_name": ["amazon", "r2"], "store": [1, 2], "flag": [False, True]}),
         [(1, "k1", "amazon", 1, False), (2, "k2", "local", 1, False), (3, "k3", "amazon", None, False)],
         [(1, "k1", "r2", 2, True), (2, "k2", "local", 1, False), (3, "k3", "amazon", None, False)],
         {"k1": "k1"},
     ),
     "state and prefix": Form(
         "id bigint primary key, key text not null, store smallint",
-        {"key": "key", "from": "a/", "to": "b/", "moved": {"store": [1, 2]}},
+        keyed("key", "a/", "b/", moved={"store": [1, 2]}),
         [(1, "a/1", 1), (2, "a/2", 2)],
         [(1, "b/1", 2), (2, "a/2", 2)],
         {"a/1": "b/1"},
     ),
     "composite id": Form(
         "tenant text, number integer, path text, primary key (tenant, number)",
-        {"id": ["tenant", "number"], "key": "path", "from": "image/", "to": "avatar/"},
+        keyed("path", id=["tenant", "number"]),
         [("a", 2, "image/a2"), ("a", 10, "image/a10"), ('b"', 1, "image/b1")],
         [("a", 2, "avatar/a2"), ("a", 10, "avatar/a10"), ('b"', 1, "avatar/b1")],
         {"image/a2": "avatar/a2", "image/a10": "avatar/a10", "image/b1": "avatar/b1"},
     ),
     "jsonb": Form(
         "id bigint primary key, image_data jsonb",
-        {"key": "image_data", "path": "$.versions.*[*].id", "from": "image/", "to": "avatar/"},
+        keyed("image_data", path="$.versions.*[*].id"),
         [
             (1, {**KEPT, "versions": {"s": [{"id": "image/1s"}, {"id": 7}], "l": [{"id": "image/1l"}], "o": 3}}),
             (2, {"versions": []}),
@@ -160,29 +137,29 @@ FORMS = {
     ),
     "json in text": Form(
         "id bigint primary key, data text",
-        {"key": "data", "path": "$.id", "from": "image/", "to": "avatar/"},
+        keyed("data", path="$.id"),
         [(1, '{"id": "image/1", "n": 1.50}')],
         [(1, '{"n": 1.50, "id": "avatar/1"}')],
         {"image/1": "avatar/1"},
     ),
     "array": Form(
         "id bigint primary key, paths varchar(100)[]",
-        {"key": "paths", "path": "$[*]", "from": "image/", "to": "avatar/"},
+        keyed("paths", path="$[*]"),
         [(1, ["image/1", None, "other", "image/2"]), (2, []), (3, None)],
         [(1, ["avatar/1", None, "other", "avatar/2"]), (2, []), (3, None)],
         {"image/1": "avatar/1", "image/2": "avatar/2"},
     ),
     "computed": Form(
         "id bigint primary key, file_name text, store integer not null default 1",
-        {
-            "key": "file_name",
-            "from": "",
-            "to": "",
-            "production_object": "m/",
-            "moved": {"store": [1, 2]},
-            "objects": "array['o/' || id || '/' || file_name, 's/' || id || '/' || file_name]",
-            "optional": "'tiny/' || id",
-        },
+        keyed(
+            "file_name",
+            "",
+            "",
+            production_object="m/",
+            moved={"store": [1, 2]},
+            objects="array['o/' || id || '/' || file_name, 's/' || id || '/' || file_name]",
+            optional="'tiny/' || id",
+        ),
         [(1, "a.png", 1), (2, "b.png", 1), (3, None, 1), (4, "", 1)],
         [(1, "a.png", 2), (2, "b.png", 2), (3, None, 1), (4, "", 1)],
         {

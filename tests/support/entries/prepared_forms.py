@@ -31,4 +31,4 @@ def prepare(migration: Migration, name: str) -> None:
         migration.execute(MORE_COLUMNS[name])
     for key in form.objects:
         migration.legacy.put(key, f"body of {key}".encode())
-    migration.plan["entries"] = [{"table": "public.things", "id": "id", **form.entries, **CHANGES.get(name, {})}]
+    migration.plan_entries("public.things", **form.entries | CHANGES.get(name, {}))

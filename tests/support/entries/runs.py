@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from support.entries.entry_table import Record
+from support.entries.entry_table import Record, keyed
 from support.entries.migration import Migration
 
 LEGACY, PRODUCTION = "s3://legacy/", "s3://production/"
@@ -16,18 +16,18 @@ class Runs:
         self.bodies: dict[str, dict[str, bytes]] = {}
         """What must stand in the folder of each run, by keys behind it."""
         migration.execute("create table public.runs (run_uuid text primary key, artifact_uri text)")
-        migration.plan["entries"] = [
-            {
-                "table": "public.runs",
-                "id": "run_uuid",
-                "key": "artifact_uri",
-                "names": "folder",
-                "from": LEGACY,
-                "to": PRODUCTION,
-                "legacy_object": "",
-                "production_object": "mlflow/",
-            }
-        ]
+        migration.plan_entries(
+            "public.runs",
+            **keyed(
+                "artifact_uri",
+                LEGACY,
+                PRODUCTION,
+                id="run_uuid",
+                names="folder",
+                legacy_object="",
+                production_object="mlflow/",
+            ),
+        )
 
     def add(self, run: str, names: Iterable[str], *, folder: str | None = None) -> None:
         """Add a run with the artifacts of these names; `folder`: where they are, if not below its own name."""

@@ -8,7 +8,7 @@ import pytest
 
 from support.entries.migration import Migration
 from support.entries.runs import LEGACY, Runs
-from support.processes.processes import wait_for
+from support.postgres.lock_holders import work_while_locked
 from support.s3.request_log import LoggedRequest, RequestLog
 
 FEW = 5
@@ -109,13 +109,9 @@ def test_what_the_transaction_adds_that_holds_the_row_is_copied_too(runs: Runs, 
     runs.add("a", ["m"])
     migration = runs.migration
     migration.enqueue()
-    with psycopg.connect(migration.dsn) as application, migration.workers(1, "--until-empty") as (worker,):
-        application.execute("select from public.runs for update")
-        waits = "select from pg_locks where not granted and locktype = 'transactionid'"
-        wait_for(lambda: migration.execute(waits))
+    with work_while_locked(migration, "select from public.runs for update") as application:
         runs.put("a", "n", b"written under a lock")
         application.commit()
-        assert worker.wait() == 0
     assert migration.counts() == {"migrated": 1}
     runs.audit()
 

@@ -1,7 +1,7 @@
 """A claimed batch that is not begun: what is left of the claim, the ledger and the migration's troubles."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import psycopg
@@ -13,15 +13,7 @@ from rowferry_worker.batch import run
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.options import Options
-from support.entries.entry_table import EntryTable
-from support.queue.batch_slot import Slot, end_with, fail_with, open_slot, settle
-
-
-@pytest.fixture
-def slot(noted: EntryTable) -> Iterator[Slot]:
-    with open_slot(noted) as slot:
-        yield slot
-
+from support.queue.batch_slot import Slot, end_with, fail_with, settle
 
 UNTOUCHED = ("INIT", 0, [], 0)
 

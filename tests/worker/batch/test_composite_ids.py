@@ -14,7 +14,7 @@ from rowferry.db.connection import connect
 from rowferry.errors import UsageError
 from rowferry.plan import Entries
 from rowferry_enqueue.request import Within, split_id
-from support.entries.entry_table import FROM, TO, EntryTable, trusted
+from support.entries.entry_table import FROM, TO, EntryTable, keyed, trusted
 from support.entries.migration import Migration
 from support.processes.cli import list_errors
 from support.processes.poison import POISON, work_in_spite_of_poison
@@ -32,7 +32,7 @@ def make_things(table: EntryTable, tenant_type: str = "text") -> None:
     """Make a table whose ids have two columns, and give it to the plan."""
     table.execute("drop table if exists public.things")
     table.execute(trusted(TABLE.format(type=tenant_type)))
-    table.plan["entries"] = [{"table": "public.things", "id": IDS, "key": "path", "from": FROM, "to": TO}]
+    table.plan_entries("public.things", **keyed("path", id=IDS))
 
 
 def add_things(migration: Migration, count: int) -> None:

@@ -1,7 +1,7 @@
 """What is counted and logged of a batch that has ended, and of the troubles of its migration."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
@@ -18,15 +18,7 @@ from rowferry_worker.batch.context import BatchContext, BatchReleased
 from rowferry_worker.batch.process import BatchResult
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.monitoring import metrics
-from support.entries.entry_table import EntryTable
-from support.queue.batch_slot import Slot, end_with, fail_with, open_slot, settle
-
-
-@pytest.fixture
-def slot(noted: EntryTable) -> Iterator[Slot]:
-    with open_slot(noted) as slot:
-        yield slot
-
+from support.queue.batch_slot import Slot, end_with, fail_with, settle
 
 LOST_TWICE = """
 update rowferry.batch_attempt set verdict = 'LOST', error = 'gone', finished_at = now()

@@ -22,7 +22,7 @@ from rowferry_enqueue.check import check_rows
 from rowferry_worker.batch.rows import Move, Outcome, update_rows
 from rowferry_worker.batch.sources.table import read_entries
 from support.entries.checks import row_problems
-from support.entries.entry_table import FROM, TO, EntryTable
+from support.entries.entry_table import FROM, TO, EntryTable, keyed
 from support.entries.migration import Migration
 from support.queue.queue_runs import outcomes, revert, verify
 
@@ -172,9 +172,7 @@ ODD_TEXTS = [
 def documents(migration: Migration) -> Migration:
     """A table of JSON in a text column, and five objects."""
     migration.execute("create table public.things (id bigint primary key, data text, note text)")
-    migration.plan["entries"] = [
-        {"table": "public.things", "id": "id", "key": "data", "path": "$.files[*]", "from": FROM, "to": TO}
-    ]
+    migration.plan_entries("public.things", **keyed("data", path="$.files[*]"))
     for number in range(5):
         migration.legacy.put(f"{FROM}{number}", f"body of {number}".encode())
     return migration

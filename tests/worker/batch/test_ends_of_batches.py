@@ -1,7 +1,7 @@
 """How the work on a batch ends: verdict, rows and ledger agree, and the migration's troubles are counted."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -19,14 +19,7 @@ from rowferry_worker.batch.context import BatchContext, BatchReleased
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.options import Options
-from support.entries.entry_table import EntryTable
-from support.queue.batch_slot import Slot, end_with, open_slot, settle
-
-
-@pytest.fixture
-def slot(noted: EntryTable) -> Iterator[Slot]:
-    with open_slot(noted) as slot:
-        yield slot
+from support.queue.batch_slot import Slot, end_with, settle
 
 
 def claimed() -> float:

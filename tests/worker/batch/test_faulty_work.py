@@ -143,23 +143,21 @@ def test_a_batch_of_a_source_that_its_queue_does_not_take_is_told_so(
     assert batch["error"].startswith("The queue items_alone works on items, not on rows of a table")
 
 
-def test_a_plan_whose_queues_have_no_source_in_common_is_refused(
-    faulty: EntryTable, run_rowferry: Run, tmp_path: Path
+UNFOLLOWED = {
+    "items_alone": (["verify"], "The queue verify cannot follow items_alone, which works on items: leave it out of"),
+    "note": (["echo", "echo"], "`then` names echo twice"),
+}
+
+
+@pytest.mark.parametrize("queue", UNFOLLOWED)
+def test_a_plan_whose_queues_cannot_follow_one_another_is_refused(
+    faulty: EntryTable, run_rowferry: Run, tmp_path: Path, queue: str
 ) -> None:
-    write_plan(faulty, tmp_path, {"items_alone": {"then": ["verify"]}})
-    done = run_rowferry("run", "items_alone", "--yes")
+    then, words = UNFOLLOWED[queue]
+    write_plan(faulty, tmp_path, {queue: {"then": then}})
+    done = run_rowferry("run", queue, "--yes")
     assert done.returncode == 2
-    words = "The queue verify cannot follow items_alone, which works on items: leave it out of `then`"
     assert words in done.stderr
-
-
-def test_a_plan_that_names_a_following_queue_twice_is_refused(
-    faulty: EntryTable, run_rowferry: Run, tmp_path: Path
-) -> None:
-    write_plan(faulty, tmp_path, {"note": {"then": ["echo", "echo"]}})
-    done = run_rowferry("run", "note", "--yes")
-    assert done.returncode == 2
-    assert "`then` names echo twice" in done.stderr
 
 
 def test_items_of_a_queue_that_no_plan_has_named_are_tracked(

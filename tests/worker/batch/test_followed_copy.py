@@ -53,6 +53,17 @@ def copy(fake: FakeBuckets, options: CopyOptions) -> Outcome:
     return fake.run(copy_standing(fake.s3, options, OLD, NEW)).outcome
 
 
+def copied(method: CopyMethod) -> tuple[FakeBuckets, CopyOptions, CopyResult]:
+    """Copy an object that was written at the first second."""
+    fake = FakeBuckets(WRITING, {OLD: written_at(b"version 0", 1)})
+    options = options_of(method, "supported")
+    return fake, options, fake.run(copy_object(fake.s3, options, OLD, NEW))
+
+
+def look_again(fake: FakeBuckets, options: CopyOptions, result: CopyResult) -> CopyResult:
+    return fake.run(follow(fake.s3, options, OLD, NEW, result, may_copy=True))
+
+
 @pytest.fixture
 def remembering(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LargeObjects]:
     """What lets copies be remembered in PostgreSQL."""
@@ -214,16 +225,14 @@ def test_an_equal_object_that_is_rewritten_before_its_row_moves_is_copied_again(
     result = fake.run(copy_object(fake.s3, options, OLD, NEW))
     assert result.outcome is Outcome.KEPT
     fake.legacy[OLD] = written_at(b"version 1", 1)
-    assert fake.run(follow(fake.s3, options, OLD, NEW, result, may_copy=True)).outcome is Outcome.MIGRATED
+    assert look_again(fake, options, result).outcome is Outcome.MIGRATED
     assert fake.production[NEW].body == b"version 1"
 
 
 def test_an_object_that_stays_as_it_is_costs_one_head_more(method: CopyMethod) -> None:
-    fake = FakeBuckets(WRITING, {OLD: written_at(b"version 0", 1)})
-    options = options_of(method, "supported")
-    result = fake.run(copy_object(fake.s3, options, OLD, NEW))
+    fake, options, result = copied(method)
     fake.seen.clear()
-    assert fake.run(follow(fake.s3, options, OLD, NEW, result, may_copy=True)) == result
+    assert look_again(fake, options, result) == result
     assert fake.operations == ["HeadObject legacy"]
 
 
@@ -243,21 +252,20 @@ def test_an_object_that_never_rests_is_named_and_taken_up_as_ours_again(
 
 
 def test_what_takes_the_place_of_the_copy_is_left_alone(method: CopyMethod) -> None:
-    fake = FakeBuckets(WRITING, {OLD: written_at(b"version 0", 1)})
-    options = options_of(method, "supported")
-    result = fake.run(copy_object(fake.s3, options, OLD, NEW))
+    fake, options, result = copied(method)
     fake.legacy[OLD], fake.production[NEW] = written_at(b"version 1", 1), written_at(b"another", 1)
     with pytest.raises(ServerFault, match="written while it was read"):
-        fake.run(follow(fake.s3, options, OLD, NEW, result, may_copy=True))
+        look_again(fake, options, result)
     assert fake.production[NEW].body == b"another"
 
 
-def test_an_object_that_is_deleted_when_it_was_copied_has_arrived(method: CopyMethod) -> None:
-    fake = FakeBuckets(WRITING, {OLD: written_at(b"version 0", 1)})
-    options = options_of(method, "supported")
-    result = fake.run(copy_object(fake.s3, options, OLD, NEW))
+def test_an_object_that_is_deleted_when_it_was_copied_has_arrived(
+    method: CopyMethod, caplog: pytest.LogCaptureFixture
+) -> None:
+    fake, options, result = copied(method)
     del fake.legacy[OLD]
-    assert fake.run(follow(fake.s3, options, OLD, NEW, result, may_copy=True)) == result
+    assert look_again(fake, options, result) == result
+    assert "an object was deleted while it was copied; its copy stays" in caplog.text
 
 
 @pytest.mark.parametrize("seconds", [(5, 8), (7000, 9000), (7000, 7001)])
@@ -273,7 +281,7 @@ def test_a_server_that_does_not_say_what_it_copied_is_held_against_time_and_byte
     fake.production[NEW] = written_at(b"version 0", second)
     if rewritten:
         fake.legacy[OLD] = written_at(b"version 1", second, by_parts=True)
-    fake.run(follow(fake.s3, options, OLD, NEW, result, may_copy=True))
+    look_again(fake, options, result)
     assert fake.production[NEW].body == fake.legacy[OLD].body
 
 
@@ -357,18 +365,9 @@ def test_a_copy_that_took_long_may_be_of_before_a_rewrite(seconds: int) -> None:
     fake = FakeBuckets(WRITING, {OLD: legacy}, {NEW: written_at(b"version 0", 9)})
     options = options_of(ServerCopy("legacy"), "supported")
     result = CopyResult(Outcome.MIGRATED, etag=stored(b"version 0").etag, seconds=seconds)
-    found = fake.run(follow(fake.s3, options, OLD, NEW, result, may_copy=True))
+    found = look_again(fake, options, result)
     assert (found is not result) is bool(seconds)
     assert fake.production[NEW].body == (b"version 1" if seconds else b"version 0")
-
-
-def test_a_deletion_during_a_copy_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    fake = FakeBuckets(WRITING, {OLD: written_at(b"version 0", 1)})
-    options = options_of(StreamCopy(), "supported")
-    result = fake.run(copy_object(fake.s3, options, OLD, NEW))
-    del fake.legacy[OLD]
-    fake.run(follow(fake.s3, options, OLD, NEW, result, may_copy=True))
-    assert "an object was deleted while it was copied; its copy stays" in caplog.text
 
 
 def test_in_later_passes_an_equal_object_is_kept_by_two_heads(method: CopyMethod) -> None:

@@ -13,6 +13,7 @@ from rowferry.db.entries import EntryQueries, to_entries
 from rowferry.keys import find_objects
 from rowferry_queues.migrate import perform as migrate
 from rowferry_queues.revert import perform as revert
+from support.entries.entry_table import keyed
 from support.entries.forms import FORMS
 from support.entries.migration import Migration
 from support.entries.prepared_forms import prepare
@@ -222,19 +223,18 @@ def test_a_users_columns_may_have_any_name(migration: Migration, queue: str) -> 
     keys = {number: "".join(f"{name}/" for name in NAMES) + f"{number}" for number in (1, 2, 3)}
     for key in keys.values():
         migration.legacy.put(key, b"body")
-    migration.plan["entries"] = [
-        {
-            "table": "public.things",
-            "id": "id",
-            "key": "key",
-            "from": "",
-            "to": "",
-            "moved": {"state": ["old", "new"]},
-            "production_object": "new/",
-            "objects": " || ".join(f'"{name}"' for name in NAMES) + " || id",
-            "where": " and ".join(f"\"{name}\" <> ''" for name in NAMES),
-        }
-    ]
+    migration.plan_entries(
+        "public.things",
+        **keyed(
+            "key",
+            "",
+            "",
+            moved={"state": ["old", "new"]},
+            production_object="new/",
+            objects=" || ".join(f'"{name}"' for name in NAMES) + " || id",
+            where=" and ".join(f"\"{name}\" <> ''" for name in NAMES),
+        ),
+    )
     assert migration.migrate(2) == {"migrated": 3}, migration.failures()
     migration.execute("insert into public.things (id) values (0)")
     migration.enqueue()

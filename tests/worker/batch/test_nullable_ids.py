@@ -19,14 +19,9 @@ def thumbnails(migration: Migration) -> Migration:
         media = f"m{number % 3}"
         migration.execute("insert into public.thumbnails values (%s, %s, 'crop')", (media, number))
         migration.legacy.put(f"thumbs/{media}/{number}", b"body")
-    migration.plan["entries"] = [
-        {
-            "table": "public.thumbnails",
-            "id": ["media", "width", "method"],
-            "objects": "'thumbs/' || media || '/' || width",
-            "rows": "stay",
-        }
-    ]
+    migration.plan_entries(
+        "public.thumbnails", id=["media", "width", "method"], objects="'thumbs/' || media || '/' || width", rows="stay"
+    )
     return migration
 
 

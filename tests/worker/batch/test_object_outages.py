@@ -5,17 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from rowferry.s3 import retry
 from rowferry_worker.scheduling import silence
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.s3.buckets import Buckets
 from support.s3.request_log import LoggedRequest, RequestLog, logged, writes_of
 
-
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "REQUEST_BASE", timedelta(milliseconds=1))
+pytestmark = pytest.mark.usefixtures("no_pauses")
 
 
 @pytest.fixture
@@ -51,18 +47,13 @@ def test_a_refusal_costs_what_it_is_worth(code: str, ten: Migration, log: Reques
     ten.audit(legacy_left=range(1, 11))
 
 
-def test_attempts_come_to_an_end(ten: Migration, log: RequestLog) -> None:
-    with log.refusing(writes_of(range(3, 4)), 500, "InternalError"):
-        for _ in range(5):
-            ten.work_again()
-    assert ten.verdicts() == ["RETRY", "ERROR"]
-    assert ten.counts() == {"migrated": 9, "failed": 1}
-    ten.audit(legacy_left=[3])
-
-
-def test_an_object_that_breaks_every_connection_costs_attempts(ten: Migration, log: RequestLog) -> None:
-    """The server answers all others: the misfortune is this object's own, and must not go on for ever."""
-    with log.breaking(writes_of(range(3, 4))):
+@pytest.mark.parametrize("breaks", [False, True])
+def test_attempts_at_an_object_of_its_own_misfortune_come_to_an_end(
+    ten: Migration, log: RequestLog, breaks: bool
+) -> None:
+    """The server answers all others, and this one by an error or by a broken connection."""
+    third = writes_of(range(3, 4))
+    with log.breaking(third) if breaks else log.refusing(third, 500, "InternalError"):
         for _ in range(5):
             ten.work_again()
     assert ten.verdicts() == ["RETRY", "ERROR"]

@@ -11,9 +11,25 @@ NAMES = [f"{number:02}.png" for number in range(25)]
 
 
 @pytest.fixture
+def migration(migration: Migration) -> Migration:
+    return name_objects(migration)
+
+
+@pytest.fixture
 def small_listings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Listings of seven keys at a time."""
     monkeypatch.setattr(listing, "LISTED_KEYS", 7)
+
+
+def overwrite_after(migration: Migration, name: str) -> None:
+    """Overwrite the second legacy object so that it is newer than this production object."""
+    written = migration.production.head(TO + name)["LastModified"]
+
+    def overwrite() -> bool:
+        migration.legacy.put(PREFIX + NAMES[1], b"new")
+        return migration.legacy.head(PREFIX + NAMES[1])["LastModified"] > written
+
+    wait_for(overwrite)
 
 
 @pytest.mark.usefixtures("small_listings")
@@ -41,7 +57,6 @@ def test_the_whole_bucket_keeps_its_keys(migration: Migration) -> None:
 
 
 def test_a_prefix_without_objects_is_done_at_once(migration: Migration) -> None:
-    name_objects(migration)
     migration.migrate()
     assert [batch["status"] for batch in migration.batches()] == ["DONE"]
 
@@ -55,7 +70,6 @@ def test_strange_keys_are_copied_as_they_are(moto_migration: Migration) -> None:
 
 
 def test_a_later_pass_takes_what_is_new(migration: Migration) -> None:
-    name_objects(migration)
     put_objects(migration, NAMES[::2])
     migration.migrate(4)
     put_objects(migration, NAMES[1::2])
@@ -65,80 +79,56 @@ def test_a_later_pass_takes_what_is_new(migration: Migration) -> None:
 
 
 def test_a_later_pass_copies_again_what_the_application_has_overwritten(migration: Migration) -> None:
-    name_objects(migration)
     put_objects(migration, NAMES[:3])
     migration.migrate()
-    copied_at = migration.production.head(TO + NAMES[1])["LastModified"]
-
-    def overwrite() -> bool:
-        migration.legacy.put(PREFIX + NAMES[1], b"new")
-        return migration.legacy.head(PREFIX + NAMES[1])["LastModified"] > copied_at
-
-    wait_for(overwrite)
-    migration.migrate()
-    assert outcomes(migration) == {"migrated": 4, "kept": 2}
+    overwrite_after(migration, NAMES[1])
+    assert migration.migrate() == {"migrated": 4, "kept": 2}
     assert migration.production.read(TO + NAMES[1]) == b"new"
 
 
 def test_a_range_in_error_takes_part_in_the_next_pass(migration: Migration) -> None:
-    name_objects(migration)
     put_objects(migration, NAMES[:3])
     migration.production.put(TO + NAMES[1], b"written last, for a while")
-    migration.migrate()
-    assert outcomes(migration) == {"migrated": 2, "conflict": 1}
-    seen_at = migration.production.head(TO + NAMES[2])["LastModified"]
-
-    def overwrite() -> bool:
-        migration.legacy.put(PREFIX + NAMES[1], b"new")
-        return migration.legacy.head(PREFIX + NAMES[1])["LastModified"] > seen_at
-
-    wait_for(overwrite)
+    assert migration.migrate() == {"migrated": 2, "conflict": 1}
+    overwrite_after(migration, NAMES[2])
     migration.legacy.put(PREFIX + NAMES[2], b"newer")
-    migration.migrate()
-    assert outcomes(migration) == {"migrated": 2, "kept": 1}
+    assert migration.migrate() == {"migrated": 2, "kept": 1}
     assert [migration.production.read(TO + name) for name in NAMES[1:3]] == [b"new", b"newer"]
     migration.check_balance()
 
 
 def test_an_enqueue_adds_no_listing_while_one_is_unfinished(migration: Migration) -> None:
-    name_objects(migration)
     put_objects(migration, NAMES)
     migration.enqueue(4)
     (again,) = migration.enqueue(4)
     assert (again.batches, str(again)) == (0, "variants/*: no listing, as the pass before has not ended")
-    migration.work()
-    assert outcomes(migration) == {"migrated": 25}
+    assert migration.work() == {"migrated": 25}
 
 
 def test_objects_that_were_added_to_a_range_are_copied_with_it(migration: Migration) -> None:
-    name_objects(migration)
     put_objects(migration, NAMES[::2])
     migration.enqueue(100)
     with migration.at_work() as take_turn:
         take_turn()
         put_objects(migration, NAMES[1::2])
-        while take_turn():
-            pass
+    migration.work()
     check_copies(migration, NAMES)
     assert outcomes(migration) == {"migrated": 25}
 
 
 def test_a_range_that_has_grown_goes_back_in_part(migration: Migration) -> None:
-    name_objects(migration)
     put_objects(migration, ["00.png", "24.png"])
     migration.enqueue(4)
     with migration.at_work() as take_turn:
         take_turn()
         put_objects(migration, NAMES)
-        while take_turn():
-            pass
+    migration.work()
     check_copies(migration, NAMES)
     assert outcomes(migration) == {"migrated": 25}
     assert [first for first, _ in ranges(migration)] == [f"{PREFIX}{number:02}.png" for number in range(0, 25, 5)]
 
 
 def test_an_object_that_was_deleted_after_it_was_listed_is_owed_to_nobody(migration: Migration) -> None:
-    name_objects(migration)
     put_objects(migration, NAMES[:3])
     migration.enqueue()
     with migration.at_work() as take_turn:
@@ -150,11 +140,9 @@ def test_an_object_that_was_deleted_after_it_was_listed_is_owed_to_nobody(migrat
 
 
 def test_a_different_production_object_is_a_conflict(migration: Migration) -> None:
-    name_objects(migration)
     put_objects(migration, NAMES[:3])
     migration.production.put(TO + NAMES[1], b"another")
-    migration.migrate()
-    assert outcomes(migration) == {"migrated": 2, "conflict": 1}
+    assert migration.migrate() == {"migrated": 2, "conflict": 1}
     assert migration.failure_of(PREFIX + NAMES[1])[0] == "conflict"
     migration.execute('update rowferry.batch_queue set payload = payload || \'{"on_conflict": "overwrite"}\'')
     migration.execute("update rowferry.batch_queue set status = 'INIT' where status = 'ERROR'")

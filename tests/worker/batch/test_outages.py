@@ -2,22 +2,17 @@
 
 import re
 from collections.abc import Callable
-from datetime import timedelta
 
 import pytest
 
-from rowferry.s3 import retry
 from support.entries.migration import Migration
 from support.queue.paused_migration import state_of
 from support.s3.request_log import LoggedRequest, RequestLog, from_first, writes_of
 
+pytestmark = pytest.mark.usefixtures("no_pauses")
+
 ENTRIES = 12
 Matches = Callable[[LoggedRequest], bool]
-
-
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "REQUEST_BASE", timedelta(milliseconds=1))
 
 
 def page(status: str, headers: str = "") -> bytes:

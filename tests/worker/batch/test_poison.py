@@ -15,26 +15,31 @@ from support.processes.poison import work_in_spite_of_poison
 from support.processes.processes import wait_for
 from support.s3.request_log import RequestLog
 
+RUN, SLOWLY, BISECT, FAIL = CrashPolicy.RUN, CrashPolicy.RUN_SLOWLY, CrashPolicy.BISECT, CrashPolicy.FAIL
 
-def treat(*, inherited: int = 0, crashes: int = 0, number: int | None = None, entries: int = 100) -> CrashPolicy:
+
+@pytest.mark.parametrize(
+    ("inherited", "crashes", "number", "entries", "policy"),
+    [
+        (0, 0, 1, 100, RUN),
+        (0, 0, 5, 100, RUN),
+        (0, 1, 2, 100, SLOWLY),  # it may have been the host's
+        (0, 2, 3, 100, BISECT),
+        (2, 0, 1, 100, SLOWLY),
+        (2, 1, 2, 100, BISECT),
+        (5, 1, 2, 2, BISECT),
+        (0, 4, 5, 1, SLOWLY),
+        (0, 5, 6, 1, FAIL),
+        (4, 0, 1, 1, SLOWLY),
+        (4, 1, 2, 1, FAIL),
+        (9, 0, 1, 1, SLOWLY),  # the innocent half has its turn
+    ],
+)
+def test_a_batch_is_treated_by_its_crashes_and_those_of_its_ancestors(
+    inherited: int, crashes: int, number: int, entries: int, policy: CrashPolicy
+) -> None:
     batch = Batch(1, 1, 1, "migrate", {}, entries, 5, 0, inherited)
-    return choose_policy(batch, Attempt(1, number or crashes + 1, crashes))
-
-
-def test_a_batch_without_a_crash_simply_runs() -> None:
-    assert treat() is CrashPolicy.RUN
-    assert treat(number=5) is CrashPolicy.RUN
-
-
-def test_the_first_crash_may_have_been_the_hosts_and_the_second_halves() -> None:
-    assert treat(crashes=1) is CrashPolicy.RUN_SLOWLY
-    assert treat(crashes=2) is CrashPolicy.BISECT
-
-
-def test_a_half_runs_gently_and_is_halved_at_its_first_crash() -> None:
-    assert treat(inherited=2) is CrashPolicy.RUN_SLOWLY
-    assert treat(inherited=2, crashes=1) is CrashPolicy.BISECT
-    assert treat(inherited=5, crashes=1, entries=2) is CrashPolicy.BISECT
+    assert choose_policy(batch, Attempt(1, number, crashes)) is policy
 
 
 def test_a_killed_worker_leaves_many_batches_with_a_strike_so_the_first_slows_them_least() -> None:
@@ -66,16 +71,6 @@ def test_a_slow_batch_keeps_to_the_rates_that_its_worker_has_learned() -> None:
     worker._pace.hear_fleet(2, {"server/bucket CopyObject": (100.0, 1)})
     assert worker.request_rates
     assert slow.request_rates == worker.request_rates
-
-
-@pytest.mark.parametrize("inherited", [0, 4])
-def test_a_batch_of_one_has_max_attempts_crashes_with_those_of_its_ancestors(inherited: int) -> None:
-    assert treat(inherited=inherited, crashes=5 - inherited, entries=1) is CrashPolicy.FAIL
-    assert treat(inherited=inherited, crashes=4 - inherited, entries=1) is CrashPolicy.RUN_SLOWLY
-
-
-def test_the_innocent_half_of_a_poisoned_batch_has_its_turn() -> None:
-    assert treat(inherited=9, entries=1) is CrashPolicy.RUN_SLOWLY
 
 
 @pytest.mark.must("a poisonous entry")

@@ -1,14 +1,10 @@
 """An application that rewrites objects in place, beside a batch: the newest bytes arrive, or the entry is named."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from datetime import timedelta
-from threading import Thread
+from contextlib import contextmanager
 
-import psycopg
 import pytest
 
-from rowferry.s3 import retry
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.glance import Glance, OnEnd
 from rowferry_queues.migrate import perform as queue
@@ -16,15 +12,12 @@ from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.second_look import FOLLOWED
 from support.entries.files import make_table, now
 from support.entries.migration import Migration
-from support.processes.processes import wait_for
+from support.postgres.lock_holders import work_while_locked
 from support.s3.request_log import LoggedRequest, RequestLog
 
+pytestmark = pytest.mark.usefixtures("no_pauses")
+
 KEY = "image/u2/me.png"
-
-
-@pytest.fixture(autouse=True)
-def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retry, "REQUEST_BASE", timedelta(milliseconds=1))
 
 
 @pytest.fixture
@@ -134,29 +127,13 @@ def test_what_is_rewritten_by_the_transaction_that_a_row_waits_for_is_not_missed
     three: Migration, log: RequestLog
 ) -> None:
     """The application locks a row, writes its object, and commits; the row's update has to wait for that."""
-    with ExitStack() as until:
-        application = until.enter_context(psycopg.connect(three.dsn))
-        application.execute("update public.avatars set path = path where id = 2")
-
-        def write() -> None:
-            wait_for(lambda: application_is_waited_for(three))
-            three.bodies["2"] = b"written under a lock"
-            three.legacy.put(KEY, three.bodies["2"])
-            application.commit()
-
-        writing = Thread(target=write)
-        writing.start()
-        until.callback(writing.join)
-        three.work()
-    assert three.bodies["2"] == b"written under a lock"
+    with work_while_locked(three, "update public.avatars set path = path where id = 2") as application:
+        three.bodies["2"] = b"written under a lock"
+        three.legacy.put(KEY, three.bodies["2"])
+        application.commit()
     assert three.verdicts() == ["DONE"]
     assert three.counts() == {"migrated": 3}
     three.audit()
-
-
-def application_is_waited_for(migration: Migration) -> bool:
-    """Return whether a session waits for the lock of a transaction."""
-    return bool(migration.execute("select from pg_locks where not granted and locktype = 'transactionid'"))
 
 
 def test_objects_that_are_never_rewritten_are_not_looked_at_again(three: Migration, log: RequestLog) -> None:

@@ -16,6 +16,7 @@ from rowferry_queues.verify.perform import ObjectNowhere
 from rowferry_worker.batch.objects import Judge, MappedRow
 from rowferry_worker.batch.ranges import map_row
 from rowferry_worker.copying.copy import CopyResult
+from support.entries.entry_table import keyed
 from support.entries.migration import Migration
 from support.queue.queue_runs import outcomes, verify
 from support.queue.turns import take_one_turn
@@ -140,16 +141,7 @@ def migration(migration: Migration) -> Migration:
                 migration.legacy.put(key, b"body")
     migration.legacy.put("image/shared", b"shared")
     migration.production.put("avatar/4/tiny", b"another")
-    migration.plan["entries"] = [
-        {
-            "table": "public.photos",
-            "id": "id",
-            "key": "data",
-            "path": "$.keys[*]",
-            "from": "image/",
-            "to": "avatar/",
-        }
-    ]
+    migration.plan_entries("public.photos", **keyed("data", path="$.keys[*]"))
     return migration
 
 
@@ -200,18 +192,9 @@ def test_an_object_that_one_row_needs_and_another_may_lack_is_missing_for_the_on
     migration.execute("create table public.shared (id bigint primary key, key text, optional text, store integer)")
     migration.execute("insert into public.shared values (1, 'x', 'gone', 2), (2, 'gone', 'x', 2), (3, 'x', 'gone', 2)")
     migration.production.put("x", b"body")
-    migration.plan["entries"] = [
-        {
-            "table": "public.shared",
-            "id": "id",
-            "key": "key",
-            "from": "",
-            "to": "",
-            "moved": {"store": [1, 2]},
-            "objects": "key",
-            "optional": "optional",
-        }
-    ]
+    migration.plan_entries(
+        "public.shared", **keyed("key", "", "", moved={"store": [1, 2]}, objects="key", optional="optional")
+    )
     (batch,) = verify(migration)
     assert (batch["status"], outcomes([batch])) == ("ERROR", {"kept": 2, "missing": 1})
     assert migration.failure_of(2)[0] == "missing"
@@ -226,18 +209,10 @@ def test_a_text_that_is_the_prefix_alone_changes_where_objects_are_computed(migr
     """The column names the store, and the keys are made of the id."""
     migration.execute("create table public.stored (id bigint primary key, backend text)")
     migration.execute("insert into public.stored values (1, 'fs'), (2, 'fs'), (3, 'fs/fs')")
-    migration.plan["entries"] = [
-        {
-            "table": "public.stored",
-            "id": "id",
-            "key": "backend",
-            "from": "fs",
-            "to": "s3",
-            "legacy_object": "",
-            "production_object": "",
-            "objects": "'blobs/' || id",
-        }
-    ]
+    migration.plan_entries(
+        "public.stored",
+        **keyed("backend", "fs", "s3", legacy_object="", production_object="", objects="'blobs/' || id"),
+    )
     for number in (1, 2, 3):
         migration.legacy.put(f"blobs/{number}", b"body")
     assert migration.migrate() == {"migrated": 3}

@@ -12,7 +12,7 @@ import pytest
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.db.connection import Connection, connect
 from rowferry.db.entries import EntryQueries
-from rowferry.errors import ObjectNotFound, ServerFault
+from rowferry.errors import MigrationFault, ObjectNotFound, ServerFault
 from rowferry_worker.batch.context import BatchContext, BatchReleased
 from rowferry_worker.batch.rows import Move, look_again, rewrite_rows, update_rows, wait_for_turn
 from rowferry_worker.monitoring import metrics
@@ -53,6 +53,15 @@ def test_each_row_has_its_own_outcome_and_bytes(table: EntryTable, connection: C
         (entry(3), Outcome.KEPT, 3),
     ]
     assert forms(table) == "iaaai"
+
+
+def test_a_table_that_cannot_be_updated_is_the_migrations_fault(table: EntryTable, connection: Connection) -> None:
+    queries = queries_of(table, connection)
+    connection.commit()
+    table.execute("alter table public.avatars rename column path to text")
+    with pytest.raises(MigrationFault):
+        update_rows(connection, queries, [move(1), move(2)])
+    connection.rollback()
 
 
 # Entries that are not updated

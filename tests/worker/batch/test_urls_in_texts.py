@@ -4,7 +4,6 @@ import json
 import re
 from typing import Any
 
-import psycopg
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,7 +16,7 @@ from rowferry.db.forms import read_text
 from rowferry.errors import PlanError
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
-from support.processes.processes import wait_for
+from support.postgres.lock_holders import work_while_locked
 
 OLD, NEW = "https://old/", "https://new/"
 FIELDS = {"within": "text", "from": OLD, "to": NEW, "legacy_object": "", "production_object": "", "encoding": "percent"}
@@ -84,12 +83,8 @@ def test_what_an_application_writes_meanwhile_is_kept(
     """It holds the row when the worker comes to update it, and commits another text."""
     articles.insert({"1": f"{OLD}a.png"})
     articles.enqueue()
-    with psycopg.connect(articles.dsn) as application, articles.workers(1, "--until-empty") as (worker,):
-        application.execute(f"update public.avatars set path = {change} where id = 1".encode())
-        waits = "select from pg_stat_activity where wait_event_type = 'Lock' and query like 'with rowferry_wanted%'"
-        wait_for(lambda: articles.execute(waits))
+    with work_while_locked(articles, f"update public.avatars set path = {change} where id = 1") as application:
         application.commit()
-        assert worker.wait() == 0
     assert articles.counts() == {outcome: 1}
     assert articles.rows() == {"1": text}
 
