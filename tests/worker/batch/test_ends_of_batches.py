@@ -35,15 +35,6 @@ def test_a_batch_that_is_given_up_is_as_it_was(slot: Slot) -> None:
     assert (claimed(), slot.state.backoff.troubles) == (before, {})
 
 
-def test_a_lost_connection_is_told_to_the_ledger_and_to_the_slot(slot: Slot) -> None:
-    before = claimed()
-    with pytest.raises(DatabaseUnavailable):
-        slot.run(end_with(DatabaseUnavailable("gone")))
-    slot.connection.rollback()
-    assert slot.end() == ("INIT", 0, ["LOST"], 0)
-    assert claimed() == before
-
-
 def test_an_interrupted_batch_is_lost(slot: Slot) -> None:
     with pytest.raises(KeyboardInterrupt):
         slot.run(end_with(KeyboardInterrupt()))
@@ -137,9 +128,11 @@ def test_a_connection_that_the_server_ends_in_the_work_is_a_loss(slot: Slot) -> 
         slot.table.execute("select pg_terminate_backend(%s, 100000)", (context.connection.info.backend_pid,))
         return settle(context, entries)
 
+    before = claimed()
     with pytest.raises(DatabaseUnavailable):
         slot.run(perform)
     assert slot.end() == ("INIT", 0, ["LOST"], 0)
+    assert claimed() == before
 
 
 def test_the_work_knows_when_its_time_is_over(slot: Slot) -> None:

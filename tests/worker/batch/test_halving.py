@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 
-import psycopg
 import pytest
 from psycopg import errors
 
 from rowferry.db.connection import Connection, connect
-from rowferry.errors import DatabaseUnavailable, MigrationFault, RowBusy, RowRefused
+from rowferry.errors import RowBusy, RowRefused
 from rowferry_worker.batch.writes import Write, apply_in_halves
 from support.entries.entry_table import EntryTable
 
@@ -87,23 +86,6 @@ def test_rows_that_are_busy_without_a_wait_are_busy_and_none_is_refused(writing:
     writing.refuses, writing.refusal = "c", busy
     assert writing.apply() == "~" * len(ROWS)
     assert writing.tries == [("abcdefgh", True), ("abcdefgh", False)]
-
-
-def test_a_lost_connection_is_no_refusal(writing: Database) -> None:
-    writing.refuses, writing.refusal = "c", psycopg.OperationalError("server closed the connection unexpectedly")
-    with pytest.raises(DatabaseUnavailable):
-        writing.apply()
-
-
-def test_an_error_of_the_database_is_first_held_against_the_table(writing: Database) -> None:
-    def blame(error: psycopg.Error) -> None:
-        raise MigrationFault(f"the table: {error}")
-
-    writing.refuses, writing.refusal = "c", errors.UndefinedColumn("no such column")
-    with pytest.raises(MigrationFault, match="no such column"):
-        apply_in_halves(writing.connection, ROWS, writing.write, _mark, blame)
-    writing.refusal = RowRefused("refused")
-    assert "".join(apply_in_halves(writing.connection, ROWS, writing.write, _mark, blame)) == "AB-DEFGH"
 
 
 def test_what_a_try_has_written_is_undone_before_its_halves_are_tried(writing: Database, table: EntryTable) -> None:

@@ -187,16 +187,6 @@ def test_entries_that_the_application_took_away_are_not_handed_on(lines: Lines, 
     assert read(lines) == []
 
 
-def test_a_batch_in_error_hands_on_what_it_settled_and_its_requeue_what_is_new(lines: Lines, worker: Worker) -> None:
-    enqueue(lines, RANGE)
-    worker.finish(Verdict.ERROR, all_of("migrated", "0123456") | {"7": "missing", "8": "conflict", "9": "failed"})
-    requeue(lines)
-    worker.finish(Verdict.ERROR, {"7": "migrated", "8": "conflict", "9": "kept"})
-    requeue(lines)
-    worker.finish(Verdict.ERROR, {"8": "conflict"})
-    assert read(lines) == [(RANGE_ALONE | {"only": list("0123456")}, 7), (RANGE_ALONE | {"only": ["7", "9"]}, 2)]
-
-
 def test_a_queue_that_reads_again_hands_on_only_what_was_left(lines: Lines, worker: Worker) -> None:
     enqueue(lines, RANGE | {"unsettled": None, "read_again": ["migrated", "kept"]})
     worker.finish(Verdict.ERROR, all_of("kept", "0123456") | {"7": "missing", "8": "conflict", "9": "failed"})
