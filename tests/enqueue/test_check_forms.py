@@ -171,6 +171,8 @@ def test_rows_for_which_an_expression_yields_nothing_are_counted(table: EntryTab
         ("optional", "jsonb_build_array('a')", "operator does not exist"),
         ("objects", "unnest(array['a', 'b'])", "put the rows that it yields into an array: array(select …)"),
         ("where", "nonsense > 1", 'column "nonsense" does not exist'),
+        ("where", "path >", "syntax error"),
+        ("where", "id", "must be type boolean"),
     ],
 )
 def test_an_expression_that_cannot_be_used_is_named_with_the_words_of_postgresql(

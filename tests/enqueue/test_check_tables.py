@@ -1,13 +1,12 @@
 """A check finds what is wrong with tables, columns, conditions and the rights on them."""
 
 import pytest
-from psycopg import sql
 
 from rowferry.db.connection import connect
 from rowferry.progress import ignore_progress
 from rowferry_enqueue.check import check_rows
 from support.entries.checks import check_as_role, entries_of, row_problems
-from support.entries.entry_table import EntryTable, trusted
+from support.entries.entry_table import EntryTable
 
 
 def test_a_table_that_does_not_exist_is_a_problem(table: EntryTable) -> None:
@@ -18,47 +17,6 @@ def test_a_table_that_does_not_exist_is_a_problem(table: EntryTable) -> None:
 def test_both_missing_columns_are_named(table: EntryTable) -> None:
     entries_of(table).update(id="uid", key="file")
     assert row_problems(table) == ["public.avatars has no column uid", "public.avatars has no column file"]
-
-
-@pytest.mark.parametrize(
-    ("definition", "expected"),
-    [
-        ("id bigint not null, path text", ["public.odd.id is not unique"]),
-        ("id bigint unique, path text", ["public.odd.id may be null"]),
-        ("id bigint, path text, unique (id, path)", ["public.odd.id is not unique", "public.odd.id may be null"]),
-        ("id bigint primary key, path bytea", ["public.odd.path is bytea, not text"]),
-        ("id json not null, path text", ["public.odd.id is not unique", "public.odd.id is json, which has no order"]),
-        ("id point not null, path text", ["public.odd.id is not unique", "public.odd.id is point, which has no order"]),
-    ],
-)
-def test_columns_that_cannot_serve_are_problems(table: EntryTable, definition: str, expected: list[str]) -> None:
-    table.execute(sql.SQL("create table public.odd ({})").format(trusted(definition)))
-    entries_of(table)["table"] = "public.odd"
-    assert row_problems(table)[: len(expected)] == expected
-
-
-def test_a_partial_unique_index_does_not_make_ids_unique(table: EntryTable) -> None:
-    table.execute("create table public.odd (id bigint not null, path text)")
-    table.execute("create unique index on public.odd (id) where id > 10")
-    entries_of(table)["table"] = "public.odd"
-    assert row_problems(table) == ["public.odd.id is not unique"]
-
-
-@pytest.mark.parametrize("id_type", ["integer", "uuid", "text", "numeric", "timestamptz", "varchar(40)"])
-def test_every_ordered_type_of_id_will_do(table: EntryTable, id_type: str) -> None:
-    table.execute(sql.SQL("create table public.odd (id {} primary key, path text)").format(trusted(id_type)))
-    entries_of(table)["table"] = "public.odd"
-    assert row_problems(table) == []
-
-
-@pytest.mark.parametrize(
-    ("condition", "expected"),
-    [("nonsense > 1", 'column "nonsense" does not exist'), ("path >", "syntax error"), ("id", "must be type boolean")],
-)
-def test_a_condition_that_postgresql_refuses_is_a_problem(table: EntryTable, condition: str, expected: str) -> None:
-    entries_of(table)["where"] = condition
-    (found,) = row_problems(table)
-    assert expected in found
 
 
 def test_percent_signs_in_conditions_and_names_are_taken_as_they_are(table: EntryTable) -> None:

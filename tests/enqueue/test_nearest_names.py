@@ -56,5 +56,6 @@ def test_a_mistyped_bucket_is_answered_with_one_that_is_there(migration: Migrati
     migration.fill(1)
     bucket = migration.plan[side]["bucket"]
     migration.plan[side]["bucket"] = f"{bucket}x"
-    (remedy,) = [finding.remedy for finding in check(migration) if finding.what.startswith(f"there is no {side}")]
+    words = f"there is no {side} bucket {bucket}x at http://127.0.0.1:"
+    (remedy,) = [finding.remedy for finding in check(migration) if finding.what.startswith(words)]
     assert remedy == f"correct [{side}] in the plan (did you mean {bucket}?)"

@@ -235,14 +235,6 @@ def test_a_transaction_that_is_prepared_in_another_database_holds_no_pass_back(f
     assert (made["held_back_by"], made["watermark"] is None) == (None, False)
 
 
-def test_a_transaction_that_is_prepared_here_holds_a_pass_back(files: EntryTable) -> None:
-    with prepared(files.dsn, files.dsn.rpartition("/")[2]):
-        files.enqueue()
-    (made,) = passes(files)
-    assert made["watermark"] is None
-    assert 'the prepared transaction "of a test"' in made["held_back_by"]
-
-
 def test_a_transaction_that_is_open_in_another_database_holds_no_pass_back(files: EntryTable) -> None:
     with psycopg.connect(files.dsn, dbname="postgres") as other:
         other.execute("select")

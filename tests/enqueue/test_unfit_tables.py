@@ -41,6 +41,7 @@ UNFIT = {
     ),
     "null ids": ("create table odd (id bigint unique, path text)", "may be null; name a column that is `not null`"),
     "no order": ("create table odd (id json not null, path text)", "has no order; name another column"),
+    "no order of points": ("create table odd (id point not null, path text)", "has no order; name another column"),
     "array": ("create table odd (id integer[] primary key, path text)", "is an array; name a column of single values"),
     "generated id": (
         "create table odd (n bigint, path text, id bigint generated always as (n + 1) stored primary key)",
@@ -50,6 +51,7 @@ UNFIT = {
         "create table odd (id bigint primary key, data jsonb, path text generated always as (data ->> 'id') stored)",
         "is generated from other columns, so it cannot be rewritten; name the column that it is generated from",
     ),
+    "key of bytes": ("create table odd (id bigint primary key, path bytea)", "is bytea, not text"),
     "key of documents": (
         "create table odd (id bigint primary key, path jsonb)",
         "is jsonb, not text; say by `path` where",
@@ -264,6 +266,7 @@ def test_an_empty_key_is_no_entry(table: EntryTable, legacy_prefix: str, product
 
 
 TYPES = {
+    "integer": "i",
     "bit(8)": "i::bit(8)",
     "bytea": "decode(lpad(i::text, 4, '0'), 'hex')",
     "uuid_of_ours": "lpad(i::text, 32, '0')::uuid",

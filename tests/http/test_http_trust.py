@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from botocore.credentials import Credentials
 
-from rowferry.errors import ServerNotTrusted, SideFault, Unreachable, UsageError
+from rowferry.errors import SideFault, Unreachable, UsageError
 from rowferry.http.proxy import find_proxy
 from rowferry.http.trust import VARIABLES, trust
 from rowferry.plan import ProductionSide
@@ -48,15 +48,6 @@ def test_each_variable_names_authorities_for_both_clients(
         assert ask(client, HEAD).error is None
     with open_bucket(side_of(server), Credentials("AK", "SK")) as bucket:  # type: ignore[arg-type]
         bucket.check_exists()
-
-
-def test_an_untrusted_authority_is_a_fault_of_the_side(server: StandIn) -> None:
-    with opened(side_of(server)) as client:
-        error = ask(client, HEAD).error
-    assert isinstance(error, ServerNotTrusted)
-    assert isinstance(error, SideFault)
-    assert "AWS_CA_BUNDLE" in str(error)
-    assert server.requests == []
 
 
 @pytest.mark.parametrize("variable", VARIABLES)

@@ -11,7 +11,7 @@ from rowferry.s3 import operations
 from rowferry.s3.access.endpoint import resolve_endpoint
 from support.processes.processes import wait_for
 from support.s3.buckets import Buckets
-from support.s3.clients import COPY, GET, HEAD, WAIT_SECONDS, ask, begin, clients_of, facing, opened, side_of
+from support.s3.clients import COPY, HEAD, WAIT_SECONDS, ask, begin, clients_of, facing, opened, side_of
 from support.s3.stand_in import StandIn, answer, keep_silent, refuse, reset
 
 
@@ -94,11 +94,6 @@ def test_no_more_than_the_bound_is_asked_of_a_larger_object(buckets: Buckets) ->
         got = ask(legacy, operations.get_object("legacy", "k"))
     assert isinstance(got.error, ObjectRejected)
     assert got.error.code == "ResponseTooLong"
-
-
-def test_a_server_that_ignores_ranges_is_held_to_the_bound_too() -> None:
-    with facing(answer(200, b"x" * 1001), max_body_bytes=1000) as (client, _):
-        assert isinstance(ask(client, GET).error, ObjectRejected)
 
 
 def test_a_range_of_ones_own_is_sent_as_it_is() -> None:

@@ -16,7 +16,6 @@ from rowferry.s3.client import ObjectClient, check_bucket, open_object_client
 from rowferry.s3.operations import get_object, head_object
 from support.processes.processes import wait_for
 from support.s3.clients import WAIT_SECONDS, ask, begin, side_of
-from support.s3.request_clock import stop_request_clock
 from support.s3.stand_in import Behaviour, StandIn, answer, hang_up, keep_silent, refuse
 
 
@@ -35,23 +34,6 @@ def asking(*behaviours: Behaviour, at_once: int = 1) -> Iterator[tuple[ObjectCli
             yield client, side_of(server)
         finally:
             client.close()
-
-
-def test_one_request_is_asked_and_answered_in_one_call() -> None:
-    with asking(answer(200, ETag='"e"'), refuse(404, "NoSuchKey")) as (client, _):
-        assert ask(client, head_object("production", "k")).etag == "e"
-        assert ask(client, head_object("production", "k")).status == 404
-
-
-def test_asking_ends_at_the_deadline_and_when_the_client_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = stop_request_clock(monkeypatch)
-    with asking(keep_silent) as (client, _):
-        waiting = begin(client, head_object("production", "k"))
-        wait_for(lambda: client.waiting_since)
-        clock.move(61)
-        assert isinstance(waiting.result(WAIT_SECONDS).error, TimedOut)
-        client.close()
-        assert ask(client, head_object("production", "k")).error is not None
 
 
 def test_the_bucket_is_asked_for_as_boto3_asks() -> None:

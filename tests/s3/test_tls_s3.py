@@ -114,16 +114,6 @@ def test_neither_client_says_a_word_to_a_server_that_it_does_not_trust(
     assert server.requests == []
 
 
-def test_both_clients_speak_to_a_server_that_they_trust(trust: Trust, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_CA_BUNDLE", str(trust.bundle))
-    with StandIn(answer(200), tls=trust.right) as server:
-        with open_bucket(side_of(server), Credentials("AK", "SK")) as bucket:
-            bucket.check_exists()
-        with opened(side_of(server)) as client:
-            assert ask(client, HEAD).error is None
-    assert [line.split()[0] for line in server.request_lines] == ["HEAD", "HEAD"]
-
-
 @pytest.mark.by_day("no certificate")
 @pytest.mark.parametrize("content", [None, "no certificate"])
 def test_a_bundle_that_cannot_be_used_is_one_sentence(content: str | None, secure: Migration, tmp_path: Path) -> None:
