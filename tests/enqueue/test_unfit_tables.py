@@ -1,9 +1,7 @@
 """No table that a check refuses gets into the queue, and each refusal says what to do; odd tables that can serve do."""
 
-from contextlib import closing
 from typing import Any
 
-import psycopg
 import pytest
 from psycopg import sql
 
@@ -15,7 +13,7 @@ from rowferry.plan_file import parse_plan
 from rowferry_worker.batch.rows import Move, update_rows
 from rowferry_worker.batch.sources.table import read_entries
 from support.entries.checks import entries_of, row_problems
-from support.entries.entry_table import TO, EntryTable, trusted
+from support.entries.entry_table import TO, EntryTable
 from support.postgres.ordinary import OWNER, administrator
 
 UNFIT = {
@@ -260,43 +258,3 @@ def test_an_empty_key_is_no_entry(table: EntryTable, legacy_prefix: str, product
         queries = EntryQueries.of(connection, table.read_plan().entries[0])
         counted = connection.execute(queries.compose("count_entries"), queries.parameters()).fetchone()
     assert counted == {"legacy": 1, "production": 0, "unexpected": 2}
-
-
-# Ids of every type
-
-
-TYPES = {
-    "integer": "i",
-    "bit(8)": "i::bit(8)",
-    "bytea": "decode(lpad(i::text, 4, '0'), 'hex')",
-    "uuid_of_ours": "lpad(i::text, 32, '0')::uuid",
-    "boolean": "i > 1",
-    "char(4)": "lpad(i::text, 4, '0')",
-    "inet": "'10.0.0.0'::inet + i",
-    "mood": "(array['sad', 'fair', 'happy'])[i]::mood",
-    "oid": "i::oid",
-}
-
-
-@pytest.mark.versions
-@pytest.mark.parametrize("id_type", TYPES)
-def test_ids_of_every_ordered_type_are_cut_into_ranges(
-    any_database: str, id_type: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DATABASE_URL", any_database)
-    with psycopg.connect(any_database, autocommit=True) as connection:
-        connection.execute("create domain uuid_of_ours as uuid")
-        connection.execute("create type mood as enum ('sad', 'fair', 'happy')")
-    with closing(EntryTable(any_database, id_type=id_type)) as table:
-        rows = 2 if id_type == "boolean" else 3 if id_type == "mood" else 9
-        fill = "insert into avatars select {ids}, 'image/' || i from generate_series(1, {rows}) as i"
-        table.execute(sql.SQL(fill).format(ids=trusted(TYPES[id_type]), rows=rows))
-        assert row_problems(table) == []
-        assert table.enqueue(2, limit=1)[0].entries == 1
-        assert table.enqueue(2)[0].entries == rows - 1
-        assert table.enqueue(2)[0].entries == 0
-        with connect("worker test") as connection:
-            queries = EntryQueries.of(connection, table.read_plan().entries[0])
-            counts = [len(read_entries(connection, queries, *bounds)) for bounds in table.ranges()]
-        assert counts == [batch["entry_count"] for batch in table.batches()]
-        assert sum(counts) == rows
