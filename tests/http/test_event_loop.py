@@ -79,16 +79,18 @@ def test_a_process_ends_by_itself_with_requests_in_flight(ending: str) -> None:
     assert ended.returncode == status, ended.stderr
 
 
-def test_the_event_loop_refuses_to_wait_for_itself() -> None:
+def test_the_event_loop_refuses_to_wait_for_itself_and_what_blocks_ends_where_it_is_awaited() -> None:
     async def wait_for_itself() -> None:
         event_loop.run(asyncio.sleep(0))
 
     with pytest.raises(RuntimeError, match="own thread"):
         event_loop.submit(wait_for_itself()).result(10)
+    assert event_loop.run(event_loop.run_in_thread(lambda: 7)) == 7
+    with pytest.raises(ZeroDivisionError):
+        event_loop.run(event_loop.run_in_thread(lambda: 1 / 0))
 
 
-def test_nothing_is_sent_once_the_loop_has_stopped() -> None:
-    late = """
+LATE = """
 import asyncio, atexit
 from rowferry.http import event_loop
 
@@ -101,12 +103,8 @@ def send_late():
 atexit.register(send_late)
 event_loop.run(asyncio.sleep(0))
 """
-    ended = run_python(late)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "refused\n", "")
-
-
-def test_ctrl_c_does_not_end_the_interpreter_before_the_loop() -> None:
-    interrupted = """
+"""Nothing is sent once the loop has stopped."""
+INTERRUPTED_END = """
 import asyncio, atexit, os, signal, time
 from rowferry.http import event_loop
 
@@ -118,12 +116,8 @@ def end_slowly():
 event_loop.run(asyncio.sleep(0))
 atexit.register(event_loop.call_soon, end_slowly)
 """
-    ended = run_python(interrupted)
-    assert ended.stdout == "ended\n"
-
-
-def test_an_interrupted_wait_cancels_what_it_waits_for() -> None:
-    interrupted = """
+"""Ctrl-C does not end the interpreter before the loop."""
+INTERRUPTED_WAIT = """
 import asyncio, threading
 from rowferry.http import event_loop
 
@@ -142,14 +136,11 @@ try:
 except KeyboardInterrupt:
     print(ended.wait(60))
 """
-    ended = run_python(INTERRUPT + interrupted)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "True\n", "")
+"""An interrupted wait cancels what it waits for."""
 
 
-def test_what_blocks_returns_or_raises_where_it_is_awaited() -> None:
-    def fail() -> None:
-        raise KeyError("k")
-
-    assert event_loop.run(event_loop.run_in_thread(lambda: 7)) == 7
-    with pytest.raises(KeyError):
-        event_loop.run(event_loop.run_in_thread(fail))
+def test_the_loop_stops_before_the_interpreter_and_an_interrupted_wait_cancels_what_it_waits_for() -> None:
+    for code, printed in ((LATE, "refused\n"), (INTERRUPT + INTERRUPTED_WAIT, "True\n")):
+        ended = run_python(code)
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, printed, "")
+    assert run_python(INTERRUPTED_END).stdout == "ended\n"

@@ -1,85 +1,149 @@
 """What HTTP/1.1 allows a server to say, read as it is meant; connections are kept, and never trusted too far."""
 
 import socket
+from functools import partial
 from urllib.parse import urlsplit
 
 import pytest
 
-from rowferry.errors import ObjectRejected, ServerFault, Throttled, Unreachable
+from rowferry.errors import ObjectDamaged, ObjectRejected, ServerFault, Throttled, TimedOut, Unreachable
 from rowferry.http.pool import IDLE_SECONDS
 from rowferry.plan import ProductionSide
-from rowferry.s3.operations import put_object
+from rowferry.s3.operations import complete_multipart_upload, copy_object, put_object
 from support.processes.processes import wait_for
-from support.s3.clients import COPY, GET, HEAD, LIST, ask, begin, facing, opened
+from support.s3.clients import COPY, GET, HEAD, LIST, WAIT_SECONDS, ask, begin, facing, opened
+from support.s3.exchanges import Exchange, hold_exchanges
 from support.s3.request_clock import stop_request_clock
 from support.s3.said import OK, connections_of, say
-from support.s3.stand_in import StandIn, answer, error_body
+from support.s3.stand_in import StandIn, answer, error_body, hang_up, keep_silent, reset, stop_halfway
+
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+THREE = OK + b"Content-Length: 3\r\n\r\n"
+X = answer(200, b"x")
+INTERIM = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
+X_WITH_ETAG = {"status": 200, "body": b"x", "headers": {"etag": '"e"', "content-length": "1"}}
+IN_THE_MIDDLE = (Unreachable, "in the middle of its response")
 
 
-def test_a_connection_is_kept_for_the_next_request() -> None:
-    with facing(answer(200, b"x")) as (client, server):
-        for _ in range(5):
-            assert ask(client, GET).body == b"x"
-        assert connections_of(server) == 1
+def foreign(encoding: str) -> bytes:
+    return f'<?xml version="1.0" encoding="{encoding}"?><Error><Code>Oops</Code></Error>'.encode()
 
 
-def test_the_length_in_a_heads_answer_is_not_that_of_a_body() -> None:
-    with facing(say(OK + b"Content-Length: 12345\r\n\r\n"), answer(200, b"x")) as (client, server):
-        assert ask(client, HEAD).content_length == 12345
-        assert ask(client, GET).body == b"x"
-        assert connections_of(server) == 1
+READ = {
+    "a connection is kept": Exchange([X], [(GET, b"x")] * 5, 1),
+    "the length in a HEAD's answer is not that of a body": Exchange(
+        [say(OK + b"Content-Length: 12345\r\n\r\n"), X], [(HEAD, {"content_length": 12345}), (GET, b"x")], 1
+    ),
+    "an interim answer is not the answer": Exchange(
+        [say(INTERIM + OK + b'ETag: "e"\r\nContent-Length: 1\r\n\r\nx')], [(GET, X_WITH_ETAG)] * 2, 1
+    ),
+    "a body in chunks": Exchange(
+        [say(CHUNKED + b"3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n")], [(LIST, b"abcde"), (LIST, b"abcde")], 1
+    ),
+    "trailers change no header": Exchange(
+        [say(OK + b'ETag: "e"\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nETag: "f"\r\n\r\n')],
+        [(LIST, {"etag": "e"})],
+    ),
+    "a refusal may end with the connection": Exchange(
+        [say(b"HTTP/1.1 503 Slow\r\n\r\n" + error_body("SlowDown"), close=True)], [(GET, Throttled)] * 2, 2
+    ),
+    "what was asked for may not end with it": Exchange([say(OK + b"\r\nabc", close=True)], [(GET, Unreachable)]),
+    "a body that is cut off": Exchange([say(OK + b"Content-Length: 9\r\n\r\nabc", close=True)], [(GET, IN_THE_MIDDLE)]),
+    "a chunk that is cut off": Exchange([say(CHUNKED + b"9\r\nabc", close=True)], [(GET, IN_THE_MIDDLE)]),
+    "a server that wants to close": Exchange(
+        [answer(200, b"x", Connection="close")], [(GET, None), (HEAD, None), (GET, None)], 3
+    ),
+    "a HEAD's answer of HTTP/1.0": Exchange(
+        [say(b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\n")], [(HEAD, None)] * 3, 3
+    ),
+    "a HEAD's answer that wants to close": Exchange(
+        [say(OK + b"Connection: TE, Close\r\nContent-Length: 5\r\n\r\n")], [(HEAD, None)] * 3, 3
+    ),
+    "a second answer, unasked": Exchange(
+        [say(THREE + b"one" + THREE + b"two"), answer(200, b"mine")], [(GET, b"one"), (GET, b"mine")], 2
+    ),
+    "bytes behind the answer": Exchange(
+        [say(THREE + b"onetwo"), answer(200, b"mine")], [(GET, b"one"), (GET, b"mine")], 2
+    ),
+    "a HEAD's answer with a body": Exchange(
+        [say(b"HTTP/1.1 404 Not Found\r\nContent-Length: 400\r\n\r\n" + b"x" * 400), X],
+        [(HEAD, {"status": 404}), (GET, b"x")],
+    ),
+    "an answer that will be too long": Exchange(
+        [say(OK + b"Content-Length: 1001\r\n\r\n")],
+        [(GET, (ObjectRejected, "ResponseTooLong"))],
+        settings={"max_body_bytes": 1000},
+    ),
+    "chunks that are too many": Exchange(
+        [say(CHUNKED + 2 * (b"64\r\n" + b"x" * 100 + b"\r\n"))],
+        [(GET, ObjectRejected)],
+        settings={"max_body_bytes": 150},
+    ),
+    "no HTTP": Exchange([say(b"HTTP/1.1 abc\r\n\r\n"), X], [(COPY, ServerFault), (GET, b"x")], 2),
+    "a refusal before the body was read": Exchange(  # whose rest a careless server would read as a request
+        [say(b"HTTP/1.1 503 Slow\r\nContent-Length: 0\r\n\r\n"), X],
+        [(put_object("k", b"x" * 100_000, if_none_match=False), Throttled), (GET, b"x")],
+        2,
+    ),
+    "a part that was not asked for": Exchange(
+        [answer(206, b"abc", Content_Range="bytes 0-2/9")], [(GET, ObjectDamaged)]
+    ),
+    "an error in an encoding of China": Exchange([answer(502, foreign("gbk"))], [(COPY, ServerFault)]),
+    "an error in an encoding of nobody": Exchange([answer(502, foreign("no-such-thing"))], [(COPY, ServerFault)]),
+    "another protocol": Exchange(
+        [say(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")], [(GET, ServerFault)]
+    ),
+    "a header without measure": Exchange(
+        [say(OK + b"x-long: " + b"x" * 300_000 + b"\r\nContent-Length: 0\r\n\r\n")], [(GET, ServerFault)]
+    ),
+}
 
 
-def test_an_interim_answer_is_not_the_answer() -> None:
-    interim = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n"
-    with facing(say(interim + OK + b'ETag: "e"\r\nContent-Length: 1\r\n\r\nx')) as (client, server):
-        for _ in range(2):
-            got = ask(client, GET)
-            assert (got.status, got.body, got.headers) == (200, b"x", {"etag": '"e"', "content-length": "1"})
-        assert connections_of(server) == 1
+def test_what_a_server_says_is_read_as_it_is_meant(subtests: pytest.Subtests) -> None:
+    hold_exchanges(READ, subtests)
 
 
-def test_a_body_may_come_in_chunks() -> None:
-    chunked = b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n"
-    with facing(say(OK + chunked)) as (client, server):
-        assert [ask(client, LIST).body for _ in range(2)] == [b"abcde", b"abcde"]
-        assert connections_of(server) == 1
+OVERWRITE = copy_object("k", source_bucket="old", source_key="k", if_none_match=False)
+COMPLETE = complete_multipart_upload("k", upload_id="u", parts=[(1, "e")], if_none_match=False)
+PUT = put_object("k", b"x", if_none_match=False)
+SENT_AGAIN = {
+    "a read, after a hang-up": Exchange([answer(200), hang_up, X], [(HEAD, None), (GET, b"x")], 2, 3),
+    "a read, after a reset": Exchange([answer(200), reset, X], [(HEAD, None), (GET, b"x")], 2, 3),
+    "no read over a new connection": Exchange(
+        [answer(200), hang_up, hang_up, X], [(HEAD, None), (GET, Unreachable)], requests=3
+    ),
+    "no read whose answer had begun": Exchange(
+        [answer(200), stop_halfway, X], [(HEAD, None), (GET, Unreachable)], requests=2
+    ),
+    "a write that overwrites nothing": Exchange(
+        [answer(200), hang_up, answer(200)], [(HEAD, None), (COPY, None)], requests=3
+    ),
+} | {
+    f"no {request.operation} without a condition": Exchange(
+        [answer(200), hang_up, answer(200)], [(HEAD, None), (request, Unreachable)], requests=2
+    )
+    for request in (COMPLETE, OVERWRITE, PUT)
+}
+"""Over a kept connection that ends without a byte."""
 
 
-def test_a_refusal_may_end_with_the_connection_but_what_was_asked_for_may_not() -> None:
-    refusal = b"HTTP/1.1 503 Slow\r\n\r\n" + error_body("SlowDown")
-    with facing(say(refusal, close=True)) as (client, server):
-        assert [type(ask(client, GET).error) for _ in range(2)] == [Throttled, Throttled]
-        assert connections_of(server) == 2
-    with facing(say(OK + b"\r\nabc", close=True)) as (client, _):
-        assert isinstance(ask(client, GET).error, Unreachable)
+def test_what_a_kept_connection_has_swallowed_is_sent_again_where_that_is_harmless(subtests: pytest.Subtests) -> None:
+    hold_exchanges(SENT_AGAIN, subtests)
 
 
-@pytest.mark.parametrize("framing", [b"Content-Length: 9\r\n\r\nabc", b"Transfer-Encoding: chunked\r\n\r\n9\r\nabc"])
-def test_a_body_that_is_cut_off_is_none(framing: bytes) -> None:
-    with facing(say(OK + framing, close=True)) as (client, _):
-        error = ask(client, GET).error
-    assert isinstance(error, Unreachable)
-    assert "in the middle of its response" in str(error)
+def test_headers_without_an_end_are_refused_while_they_come(subtests: pytest.Subtests) -> None:
+    def talk(connection: socket.socket, start: bytes) -> None:
+        connection.sendall(start)
+        while True:
+            connection.sendall(b"x" * 65536)
 
-
-def test_a_server_that_wants_to_close_gets_a_new_connection() -> None:
-    with facing(answer(200, b"x", Connection="close")) as (client, server):
-        assert [ask(client, request).error for request in (GET, HEAD, GET)] == [None] * 3
-        assert connections_of(server) == 3
-
-
-def test_more_than_was_asked_for_does_not_pass_for_the_next_answer() -> None:
-    whole = OK + b"Content-Length: 3\r\n\r\n"
-    for surplus in (whole + b"two", b"two"):
-        with facing(say(whole + b"one" + surplus), answer(200, b"mine")) as (client, server):
-            assert ask(client, GET).body == b"one"
-            assert ask(client, GET).body == b"mine"
-            assert connections_of(server) == 2
+    starts = (OK + b"x-long: ", CHUNKED + b"0\r\nx-long: ", b"HTTP/1.1 100 Go on\r\nx: ")
+    longer = [(GET, (ServerFault, "headers are longer"))]
+    hold_exchanges({repr(start): Exchange([partial(talk, start=start)], longer) for start in starts}, subtests)
 
 
 def test_a_connection_that_the_server_has_closed_is_not_used_again() -> None:
-    with facing(answer(200, b"x")) as (client, server):
+    with facing(X) as (client, server):
         ask(client, GET)
         server._connections[0].shutdown(socket.SHUT_RDWR)
         wait_for(lambda: not client._pool._open)
@@ -88,7 +152,7 @@ def test_a_connection_that_the_server_has_closed_is_not_used_again() -> None:
 
 
 def test_a_connection_that_has_rested_for_long_is_not_used_again() -> None:
-    with facing(answer(200, b"x")) as (client, server):
+    with facing(X) as (client, server):
         ask(client, GET)
         (connection,) = client._pool._open
         connection.idle_since -= IDLE_SECONDS + 1
@@ -96,23 +160,10 @@ def test_a_connection_that_has_rested_for_long_is_not_used_again() -> None:
         assert connections_of(server) == 2
 
 
-def test_an_answer_that_is_too_long_is_refused_before_it_has_come() -> None:
-    with facing(say(OK + b"Content-Length: 1001\r\n\r\n"), max_body_bytes=1000) as (client, _):
-        error = ask(client, GET).error
-        assert isinstance(error, ObjectRejected)
-        assert error.code == "ResponseTooLong"
-    endless = OK + b"Transfer-Encoding: chunked\r\n\r\n" + 2 * (b"64\r\n" + b"x" * 100 + b"\r\n")
-    with facing(say(endless), max_body_bytes=150) as (client, _):
-        assert isinstance(ask(client, GET).error, ObjectRejected)
-
-
 def test_no_more_connections_than_allowed() -> None:
-    with facing(answer(200, b"x"), max_in_flight=3) as (client, server):
-        answers: list[bytes] = []
-        for _ in range(60):
-            begin(client, GET, lambda got: answers.append(got.body))
-        wait_for(lambda: len(answers) == 60)
-        assert answers == [b"x"] * 60
+    with facing(X, max_in_flight=3) as (client, server):
+        asked = [begin(client, GET) for _ in range(60)]
+        assert [each.result(WAIT_SECONDS).body for each in asked] == [b"x"] * 60
         assert connections_of(server) <= 3
 
 
@@ -142,34 +193,32 @@ def test_a_dead_address_does_not_hide_a_listening_one() -> None:
 def test_many_requests_beyond_the_connections_all_fail_when_no_server_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         side = ProductionSide("b", endpoint_url=f"http://127.0.0.1:{listener.getsockname()[1]}")
-    errors: list[object] = []
     with opened(side, max_in_flight=2) as client:
-        for _ in range(20):
-            begin(client, HEAD, lambda got: errors.append(type(got.error)))
-        wait_for(lambda: len(errors) == 20)
-    assert set(errors) == {Unreachable}
-
-
-def test_what_is_no_http_closes_the_connection() -> None:
-    with facing(say(b"HTTP/1.1 abc\r\n\r\n"), answer(200, b"x")) as (client, server):
-        assert isinstance(ask(client, COPY).error, ServerFault)
-        assert ask(client, GET).body == b"x"
-        assert connections_of(server) == 2
+        asked = [begin(client, HEAD) for _ in range(20)]
+        assert {type(each.result(WAIT_SECONDS).error) for each in asked} == {Unreachable}
+        assert client.last_response is None
 
 
 def test_cancelling_one_request_leaves_the_others_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = stop_request_clock(monkeypatch)
-
-    def keep_waiting(connection: socket.socket) -> None:
-        connection.recv(1)
-        raise ConnectionError("the client left")
-
-    with facing(keep_waiting, answer(200, b"x")) as (client, server):
-        first: list[object] = []
-        begin(client, COPY, lambda got: first.append(got.error))
+    with facing(keep_silent, X) as (client, server):
+        slow = begin(client, COPY)
         wait_for(lambda: server.requests)
         assert ask(client, GET).body == b"x"
+        assert not slow.done()
         clock.move(91)
-        wait_for(lambda: first)
+        error = slow.result(WAIT_SECONDS).error
+        assert isinstance(error, TimedOut)
+        assert "CopyObject" in str(error)
         assert ask(client, GET).body == b"x"
         assert connections_of(server) == 2
+
+
+def test_who_has_given_up_in_the_line_does_not_hold_up_those_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = stop_request_clock(monkeypatch)
+    with facing(keep_silent, X, max_in_flight=1) as (client, _):
+        asked = [begin(client, COPY) for _ in range(3)]
+        wait_for(lambda: len(client._deadlines._in_flight) == 3)
+        clock.move(91)
+        assert {type(each.result(WAIT_SECONDS).error) for each in asked} == {TimedOut}
+        assert ask(client, GET).body == b"x"

@@ -34,27 +34,20 @@ def read_all(serve: Serve) -> list[list[str]]:
 
 
 @pytest.mark.fast
-def test_a_listing_goes_on_by_its_token() -> None:
+def test_a_listing_goes_on_by_its_token_or_behind_its_last_key() -> None:
     pages = {"": page(["a", "b"], more=True, token="2"), "2": page([], more=True, token="3"), "3": page(["c"])}
     assert read_all(lambda token, _after: pages[token]) == [["a", "b"], [], ["c"]]
+    without = {"": page(["a", "b"], more=True), "b": page(["c"])}
+    assert read_all(lambda _token, after: without[after]) == [["a", "b"], ["c"]]
 
 
 @pytest.mark.fast
-def test_a_listing_without_tokens_goes_on_behind_its_last_key() -> None:
-    pages = {"": page(["a", "b"], more=True), "b": page(["c"])}
-    assert read_all(lambda _token, after: pages[after]) == [["a", "b"], ["c"]]
+@pytest.mark.parametrize("kind", ["same token", "no token", "new tokens"])
+def test_a_listing_without_an_end_is_refused(kind: str) -> None:
+    def serve(_token: str, _after: str) -> Response:
+        tokens = {"same token": "same", "no token": "", "new tokens": str(next(NUMBERS))}
+        return page(["a"] if kind == "same token" else [], more=True, token=tokens[kind])
 
-
-@pytest.mark.fast
-@pytest.mark.parametrize(
-    "serve",
-    [
-        lambda _token, _after: page(["a"], more=True, token="same"),
-        lambda _token, _after: page([], more=True),
-        lambda _token, _after: page([], more=True, token=str(next(NUMBERS))),
-    ],
-)
-def test_a_listing_without_an_end_is_refused(serve: Serve) -> None:
     with pytest.raises(ListingUnusable, match="goes on behind"):
         read_all(serve)
 

@@ -1,3 +1,7 @@
+"""Whose credentials each side has, and how those that expire are renewed: a secret is told nowhere."""
+
+import re
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -5,10 +9,12 @@ import pytest
 from botocore.credentials import RefreshableCredentials
 
 from rowferry.errors import CredentialsUnavailable, UsageError
-from rowferry.plan import LegacySide, ProductionSide
+from rowferry.plan import LegacySide, ProductionSide, Side
 from rowferry.s3.access import credentials
 from rowferry.s3.access.credentials import RefreshingCredentials, expires, load_credentials, take_snapshot
 from support.processes.processes import wait_for
+from support.s3.clients import HEAD, ask, facing
+from support.s3.stand_in import answer
 
 LEGACY = LegacySide("old")
 PRODUCTION = ProductionSide("new")
@@ -42,44 +48,36 @@ def test_each_side_has_variables_of_its_own() -> None:
 @pytest.mark.usefixtures("_profiles")
 def test_variables_go_before_a_profile_and_a_profile_before_the_chain() -> None:
     environ = {"ROWFERRY_LEGACY_ACCESS_KEY_ID": "L", "ROWFERRY_LEGACY_SECRET_ACCESS_KEY": "ls"}
-    assert load_credentials(PROFILE, environ).get_frozen_credentials().access_key == "L"
-    assert load_credentials(PROFILE, {}).get_frozen_credentials().access_key == "ARCHIVE"
-    assert load_credentials(LEGACY, {}).get_frozen_credentials().access_key == "DEFAULT"
+    for side, given, name in ((PROFILE, environ, "L"), (PROFILE, {}, "ARCHIVE"), (LEGACY, {}, "DEFAULT")):
+        assert load_credentials(side, given).get_frozen_credentials().access_key == name
 
 
 def test_boto3s_own_variables_serve_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "A")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "as")
-    assert load_credentials(LEGACY, {}).get_frozen_credentials().access_key == "A"
-    assert load_credentials(PRODUCTION, {}).get_frozen_credentials().access_key == "A"
+    for side in (LEGACY, PRODUCTION):
+        assert load_credentials(side, {}).get_frozen_credentials().access_key == "A"
 
 
-@pytest.mark.parametrize(
-    ("given", "absent"),
-    [
-        ({"ROWFERRY_LEGACY_ACCESS_KEY_ID": "s3cr3t"}, "ROWFERRY_LEGACY_SECRET_ACCESS_KEY is not"),
-        ({"ROWFERRY_LEGACY_SECRET_ACCESS_KEY": "s3cr3t"}, "ROWFERRY_LEGACY_ACCESS_KEY_ID is not"),
-        ({"ROWFERRY_LEGACY_SESSION_TOKEN": "s3cr3t"}, "ROWFERRY_LEGACY_SESSION_TOKEN is set"),
-        (
-            {"ROWFERRY_LEGACY_ACCESS_KEY_ID": "s3cr3t", "ROWFERRY_LEGACY_SECRET_ACCESS_KEY": ""},
-            "SECRET_ACCESS_KEY is not",
-        ),
-    ],
+L_ID, L_SECRET, L_TOKEN = (
+    f"ROWFERRY_LEGACY_{name}" for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN")
 )
-def test_half_a_pair_is_a_mistake_that_names_the_variables(given: dict[str, str], absent: str) -> None:
-    with pytest.raises(UsageError, match=absent) as mistake:
-        load_credentials(LEGACY, given)
-    assert "s3cr3t" not in str(mistake.value)
+MISTAKES: tuple[tuple[Side, dict[str, str], str], ...] = (
+    (LEGACY, {L_ID: "s3cr3t"}, f"{L_SECRET} is not"),
+    (LEGACY, {L_SECRET: "s3cr3t"}, f"{L_ID} is not"),
+    (LEGACY, {L_TOKEN: "s3cr3t"}, f"{L_TOKEN} is set"),
+    (LEGACY, {L_ID: "s3cr3t", L_SECRET: ""}, "SECRET_ACCESS_KEY is not"),
+    (PRODUCTION, {}, "ROWFERRY_PRODUCTION_ACCESS_KEY_ID"),
+    (PROFILE, {}, "legacy.profile 'archive'"),
+)
 
 
-def test_no_credentials_at_all_is_a_mistake_that_says_what_to_set() -> None:
-    with pytest.raises(UsageError, match="ROWFERRY_PRODUCTION_ACCESS_KEY_ID"):
-        load_credentials(PRODUCTION, {})
-
-
-def test_a_profile_that_is_not_there_is_named() -> None:
-    with pytest.raises(UsageError, match=r"legacy\.profile 'archive'"):
-        load_credentials(PROFILE, {})
+def test_credentials_that_are_not_there_are_a_mistake_that_says_what_to_set(subtests: pytest.Subtests) -> None:
+    for side, environ, words in MISTAKES:
+        with subtests.test(words):
+            with pytest.raises(UsageError, match=re.escape(words)) as mistake:
+                load_credentials(side, environ)
+            assert "s3cr3t" not in str(mistake.value)
 
 
 def test_a_secret_is_in_no_representation() -> None:
@@ -102,7 +100,12 @@ class Issuer:
             raise OSError("the issuer says s3cr3t")
         self.issued += 1
         expiry = (datetime.now(UTC) + self.valid).isoformat()
-        return {"access_key": f"K{self.issued}", "secret_key": "s3cr3t", "token": "t", "expiry_time": expiry}
+        return {
+            "access_key": f"K{self.issued}",
+            "secret_key": "s3cr3t",
+            "token": f"t{self.issued}",
+            "expiry_time": expiry,
+        }
 
     def credentials(self) -> RefreshableCredentials:
         return RefreshableCredentials.create_from_metadata(self(), refresh_using=self, method="test")
@@ -114,38 +117,45 @@ def _checked_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_checked_often")
-def test_expiring_credentials_are_renewed_before_they_expire() -> None:
+def test_expiring_credentials_are_renewed_and_the_last_ones_serve_until_they_expire() -> None:
     issuer = Issuer()
     held = issuer.credentials()
     assert expires(held)
     fresh = RefreshingCredentials(held)
-    try:
+    with ExitStack() as until:
+        until.callback(fresh.stop)
         assert fresh.snapshot.access_key == "K1"
         held._expiry_time = datetime.now(UTC) + timedelta(minutes=5)
         wait_for(lambda: fresh.snapshot.access_key == "K2")
         assert fresh.failure is None
         assert "s3cr3t" not in repr(fresh)
-    finally:
-        fresh.stop()
-
-
-@pytest.mark.usefixtures("_checked_often")
-def test_the_last_credentials_serve_until_they_expire_and_again_once_renewed() -> None:
-    issuer = Issuer()
-    held = issuer.credentials()
-    fresh = RefreshingCredentials(held)
-    try:
         issuer.works = False
         held._expiry_time = datetime.now(UTC) + timedelta(minutes=5)
-        assert (fresh.snapshot.access_key, fresh.failure) == ("K1", None)
+        assert (fresh.snapshot.access_key, fresh.failure) == ("K2", None)
         held._expiry_time = datetime.now(UTC) - timedelta(seconds=1)
         wait_for(lambda: fresh.failure is not None)
         assert "s3cr3t" not in str(fresh.failure)
         issuer.works = True
         wait_for(lambda: fresh.failure is None)
-        assert fresh.snapshot.access_key == "K2"
-    finally:
-        fresh.stop()
+        assert fresh.snapshot.access_key == "K3"
+
+
+@pytest.mark.usefixtures("_checked_often")
+def test_renewed_credentials_sign_the_next_request_and_those_that_cannot_be_renewed_end_it_without_a_hang() -> None:
+    issuer = Issuer()
+    held = issuer.credentials()
+    with facing(answer(200), credentials=held) as (client, server):
+        ask(client, HEAD)
+        held._expiry_time = datetime.now(UTC) + timedelta(seconds=30)
+        wait_for(lambda: ask(client, HEAD).error is None and "Credential=K2/" in server.requests[-1])
+        assert "Credential=K1/" in server.requests[0]
+        assert "x-amz-security-token: t2" in server.requests[-1].lower()
+        issuer.works = False
+        held._expiry_time = datetime.now(UTC) - timedelta(seconds=1)
+        wait_for(lambda: ask(client, HEAD).error is not None)
+        error = ask(client, HEAD).error
+    assert isinstance(error, CredentialsUnavailable)
+    assert "s3cr3t" not in str(error)
 
 
 def test_credentials_that_cannot_be_had_at_all_are_an_error_without_words_of_theirs() -> None:

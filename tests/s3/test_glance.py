@@ -50,16 +50,16 @@ def test_it_tells_the_headers_and_leaves_the_connection_to_the_next() -> None:
         assert count_in_flight(client) == (0, 0)
 
 
-@pytest.mark.parametrize(
-    ("end", "error"),
-    [
-        (answer(404), ObjectNotFound),
-        (answer(500), ServerFault),
-        (hang_up, Unreachable),
-        (reset, Unreachable),
-        (babble, ServerFault),
-    ],
+NO_HEADERS = (
+    (answer(404), ObjectNotFound),
+    (answer(500), ServerFault),
+    (hang_up, Unreachable),
+    (reset, Unreachable),
+    (babble, ServerFault),
 )
+
+
+@pytest.mark.parametrize(("end", "error"), NO_HEADERS)
 def test_it_tells_why_there_are_no_headers(end: Behaviour, error: type[ObjectError]) -> None:
     with facing(answer(200), end, answer(200)) as (client, _):
         ask(client, HEAD)
@@ -68,26 +68,21 @@ def test_it_tells_why_there_are_no_headers(end: Behaviour, error: type[ObjectErr
         assert count_in_flight(client) == (0, 0)
 
 
-def test_it_ends_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_ends_at_the_deadline_and_when_the_client_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = stop_request_clock(monkeypatch)
-    with facing(answer(200), keep_silent) as (client, _):
-        ask(client, HEAD)
-        ended: Future[Response | ObjectError] = Future()
-        assert event_loop.run(begin(client, ended.set_result)) is not None
-        clock.move(91)
-        assert isinstance(ended.result(WAIT_SECONDS), TimedOut)
-        assert count_in_flight(client) == (0, 0)
-
-
-def test_it_ends_when_the_client_is_cut_off() -> None:
-    with facing(answer(200), keep_silent) as (client, server):
-        ask(client, HEAD)
-        ended: Future[Response | ObjectError] = Future()
-        assert event_loop.run(begin(client, ended.set_result)) is not None
-        wait_for(lambda: len(server.requests) == 2)
-        event_loop.call_soon(client.cut_off, CutOff("CutOff", "gone"))
-        assert isinstance(ended.result(WAIT_SECONDS), CutOff)
-        assert event_loop.run(begin(client, lambda _: None)) is None
+    for error in (TimedOut, CutOff):
+        with facing(answer(200), keep_silent) as (client, server):
+            ask(client, HEAD)
+            ended: Future[Response | ObjectError] = Future()
+            assert event_loop.run(begin(client, ended.set_result)) is not None
+            wait_for(lambda server=server: len(server.requests) == 2)
+            if error is TimedOut:
+                clock.move(91)
+            else:
+                event_loop.call_soon(client.cut_off, CutOff("CutOff", "gone"))
+            assert isinstance(ended.result(WAIT_SECONDS), error)
+            assert count_in_flight(client) == (0, 0)
+    assert event_loop.run(begin(client, lambda _: None)) is None
 
 
 def test_a_cancelled_one_says_nothing_and_leaves_nothing_behind() -> None:

@@ -5,24 +5,84 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from rowferry.errors import Cancelled, ObjectRejected
+from rowferry.errors import (
+    AccessDenied,
+    BucketNotFound,
+    Cancelled,
+    ObjectNotFound,
+    ObjectRejected,
+    PreconditionFailed,
+    ServerFault,
+    SideFault,
+    Throttled,
+    Unreachable,
+)
 from rowferry.http import event_loop
 from rowferry.s3 import operations
 from rowferry.s3.access.endpoint import resolve_endpoint
+from rowferry.s3.operations import Request
 from support.processes.processes import wait_for
 from support.s3.buckets import Buckets
-from support.s3.clients import COPY, HEAD, WAIT_SECONDS, ask, begin, clients_of, facing, opened, side_of
-from support.s3.stand_in import StandIn, answer, keep_silent, refuse, reset
+from support.s3.clients import COPY, GET, HEAD, WAIT_SECONDS, ask, begin, clients_of, facing, opened, side_of
+from support.s3.exchanges import Came, Exchange, hold_exchanges
+from support.s3.stand_in import (
+    Behaviour,
+    StandIn,
+    answer,
+    babble,
+    error_body,
+    hang_up,
+    keep_silent,
+    refuse,
+    reset,
+    stop_halfway,
+)
+
+MISBEHAVIOURS: tuple[tuple[Request, Behaviour, Came], ...] = (
+    (COPY, refuse(503, "SlowDown"), Throttled),
+    (HEAD, answer(503), Throttled),
+    (COPY, refuse(429, "TooManyRequests"), Throttled),
+    (COPY, refuse(500, "InternalError"), ServerFault),
+    (COPY, answer(502, b"<html>bad gateway</html>"), ServerFault),
+    (COPY, answer(504, b"<html>gateway timeout</html>"), ServerFault),
+    (COPY, refuse(501, "NotImplemented"), ObjectRejected),
+    (COPY, answer(200, error_body("InternalError")), ServerFault),
+    (COPY, answer(200, error_body("SlowDown")), Throttled),
+    (COPY, answer(200, error_body("AccessDenied")), AccessDenied),
+    (COPY, answer(200, b"\n\n" + error_body("NoSuchKey")), ObjectNotFound),
+    (COPY, answer(200, b"<Error"), ServerFault),
+    (COPY, refuse(404, "NoSuchBucket"), BucketNotFound),
+    (COPY, refuse(412, "PreconditionFailed"), PreconditionFailed),
+    (COPY, refuse(409, "ConditionalRequestConflict"), PreconditionFailed),
+    (COPY, refuse(400, "ExpiredToken"), SideFault),
+    (COPY, refuse(403, "RequestTimeTooSkewed"), SideFault),
+    (COPY, answer(301, error_body("PermanentRedirect"), Location="http://127.0.0.1:1/"), SideFault),
+    (GET, answer(404, b"<html>nobody is here</html>"), ServerFault),
+    (GET, answer(200, error_body("SlowDown")), error_body("SlowDown")),  # an object that looks like an error
+    (HEAD, answer(404), ObjectNotFound),
+    (HEAD, answer(403), AccessDenied),
+    (COPY, reset, Unreachable),
+    (COPY, hang_up, Unreachable),
+    (GET, stop_halfway, Unreachable),
+    (COPY, babble, ServerFault),
+)
+
+
+def test_each_misbehaviour_has_its_class(subtests: pytest.Subtests) -> None:
+    exchanges = (Exchange([behaviour], [(request, came)]) for request, behaviour, came in MISBEHAVIOURS)
+    hold_exchanges({f"{number} {each.asked[0][1]}": each for number, each in enumerate(exchanges)}, subtests)
 
 
 def test_only_an_answer_of_any_status_counts_as_one() -> None:
-    with facing(reset) as (client, _):
-        ask(client, COPY)
-        assert client.last_response is None
-    for behaviour in (answer(404), refuse(503, "SlowDown"), answer(200)):
+    for behaviour, counts in (
+        (reset, False),
+        (answer(404), True),
+        (refuse(503, "SlowDown"), True),
+        (answer(200), True),
+    ):
         with facing(behaviour) as (client, _):
             ask(client, COPY)
-            assert client.last_response is not None
+            assert (client.last_response is not None) == counts
 
 
 def test_each_client_reaches_its_own_port() -> None:
@@ -80,18 +140,13 @@ def test_nothing_is_ever_written_to_the_legacy_side() -> None:
     assert server.request_lines == ["HEAD /bucket/k HTTP/1.1"]
 
 
-@pytest.mark.parametrize("size", [0, 1, 999, 1000])
-def test_an_object_within_the_bound_is_read_whole(buckets: Buckets, size: int) -> None:
-    buckets.client.put_object(Bucket=buckets.legacy, Key="k", Body=b"x" * size)
+def test_an_object_within_the_bound_is_read_whole_and_a_larger_one_is_not(buckets: Buckets) -> None:
     with clients_of(buckets, max_body_bytes=1000) as (legacy, _):
-        got = ask(legacy, operations.get_object("legacy", "k"))
-    assert (got.error, got.status, got.body, got.content_length) == (None, 200, b"x" * size, size)
-
-
-def test_no_more_than_the_bound_is_asked_of_a_larger_object(buckets: Buckets) -> None:
-    buckets.client.put_object(Bucket=buckets.legacy, Key="k", Body=b"x" * 1001)
-    with clients_of(buckets, max_body_bytes=1000) as (legacy, _):
-        got = ask(legacy, operations.get_object("legacy", "k"))
+        for size in (0, 1, 999, 1000, 1001):
+            buckets.client.put_object(Bucket=buckets.legacy, Key="k", Body=b"x" * size)
+            got = ask(legacy, operations.get_object("legacy", "k"))
+            if size <= 1000:
+                assert (got.error, got.status, got.body, got.content_length) == (None, 200, b"x" * size, size)
     assert isinstance(got.error, ObjectRejected)
     assert got.error.code == "ResponseTooLong"
 

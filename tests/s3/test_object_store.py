@@ -40,12 +40,9 @@ def facing(server: StandIn, bucket: str = "bucket") -> Iterator[Bucket]:
         yield found
 
 
-def test_a_bucket_that_is_there_passes(buckets: Buckets) -> None:
+def test_a_bucket_that_is_there_passes_and_one_that_is_not_is_not_found(buckets: Buckets) -> None:
     with opened(buckets) as bucket:
         bucket.check_exists()
-
-
-def test_a_bucket_that_is_not_there_is_not_found(buckets: Buckets) -> None:
     with opened(replace(buckets, production="no-such-bucket")) as bucket:
         with pytest.raises(BucketNotFound, match="no-such-bucket"):
             bucket.check_exists()
@@ -61,32 +58,23 @@ def test_a_wrong_secret_is_refused_access(versitygw_buckets: Buckets) -> None:
             bucket.count_objects()
 
 
-def test_objects_are_put_and_read(buckets: Buckets) -> None:
+def test_objects_are_put_read_and_counted_but_never_put_into_the_legacy_bucket(buckets: Buckets) -> None:
     with opened(buckets) as bucket:
-        bucket.put("a b+c/\u00e9", b"content")
+        assert bucket.count_objects() == 0
+        for key in ("a b+c/\u00e9", "a/1", "a/2"):
+            bucket.put(key, b"content")
         facts = bucket.head("a b+c/\u00e9")
         assert (facts.size_bytes, facts.etag) == (7, "9a0364b9e99bb480dd25e1f0284c8555")
         assert bucket.get("a b+c/\u00e9") == b"content"
-        with pytest.raises(ObjectNotFound):
-            bucket.head("a b+c/gone")
-        with pytest.raises(ObjectNotFound):
-            bucket.get("a b+c/gone")
-
-
-def test_nothing_can_be_written_to_the_legacy_bucket(buckets: Buckets) -> None:
+        for read in (bucket.head, bucket.get):
+            with pytest.raises(ObjectNotFound):
+                read("a b+c/gone")
+        assert (bucket.count_objects(), bucket.count_objects("a/")) == (3, 2)
     buckets.client.put_object(Bucket=buckets.legacy, Key="k", Body=b"old")
     with opened(buckets, "legacy") as bucket:
         with pytest.raises(ObjectRejected, match="ever written to the legacy bucket"):
             bucket.put("k", b"new")
         assert bucket.get("k") == b"old"
-
-
-def test_objects_are_counted_by_prefix(buckets: Buckets) -> None:
-    with opened(buckets) as bucket:
-        assert bucket.count_objects() == 0
-        for key in ("a/1", "a/2", "b/1"):
-            bucket.put(key, b"")
-        assert (bucket.count_objects(), bucket.count_objects("a/")) == (3, 2)
 
 
 def list_page(*keys: str, next_token: str | None = None) -> bytes:
@@ -105,25 +93,22 @@ def test_a_long_listing_is_counted_page_by_page() -> None:
     assert ["continuation-token=t1" in line for line in server.request_lines] == [False, True]
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "expected"),
-    [
-        (503, "SlowDown", Throttled),
-        (500, "InternalError", ServerFault),
-        (403, "AccessDenied", AccessDenied),
-        (400, "InvalidArgument", ObjectRejected),
-        (404, "NoSuchKey", ObjectNotFound),
-    ],
+CLASSES = (
+    (503, "SlowDown", Throttled),
+    (500, "InternalError", ServerFault),
+    (403, "AccessDenied", AccessDenied),
+    (400, "InvalidArgument", ObjectRejected),
+    (404, "NoSuchKey", ObjectNotFound),
 )
-def test_what_botocore_raises_becomes_a_class_of_ours(status: int, code: str, expected: type[Exception]) -> None:
-    with StandIn(refuse(status, code)) as server, facing(server) as bucket:
-        with pytest.raises(expected) as raised:
-            bucket.get("k")
-        assert type(raised.value) is expected
-        assert len(server.requests) <= 2
 
 
-def test_an_answer_that_is_not_s3s_is_a_fault_of_the_server() -> None:
+def test_what_botocore_raises_becomes_a_class_of_ours(subtests: pytest.Subtests) -> None:
+    for status, code, expected in CLASSES:
+        with subtests.test(code), StandIn(refuse(status, code)) as server, facing(server) as bucket:
+            with pytest.raises(expected) as raised:
+                bucket.get("k")
+            assert type(raised.value) is expected
+            assert len(server.requests) <= 2
     with StandIn(answer(200, b"<html>hello</html")) as server, facing(server) as bucket, pytest.raises(ServerFault):
         bucket.count_objects()
 

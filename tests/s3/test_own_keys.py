@@ -18,18 +18,21 @@ def ours(key: str, *prefixes: tuple[str, str], production: str = "new") -> bool:
     return is_ours(key, parse_plan({**plan, "entries": tables}, "of the test"))
 
 
-@pytest.mark.parametrize(
-    ("key", "is_ours"), [("avatar/1", True), ("image/1", False), ("avatar", False), ("other/avatar/1", False)]
+NEW, DEEP, CHAIN = [("image/", "avatar/")], [("a/", "a/new/")], [("a/", "b/"), ("b/", "c/")]
+OWN = (
+    ("avatar/1", NEW, "new", True),
+    ("image/1", NEW, "new", False),
+    ("avatar", NEW, "new", False),
+    ("other/avatar/1", NEW, "new", False),
+    ("a/new/1", DEEP, "new", True),  # of two prefixes the longer one counts
+    ("a/1", DEEP, "new", False),
+    ("b/1", CHAIN, "new", True),
+    ("b/1", CHAIN, "old", False),  # in one bucket what is legacy for any table is not ours
 )
-def test_the_production_prefix_is_ours(key: str, *, is_ours: bool) -> None:
-    assert ours(key, ("image/", "avatar/")) == is_ours
+"""Keys, with the prefixes of a plan and its production bucket, and whether workers of that plan write them."""
 
 
-@pytest.mark.parametrize(("key", "is_ours"), [("a/new/1", True), ("a/1", False)])
-def test_of_two_prefixes_the_longer_one_counts(key: str, *, is_ours: bool) -> None:
-    assert ours(key, ("a/", "a/new/")) == is_ours
-
-
-@pytest.mark.parametrize(("production", "is_ours"), [("new", True), ("old", False)])
-def test_in_one_bucket_what_is_legacy_for_any_table_is_not_ours(production: str, *, is_ours: bool) -> None:
-    assert ours("b/1", ("a/", "b/"), ("b/", "c/"), production=production) == is_ours
+def test_the_production_prefix_is_ours_unless_it_is_legacy_for_a_table(subtests: pytest.Subtests) -> None:
+    for key, prefixes, production, expected in OWN:
+        with subtests.test(f"{key} {prefixes} {production}"):
+            assert ours(key, *prefixes, production=production) == expected

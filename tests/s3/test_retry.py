@@ -23,8 +23,18 @@ from rowferry.errors import (
 )
 from rowferry.s3 import retry
 from rowferry.s3.operations import Request, head_object, put_object
-from rowferry.s3.responses import Response
-from rowferry.s3.retry import LONGEST, TRIES, jittered, retry_delay, send_many, send_with_retries
+from rowferry.s3.responses import Response, find_error
+from rowferry.s3.retry import (
+    LONGEST,
+    LONGEST_RETRY_AFTER,
+    REQUEST_LONGEST,
+    TRIES,
+    jittered,
+    pause_before_retry,
+    retry_delay,
+    send_many,
+    send_with_retries,
+)
 
 REQUEST = head_object("production", "key")
 OK = Response(200)
@@ -39,11 +49,11 @@ def test_a_wait_is_within_its_bounds_after_any_number_of_attempts(
     assert timedelta(0) <= retry_delay(attempt, base=base, longest=longest) <= longest
 
 
-@pytest.mark.parametrize("attempt", [1, 2, 5])
-def test_the_bound_doubles_with_each_attempt(attempt: int) -> None:
+def test_the_bound_doubles_with_each_attempt() -> None:
     base = timedelta(seconds=1)
-    waits = [retry_delay(attempt, base=base) for _ in range(500)]
-    assert base * 2 ** (attempt - 1) < max(waits) <= base * 2**attempt
+    for attempt in (1, 2, 5):
+        waits = [retry_delay(attempt, base=base) for _ in range(500)]
+        assert base * 2 ** (attempt - 1) < max(waits) <= base * 2**attempt
 
 
 def test_no_wait_is_longer_than_an_hour() -> None:
@@ -58,6 +68,25 @@ def test_waits_differ() -> None:
 @given(SECONDS)
 def test_jitter_stays_around_the_wait(wait: timedelta) -> None:
     assert wait * 0.5 - timedelta(microseconds=1) <= jittered(wait) <= wait * 1.5 + timedelta(microseconds=1)
+
+
+def after(value: str, status: int = 503) -> ObjectError:
+    """Return the error of a server that asks to be left alone for so long."""
+    error = find_error(Response(status, {"retry-after": value}))
+    assert error is not None
+    return error
+
+
+def test_a_server_that_asks_to_be_left_alone_for_a_while_is_within_bounds() -> None:
+    for status in (429, 503):
+        error = after("7", status)
+        assert (type(error), error.retry_after) == (Throttled, timedelta(seconds=7))
+    for value in ("", "soon", "-1", "²", "9" * 5000, "Fri, 31 Dec 1999 23:59:59 GMT"):
+        assert after(value).retry_after is None, value
+    for tried in (1, 5):
+        assert pause_before_retry(after("12"), tried) == timedelta(seconds=12)
+        assert pause_before_retry(after("9999"), tried) == LONGEST_RETRY_AFTER
+    assert max(pause_before_retry(after(""), 40) for _ in range(200)) <= REQUEST_LONGEST
 
 
 class Scripted:
@@ -98,20 +127,14 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_no_pauses")
-@pytest.mark.parametrize("error_class", [Throttled, ServerFault, Unreachable])
-def test_what_may_pass_is_tried_again_until_it_passes(error_class: type[ObjectError]) -> None:
-    server = Scripted(error_class("Busy", ""), error_class("Busy", ""), OK)
-    assert send(server) == (OK, [True, True, False])
-
-
-@pytest.mark.parametrize(
-    "error_class", [ObjectNotFound, PreconditionFailed, AccessDenied, TimedOut, ObjectDamaged, CutOff]
-)
-def test_what_will_not_change_is_asked_once(error_class: type[ObjectError]) -> None:
-    server = Scripted(error_class("No", ""), OK)
-    result, recorded = send(server)
-    assert isinstance(result, error_class)
-    assert (len(server.sent), recorded) == (1, [False])
+def test_what_may_pass_is_tried_again_until_it_passes_and_what_will_not_change_is_asked_once() -> None:
+    for error_class in (Throttled, ServerFault, Unreachable):
+        server = Scripted(error_class("Busy", ""), error_class("Busy", ""), OK)
+        assert send(server) == (OK, [True, True, False])
+    for error_class in (ObjectNotFound, PreconditionFailed, AccessDenied, TimedOut, ObjectDamaged, CutOff):
+        server = Scripted(error_class("No", ""), OK)
+        result, recorded = send(server)
+        assert (type(result), len(server.sent), recorded) == (error_class, 1, [False])
 
 
 @pytest.mark.usefixtures("_no_pauses")
@@ -136,31 +159,22 @@ def test_each_try_takes_its_turn_under_a_rate_limit() -> None:
 
 
 @pytest.mark.usefixtures("_no_pauses")
-def test_a_request_that_must_look_first_is_prepared_before_each_try() -> None:
-    prepared = [put_object("key", b"", if_none_match=condition) for condition in (False, True)]
-    server, looks = Scripted(Throttled("SlowDown", ""), OK), list(prepared)
-
-    async def look() -> Request:
-        return looks.pop(0)
-
-    assert send(server, look)[0] is OK
-    assert server.sent == prepared
-
-
-@pytest.mark.usefixtures("_no_pauses")
-def test_a_look_that_finds_an_object_ends_the_retries() -> None:
-    server = Scripted(Throttled("SlowDown", ""), OK)
-    looks: list[Request | ObjectError] = [REQUEST, PreconditionFailed("Exists", "")]
-
+def test_a_request_that_must_look_first_is_prepared_before_each_try_and_what_it_finds_ends_the_retries() -> None:
     async def look() -> Request:
         found = looks.pop(0)
         if isinstance(found, ObjectError):
             raise found
         return found
 
-    result, _ = send(server, look)
-    assert isinstance(result, PreconditionFailed)
-    assert len(server.sent) == 1
+    first, second = (put_object("key", b"", if_none_match=condition) for condition in (False, True))
+    looks: list[Request | ObjectError] = [first, second]
+    server = Scripted(Throttled("SlowDown", ""), OK)
+    assert send(server, look)[0] is OK
+    assert server.sent == [first, second]
+    looks = [first, PreconditionFailed("Exists", "")]
+    server = Scripted(Throttled("SlowDown", ""), OK)
+    assert isinstance(send(server, look)[0], PreconditionFailed)
+    assert server.sent == [first]
 
 
 def test_many_requests_keep_their_order_and_their_bound() -> None:

@@ -74,44 +74,22 @@ def test_whatever_a_server_says_has_a_class_and_a_code(status: int, code: str, m
     assert classify(status, code, message).code
 
 
-def test_an_error_body_gives_the_code_and_the_words() -> None:
+def test_an_error_is_told_by_its_code_its_words_and_the_name_of_its_request() -> None:
     body = b"<Error><Code>AccessDenied</Code><Message>not &quot;you&quot;</Message><RequestId>1</RequestId></Error>"
     answer = read(403, {}, body)
     assert isinstance(answer.error, AccessDenied)
     assert str(answer.error) == 'AccessDenied: not "you"'
-
-
-def test_namespaces_do_not_hide_an_error() -> None:
+    assert str(read(403, {"x-amz-request-id": "4F" * 8}, body).error) == f"{answer.error} (request {'4F' * 8})"
+    assert len(str(read(403, {"x-amz-request-id": "x" * 9999}, body).error)) < 100
+    assert str(classify(404, "NoSuchKey", "NoSuchKey")) == "NoSuchKey"
     assert read_error(f"<Error {NAMESPACE}><Code>SlowDown</Code></Error>".encode()) == ("SlowDown", "")
 
 
-def test_a_head_without_a_body_says_not_found_by_its_status() -> None:
-    assert isinstance(read(404, {}, b"").error, ObjectNotFound)
-
-
-def test_a_proxys_404_is_not_taken_for_a_missing_object() -> None:
-    assert isinstance(read(404, {}, b"<!doctype html><title>no such page</title>").error, ServerFault)
-
-
-def test_a_200_can_hide_an_error() -> None:
-    body = b'<?xml version="1.0"?>\n<Error><Code>AccessDenied</Code></Error>'
-    assert isinstance(read(200, {}, body, may_hide_error=True).error, AccessDenied)
-    assert isinstance(read(200, {}, b"<Error", may_hide_error=True).error, ServerFault)
-
-
-def test_an_object_that_looks_like_an_error_is_an_object() -> None:
-    assert read(200, {}, b"<Error><Code>SlowDown</Code></Error>").error is None
-
-
-def test_an_etag_in_the_headers_loses_its_quotes() -> None:
+def test_an_etag_loses_its_quotes_and_a_length_is_a_number_or_unknown() -> None:
     assert Result(200, {"etag": '"abc"'}).etag == "abc"
-    assert Result(200).etag is None
-
-
-@pytest.mark.parametrize(("value", "length"), [("20", 20), ("0", 0), ("", None), ("-1", None), ("٣", None)])
-def test_a_length_is_a_number_or_unknown(value: str, length: int | None) -> None:
-    assert Result(200, {"content-length": value}).content_length == length
-    assert Result(200).content_length is None
+    assert (Result(200).etag, Result(200).content_length) == (None, None)
+    for value, length in (("20", 20), ("0", 0), ("", None), ("-1", None), ("٣", None)):
+        assert Result(200, {"content-length": value}).content_length == length
 
 
 def test_tags_come_in_order_with_their_entities_resolved() -> None:
@@ -121,9 +99,6 @@ def test_tags_come_in_order_with_their_entities_resolved() -> None:
     )
     assert read_tags(body.encode()) == (("b", "1 & 2"), ("a", ""))
     assert read_tags(b"<Tagging><TagSet/></Tagging>") == ()
-
-
-def test_unreadable_tags_do_not_pass_for_none() -> None:
     with pytest.raises(ServerFault):
         read_tags(b"<html></html>")
 
@@ -137,9 +112,8 @@ def test_an_upload_id_is_read_by_its_name() -> None:
 BOMB = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]><Error><Code>&b;</Code></Error>'
 
 
-@pytest.mark.parametrize("body", [BOMB.encode(), BOMB.encode("utf-16")])
-def test_a_body_with_entities_of_its_own_is_not_parsed(body: bytes) -> None:
-    assert read_error(body) == ("", "")
+def test_a_body_with_entities_of_its_own_is_not_parsed() -> None:
+    assert read_error(BOMB.encode()) == read_error(BOMB.encode("utf-16")) == ("", "")
 
 
 @given(st.binary(max_size=200))
@@ -147,7 +121,3 @@ def test_no_body_can_break_the_reader(body: bytes) -> None:
     answer = read(400, {}, body, may_hide_error=True)
     assert isinstance(answer.error, ObjectError)
     assert answer.etag is None or isinstance(answer.etag, str)
-
-
-def test_a_message_that_is_only_the_code_is_not_repeated() -> None:
-    assert str(classify(404, "NoSuchKey", "NoSuchKey")) == "NoSuchKey"
