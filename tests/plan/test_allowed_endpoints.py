@@ -11,31 +11,24 @@ from support.entries.migration import Migration
 SIDE = ProductionSide(bucket="pictures", endpoint_url="https://s3.example.com:9000", region="eu")
 
 
-@pytest.mark.parametrize(
-    "allowed",
-    [
-        "",
-        "https://s3.example.com:9000",
-        "https://elsewhere.example.com, https://s3.example.com:9000/",
-        "https://s3.example.com:9000/pictures",
-    ],
+HERE = "https://s3.example.com:9000"
+AT_AWS = replace(SIDE, endpoint_url=None, region="eu-central-1")
+ALLOWED = (
+    (SIDE, ""),
+    (SIDE, HERE),
+    (SIDE, f"https://elsewhere.example.com, {HERE}/"),
+    (SIDE, f"{HERE}/pictures"),
+    (AT_AWS, "https://s3.eu-central-1.amazonaws.com"),
 )
-def test_what_is_allowed_goes_on(allowed: str) -> None:
-    refuse_foreign_endpoint(SIDE, {"ROWFERRY_ALLOWED_ENDPOINTS": allowed})
+FOREIGN = ("http://s3.example.com:9000", "https://s3.example.com", f"{HERE}/other", "https://s3.example")
 
 
-@pytest.mark.parametrize(
-    "allowed",
-    ["http://s3.example.com:9000", "https://s3.example.com", "https://s3.example.com:9000/other", "https://s3.example"],
-)
-def test_what_is_not_allowed_is_refused(allowed: str) -> None:
-    with pytest.raises(UsageError, match="is not among those that ROWFERRY_ALLOWED_ENDPOINTS allows"):
-        refuse_foreign_endpoint(SIDE, {"ROWFERRY_ALLOWED_ENDPOINTS": allowed})
-
-
-def test_the_host_of_aws_is_an_endpoint_like_others() -> None:
-    side = replace(SIDE, endpoint_url=None, region="eu-central-1")
-    refuse_foreign_endpoint(side, {"ROWFERRY_ALLOWED_ENDPOINTS": "https://s3.eu-central-1.amazonaws.com"})
+def test_what_is_allowed_goes_on_and_all_else_is_refused() -> None:
+    for side, allowed in ALLOWED:
+        refuse_foreign_endpoint(side, {"ROWFERRY_ALLOWED_ENDPOINTS": allowed})
+    for allowed in FOREIGN:
+        with pytest.raises(UsageError, match="is not among those that ROWFERRY_ALLOWED_ENDPOINTS allows"):
+            refuse_foreign_endpoint(SIDE, {"ROWFERRY_ALLOWED_ENDPOINTS": allowed})
 
 
 def test_a_migration_to_elsewhere_is_set_aside_before_anything_is_sent(migration: Migration) -> None:

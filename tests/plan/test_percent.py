@@ -24,9 +24,10 @@ ODD = st.sampled_from(["%", "%%", "%4", "%zz", "?", "#", "\n", "%C3é%A9", "%252
 TEXTS = st.lists(BYTES | UTF_8 | LITERAL | ODD, max_size=8).map("".join)
 
 
-@settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
+SLOW = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=SLOW)
 @given(TEXTS)
 @example("a%20b%C3%A9.png?v=1#x")
 @example("100%.png#?")

@@ -45,7 +45,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def mistake_in(path: Path, text: str) -> str:
-    """Return the sentence about a plan, without the part that names its file."""
+    """Return the sentence about a plan, without the words that name its file."""
     path.write_text(text, encoding="utf-8")
     with pytest.raises(PlanError) as caught:
         read_plan(path)
@@ -54,7 +54,7 @@ def mistake_in(path: Path, text: str) -> str:
     assert "\n" not in sentence
     assert sentence.endswith(".")
     assert not sentence.endswith("..")
-    return sentence.replace(str(path), "FILE")
+    return sentence.removeprefix(f"In the plan {path}, ")
 
 
 def test_what_is_left_out_has_a_default(path: Path) -> None:
@@ -80,135 +80,93 @@ def replaced(old: str, new: str) -> str:
     return MINIMAL.replace(old, new)
 
 
-NOTHING_TO_MOVE = (
-    "In the plan FILE, there is no [[entries]]: name at least one table, or a prefix of keys by [[objects]]."
-)
+NOTHING_TO_MOVE = "there is no [[entries]]: name at least one table, or a prefix of keys by [[objects]]."
 OBJECTS = MINIMAL + '[[objects]]\nprefix = "variants/"\n'
 ONE_BUCKET = OBJECTS.replace('"new"', '"old"')
 LISTED_AGAIN = (
-    "In the plan FILE, both sides are one bucket, where the copies of variants/* would be listed as legacy objects "
+    "both sides are one bucket, where the copies of variants/* would be listed as legacy objects "
     "again: name another production bucket, or a `to` outside of `prefix`."
 )
 STATES = (
-    "In the plan FILE, `moved` of [[entries]] number 1 is wrong: write columns with two values each, the legacy one "
+    "`moved` of [[entries]] number 1 is wrong: write columns with two values each, the legacy one "
     'and the production one, such as { service_name = ["amazon", "r2"] }.'
 )
 
+NAME = "the migration's `name` must be 1 to 63 letters, digits, `_`, `.` or `-`."
+NUL = "a text holds a NUL, which PostgreSQL has in none: write it without."
+SHOWN = "`rowferry plan --example` shows those that there are."
+LETTERS = "letters, digits, `.`, `_` and `-`, at most 255, and no `..`."
+BUCKETS = {
+    "s3://old": "write 'old'.",
+    "old/pictures": "write 'old', and put 'pictures/' into `from` or `to` of [[entries]].",
+    "arn:aws:s3:eu-north-1:1:accesspoint/old": "access points and other ARNs are not supported.",
+    "b?x": LETTERS,
+    "b/../c": LETTERS,
+}
+
 MISTAKES = {
-    "no name": (replaced('name = "avatars"', ""), "In the plan FILE, [migration] lacks the key `name`."),
-    "empty file": ("", "In the plan FILE, the file lacks the key `migration`."),
+    "no name": (replaced('name = "avatars"', ""), "[migration] lacks the key `name`."),
+    "empty file": ("", "the file lacks the key `migration`."),
     "no entries": (MINIMAL.partition("[[")[0], NOTHING_TO_MOVE),
-    "unknown table": (
-        MINIMAL + "[other]\na = 1",
-        "In the plan FILE, the file has an unknown key `other`: `rowferry plan --example` shows those that there are.",
-    ),
+    "unknown table": (MINIMAL + "[other]\na = 1", "the file has an unknown key `other`: " + SHOWN),
     "unknown key": (
         replaced('bucket = "old"', 'bucket = "old"\nbuckett = 1'),
-        "In the plan FILE, [legacy] has an unknown key `buckett`: write `bucket`; "
-        "`rowferry plan --example` shows those that there are.",
+        "[legacy] has an unknown key `buckett`: write `bucket`; " + SHOWN,
     ),
     "secret in the plan": (
         replaced('bucket = "new"', 'bucket = "new"\nsecret_access_key = "hush"'),
-        "In the plan FILE, [production] has an unknown key `secret_access_key`: "
-        "`rowferry plan --example` shows those that there are.",
+        "[production] has an unknown key `secret_access_key`: " + SHOWN,
     ),
     "unknown key of entries": (
         MINIMAL + 'form = "x"',
-        "In the plan FILE, [[entries]] number 1 has an unknown key `form`: write `from`; "
-        "`rowferry plan --example` shows those that there are.",
+        "[[entries]] number 1 has an unknown key `form`: write `from`; " + SHOWN,
     ),
-    "wrong type": (
-        replaced('bucket = "old"', "bucket = 7"),
-        "In the plan FILE, `legacy.bucket` is wrong: write text in quotes.",
-    ),
+    "wrong type": (replaced('bucket = "old"', "bucket = 7"), "`legacy.bucket` is wrong: write text in quotes."),
     "one table of entries instead of a list": (
         replaced("[[entries]]", "[entries]"),
-        "In the plan FILE, [entries] needs two brackets: write [[entries]], since a plan may name several tables.",
+        "[entries] needs two brackets: write [[entries]], since a plan may name several tables.",
     ),
     "one bracket around objects": (
         OBJECTS.replace("[[objects]]", "[objects]"),
-        "In the plan FILE, [objects] needs two brackets: write [[objects]], since a plan may name several prefixes.",
+        "[objects] needs two brackets: write [[objects]], since a plan may name several prefixes.",
     ),
-    "a key without a prefix": (
-        replaced('from = "image/"', ""),
-        "In the plan FILE, [[entries]] number 1 lacks the key `from`.",
-    ),
-    "objects without a prefix": (
-        OBJECTS.replace("prefix =", "to ="),
-        "In the plan FILE, [[objects]] number 1 lacks the key `prefix`.",
-    ),
+    "a key without a prefix": (replaced('from = "image/"', ""), "[[entries]] number 1 lacks the key `from`."),
+    "objects without a prefix": (OBJECTS.replace("prefix =", "to ="), "[[objects]] number 1 lacks the key `prefix`."),
     "a wrong type in objects": (
         OBJECTS.replace('"variants/"', "1"),
-        "In the plan FILE, `prefix` of [[objects]] number 1 is wrong: write text in quotes.",
+        "`prefix` of [[objects]] number 1 is wrong: write text in quotes.",
     ),
     "objects named twice": (
         OBJECTS + '[[objects]]\nprefix = "variants/"\nto = "v/"',
-        "In the plan FILE, variants/* is named twice in [[objects]]: drop one of them, or give each a `name`.",
+        "variants/* is named twice in [[objects]]: drop one of them, or give each a `name`.",
     ),
     "objects that are copied onto themselves": (ONE_BUCKET, LISTED_AGAIN),
     "objects that are copied into themselves": (ONE_BUCKET + 'to = "variants/new/"', LISTED_AGAIN),
     "objects that are copied around themselves": (ONE_BUCKET + 'to = ""', LISTED_AGAIN),
-    "empty list of entries": (
-        "entries = []\n" + MINIMAL.partition("[[")[0],
-        NOTHING_TO_MOVE,
-    ),
+    "empty list of entries": ("entries = []\n" + MINIMAL.partition("[[")[0], NOTHING_TO_MOVE),
     "wrong type in the second entries": (
         MINIMAL + "[[entries]]" + MINIMAL.partition("[[entries]]")[2].replace('"path"', "[]"),
-        "In the plan FILE, `key` of [[entries]] number 2 is wrong: write text in quotes.",
+        "`key` of [[entries]] number 2 is wrong: write text in quotes.",
     ),
     "unknown transfer": (
         replaced('name = "avatars"', 'name = "avatars"\ntransfer = "teleport"'),
-        'In the plan FILE, `migration.transfer` is "teleport": write one of "auto", "server", "stream".',
+        '`migration.transfer` is "teleport": write one of "auto", "server", "stream".',
     ),
     "unknown tags": (
         replaced('"new"', '"new"\ntags = "keep"'),
-        'In the plan FILE, `production.tags` is "keep": write one of "copy", "none", or a table such as '
-        '{ team = "images" }.',
+        '`production.tags` is "keep": write one of "copy", "none", or a table such as { team = "images" }.',
     ),
     "no attempts": (
         replaced('name = "avatars"', 'name = "avatars"\nmax_attempts = 0'),
-        "In the plan FILE, `migration.max_attempts` is wrong: write a whole number of at least 1.",
+        "`migration.max_attempts` is wrong: write a whole number of at least 1.",
     ),
-    "name with a space": (
-        replaced('"avatars"', '"my avatars"'),
-        "In the plan FILE, the migration's `name` must be 1 to 63 letters, digits, `_`, `.` or `-`.",
-    ),
-    "name of two lines": (
-        replaced('"avatars"', '"avatars\\n"'),
-        "In the plan FILE, the migration's `name` must be 1 to 63 letters, digits, `_`, `.` or `-`.",
-    ),
-    "empty bucket": (replaced('"old"', '""'), "In the plan FILE, [legacy] has an empty `bucket`."),
-    "bucket as a URL": (
-        replaced('"old"', '"s3://old"'),
-        "In the plan FILE, `bucket` of [legacy] must be the bucket's name alone, not 's3://old': write 'old'.",
-    ),
-    "bucket with a folder": (
-        replaced('"old"', '"old/pictures"'),
-        "In the plan FILE, `bucket` of [legacy] must be the bucket's name alone, not 'old/pictures': write 'old', "
-        "and put 'pictures/' into `from` or `to` of [[entries]].",
-    ),
-    "bucket as an ARN": (
-        replaced('"old"', '"arn:aws:s3:eu-north-1:1:accesspoint/old"'),
-        "In the plan FILE, `bucket` of [legacy] must be the bucket's name alone, not "
-        "'arn:aws:s3:eu-north-1:1:accesspoint/old': access points and other ARNs are not supported.",
-    ),
-    "bucket with a question mark": (
-        replaced('"old"', '"b?x"'),
-        "In the plan FILE, `bucket` of [legacy] must be the bucket's name alone, not 'b?x': "
-        "letters, digits, `.`, `_` and `-`, at most 255, and no `..`.",
-    ),
-    "bucket that climbs": (
-        replaced('"old"', '"b/../c"'),
-        "In the plan FILE, `bucket` of [legacy] must be the bucket's name alone, not 'b/../c': "
-        "letters, digits, `.`, `_` and `-`, at most 255, and no `..`.",
-    ),
-    "empty column": (
-        replaced('key = "path"', 'key = ""'),
-        "In the plan FILE, an [[entries]] has an empty `table`, `id` or `key`.",
-    ),
+    "name with a space": (replaced('"avatars"', '"my avatars"'), NAME),
+    "name of two lines": (replaced('"avatars"', '"avatars\\n"'), NAME),
+    "empty bucket": (replaced('"old"', '""'), "[legacy] has an empty `bucket`."),
+    "empty column": (replaced('key = "path"', 'key = ""'), "an [[entries]] has an empty `table`, `id` or `key`."),
     "same prefixes": (
         replaced('"avatar/"', '"image/"'),
-        "In the plan FILE, `from` and `to` of public.avatars.path are the same, "
+        "`from` and `to` of public.avatars.path are the same, "
         "so a row could not tell whether its object has moved: give `to` another prefix, "
         'name the column that tells in `moved`, or leave the rows with `rows = "stay"`.',
     ),
@@ -219,20 +177,13 @@ MISTAKES = {
     "states that are no table": (MINIMAL + 'moved = "store"', STATES),
     "empty region": (
         replaced('"old"', '"old"\nregion = ""'),
-        "In the plan FILE, [legacy] has an empty `region`: leave it out, or write the server's own, such as "
-        '"us-east-1".',
+        '[legacy] has an empty `region`: leave it out, or write the server\'s own, such as "us-east-1".',
     ),
-    "NUL in a text": (
-        MINIMAL + 'name = "\\u0000"',
-        "In the plan FILE, a text holds a NUL, which PostgreSQL has in none: write it without.",
-    ),
-    "NUL in a name": (
-        MINIMAL + 'moved = { "a\\u0000" = [1, 2] }',
-        "In the plan FILE, a text holds a NUL, which PostgreSQL has in none: write it without.",
-    ),
+    "NUL in a text": (MINIMAL + 'name = "\\u0000"', NUL),
+    "NUL in a name": (MINIMAL + 'moved = { "a\\u0000" = [1, 2] }', NUL),
     "entries named twice": (
         MINIMAL + "[[entries]]" + MINIMAL.partition("[[entries]]")[2],
-        "In the plan FILE, public.avatars.path is named twice in [[entries]]: drop one of them, or give each a `name`.",
+        "public.avatars.path is named twice in [[entries]]: drop one of them, or give each a `name`.",
     ),
 }
 
@@ -241,6 +192,12 @@ MISTAKES = {
 def test_every_mistake_has_its_sentence(mistake: str, path: Path) -> None:
     text, sentence = MISTAKES[mistake]
     assert mistake_in(path, text) == sentence
+
+
+@pytest.mark.parametrize("bucket", BUCKETS)
+def test_what_is_no_name_of_a_bucket_has_its_sentence(bucket: str, path: Path) -> None:
+    sentence = f"`bucket` of [legacy] must be the bucket's name alone, not '{bucket}': {BUCKETS[bucket]}"
+    assert mistake_in(path, replaced('"old"', f'"{bucket}"')) == sentence
 
 
 def test_a_file_that_is_not_there_is_named_with_what_to_do(path: Path) -> None:
@@ -254,7 +211,7 @@ def test_a_backslash_before_u0000_is_no_nul(path: Path) -> None:
 
 
 def test_bad_toml_is_pointed_at(path: Path) -> None:
-    assert mistake_in(path, "[migration\nname = 3").startswith("The plan FILE is not valid TOML: ")
+    assert mistake_in(path, "[migration\nname = 3").startswith(f"The plan {path} is not valid TOML: ")
     assert mistake_in(path, "key = path").endswith("; correct that place, texts in quotes.")
     assert "line 1" in mistake_in(path, "[migration\nname = 3")
 

@@ -27,6 +27,7 @@ def test_each_field_is_explained_in_the_words_of_its_docstring() -> None:
     assert properties["from"]["description"] == "Legacy texts of the column begin with this."
     assert set(describe_fields(Entries)) >= {"table", "id", "key", "from", "to", "moved", "path", "rows", "changed"}
     assert set(properties) == set(Entries.__struct_encode_fields__)
+    assert make_schema()["$ref"] == f"#/$defs/{Plan.__name__}"
 
 
 def test_the_schema_takes_every_plan(subtests: pytest.Subtests) -> None:
@@ -37,36 +38,29 @@ def test_the_schema_takes_every_plan(subtests: pytest.Subtests) -> None:
             assert list(find_faults(tomllib.loads(path.read_text()), schema, schema)) == []
 
 
-@pytest.mark.parametrize(
-    ("change", "where"),
-    [
-        ({"legacy": {"bucket": 7}}, "legacy.bucket"),
-        ({"legacy": {"bucket": "a", "buckets": "b"}}, "legacy.buckets"),
-        ({"legacy": {}}, "legacy.bucket"),
-        ({"migration": {"name": "a", "transfer": "copy"}}, "migration.transfer"),
-    ],
+CHANGES: tuple[tuple[dict[str, Any], list[str]], ...] = (
+    ({"legacy": {"bucket": 7}}, ["legacy.bucket"]),
+    ({"legacy": {"bucket": "a", "buckets": "b"}}, ["legacy.buckets"]),
+    ({"legacy": {}}, ["legacy.bucket"]),
+    ({"migration": {"name": "a", "transfer": "copy"}}, ["migration.transfer"]),
+    (
+        {"queue": {"verify": {"then": ["tag"], "of": "a.b", "priority": 3, "weight": 0.5, "max_in_hand": 7}}},
+        [],
+    ),
+    ({"queue": {"of_another_package": {"anything": [1, {"at": "all"}]}}}, []),
+    ({"queue": {"verify": {"weigth": 2}}}, ["queue.verify.weigth"]),
+    ({"queue": {"verify": {"then": "tag"}}}, ["queue.verify.then"]),
+    ({"queue": {"tag": {"set": {"tier": 7}}}}, ["queue.tag.set.tier"]),
 )
-def test_the_schema_refuses_what_is_wrong(change: dict[str, Any], where: str) -> None:
+
+
+@pytest.mark.parametrize(("change", "faults"), CHANGES)
+def test_the_schema_refuses_what_is_wrong_and_knows_the_settings_of_queues(
+    change: dict[str, Any], faults: list[str]
+) -> None:
     schema = make_schema()
     document = {**tomllib.loads(PLANS[-1].read_text()), **change}
-    assert [fault.removeprefix(".") for fault in find_faults(document, schema, schema)] == [where]
-
-
-@pytest.mark.parametrize(
-    ("queue", "where"),
-    [
-        ({"verify": {"then": ["tag"], "of": "a.b", "priority": 3, "weight": 0.5, "max_in_hand": 7}}, None),
-        ({"of_another_package": {"anything": [1, {"at": "all"}]}}, None),
-        ({"verify": {"weigth": 2}}, "queue.verify.weigth"),
-        ({"verify": {"then": "tag"}}, "queue.verify.then"),
-        ({"tag": {"set": {"tier": 7}}}, "queue.tag.set.tier"),
-    ],
-)
-def test_the_schema_knows_the_settings_of_queues(queue: dict[str, Any], where: str | None) -> None:
-    schema = make_schema()
-    document = {**tomllib.loads(PLANS[-1].read_text()), "queue": queue}
-    faults = [fault.removeprefix(".") for fault in find_faults(document, schema, schema)]
-    assert faults == ([] if where is None else [where])
+    assert [fault.removeprefix(".") for fault in find_faults(document, schema, schema)] == faults
 
 
 def test_the_schema_explains_queues_of_other_packages_too(plug_in: PlugIn, run_rowferry: Run) -> None:
@@ -76,10 +70,6 @@ def test_the_schema_explains_queues_of_other_packages_too(plug_in: PlugIn, run_r
     assert queues["note"] == {"$ref": "#/$defs/NoteSettings", "description": "Note each entry, as note does."}
     assert "column" in schema["$defs"]["NoteSettings"]["properties"]
     assert "faulty" not in queues
-
-
-def test_the_plan_of_the_schema_is_the_plan() -> None:
-    assert make_schema()["$ref"] == f"#/$defs/{Plan.__name__}"
 
 
 KINDS: dict[str, Any] = {
