@@ -1,9 +1,8 @@
 """CarrierWave: the column holds file names; folder and version names are code of the application."""
 
-from datetime import UTC, datetime
 from typing import ClassVar
 
-from corpus.project import ABSENT, Columns, Place, Project, Refusal, Row
+from corpus.project import ABSENT, Columns, Place, Project, Refusal, Row, touch
 
 
 class CarrierWave(Project):
@@ -38,14 +37,6 @@ class CarrierWave(Project):
 
     def places(self, table: str, columns: Columns) -> dict[str, Place]:
         return {role: Place(self.side, key) for role, key in find_keys(table, columns).items()}
-
-    def moved(self, table: str, columns: Columns) -> Columns:
-        return columns
-
-
-def touch() -> Columns:
-    """Return what Rails sets at each update: the time in UTC, without saying so."""
-    return {"updated_at": datetime.now(UTC).replace(tzinfo=None).isoformat()}
 
 
 def find_keys(table: str, columns: Columns) -> dict[str, str]:

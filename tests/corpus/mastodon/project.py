@@ -1,9 +1,8 @@
 """Mastodon: keys are computed from the id, the style and the file's name; nothing in a row says which bucket."""
 
-from datetime import UTC, datetime
 from typing import ClassVar
 
-from corpus.project import ABSENT, Columns, Place, Project, Refusal, Row
+from corpus.project import ABSENT, Columns, Place, Project, Refusal, Row, touch
 
 ATTACHMENTS = {"accounts": ("avatar", "accounts/avatars"), "media_attachments": ("file", "media_attachments/files")}
 """The attachment of each table, and the folder of its objects."""
@@ -46,14 +45,6 @@ class Mastodon(Project):
 
     def places(self, table: str, columns: Columns) -> dict[str, Place]:
         return {style: Place(self.side, key) for style, key in find_keys(table, columns).items()}
-
-    def moved(self, table: str, columns: Columns) -> Columns:
-        return columns
-
-
-def touch() -> Columns:
-    """Return what Rails sets at each update: the time in UTC, without saying so."""
-    return {"updated_at": datetime.now(UTC).replace(tzinfo=None).isoformat()}
 
 
 def make_account(number: int, version: str = "") -> Row:

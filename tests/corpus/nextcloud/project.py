@@ -39,9 +39,6 @@ class Nextcloud(Project):
     def places(self, table: str, columns: Columns) -> dict[str, Place]:
         return {role: Place(self.side, key) for role, key in find_keys(columns).items()}
 
-    def moved(self, table: str, columns: Columns) -> Columns:
-        return columns
-
 
 def make_entry(number: int, path: str, *, storage: int, mimetype: int) -> Row:
     columns = {

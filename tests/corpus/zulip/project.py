@@ -43,9 +43,6 @@ class Zulip(Project):
     def places(self, table: str, columns: Columns) -> dict[str, Place]:
         return {"file": Place(self.side, columns["path_id"])} if table == "zerver_attachment" else {}
 
-    def moved(self, table: str, columns: Columns) -> Columns:
-        return columns
-
     def unrelated(self) -> Mapping[str, str]:
         keys = [f"thumbnail/{find_path(number)}/840x560.webp" for number in range(1, 6)]
         return dict(zip(keys, keys, strict=True))
