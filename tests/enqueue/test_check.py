@@ -41,12 +41,16 @@ def test_several_problems_are_found_at_once(migration: Migration, monkeypatch: p
         assert expected in found
 
 
-def test_the_command_prints_a_list_and_ends_with_0(migration: Migration) -> None:
+def test_the_command_tells_the_direction_prints_a_list_and_ends_with_0(migration: Migration) -> None:
     migration.fill(2)
     migration.write_plan()
     done = migration.run("check")
     assert_went_well(done)
     assert "✓ public.avatars.path: 2 legacy entries" in done.stdout
+    name, before, after, *_ = done.stdout.splitlines()
+    assert name == "Migration avatars"
+    assert (before.startswith("  from  s3://"), before.endswith("(legacy: only read)")) == (True, True)
+    assert (after.startswith("  to    s3://"), after.endswith("(production: written)")) == (True, True)
 
 
 def test_the_command_ends_with_2_and_one_sentence_for_one_problem(migration: Migration) -> None:
@@ -69,27 +73,13 @@ def test_a_database_that_was_not_initialised_yet_is_a_note(migration: Migration)
     )
 
 
-def test_a_database_that_is_read_only_is_a_problem(migration: Migration) -> None:
+def test_a_database_that_is_read_only_or_away_is_a_problem_and_the_buckets_are_checked(migration: Migration) -> None:
     migration.fill(1)
     migration.write_plan()
     done = migration.run("check", PGOPTIONS="-c default_transaction_read_only=on")
     assert done.returncode == 2
     assert "this database is read-only; see that DATABASE_URL or PG* does not lead to a standby." in done.stderr
-
-
-def test_the_buckets_are_checked_even_without_a_database(migration: Migration) -> None:
-    migration.fill(1)
-    migration.write_plan()
     done = migration.run("check", DATABASE_URL="postgresql://127.0.0.1:1/nowhere")
     assert done.returncode == 2
     assert "PostgreSQL cannot be reached" in done.stdout
     assert "✓ the legacy bucket" in done.stdout
-
-
-def test_the_command_tells_the_direction(migration: Migration) -> None:
-    migration.fill(1)
-    migration.write_plan()
-    shown = migration.run("check").stdout.splitlines()
-    assert shown[0] == "Migration avatars"
-    assert (shown[1].startswith("  from  s3://"), shown[1].endswith("(legacy: only read)")) == (True, True)
-    assert (shown[2].startswith("  to    s3://"), shown[2].endswith("(production: written)")) == (True, True)

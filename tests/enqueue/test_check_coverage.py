@@ -37,25 +37,18 @@ def test_a_check_names_the_folders_that_nothing_names_with_their_share(any_migra
     assert found.level == "note"
     assert "names 4 of 8 objects (50%), in lfs/: 2, * (in no folder): 1, packages/: 1" in found.what
     assert "[[objects]]" in found.remedy
-
-
-def test_a_plan_that_covers_all_says_nothing(any_migration: Migration) -> None:
-    any_migration.fill(4)
-    put(any_migration, "lfs/a", "lfs/b/c")
-    any_migration.plan["objects"] = [{"prefix": "lfs/"}]
+    any_migration.plan["objects"] = [{"prefix": "lfs/"}, {"prefix": "packages/"}, {"prefix": "README"}]
     assert not [finding for finding in check(any_migration) if "covers a part" in finding.what]
 
 
-def test_rows_that_have_moved_name_their_legacy_objects_still(migration: Migration) -> None:
+def test_rows_that_have_moved_name_their_legacy_objects_still_and_those_beside_are_counted(
+    migration: Migration,
+) -> None:
     migration.fill(4)
     migrate(migration)
     put(migration, "lfs/a")
     assert look(migration) == {"image/": (4, 0), "lfs/": (1, 1)}
-
-
-def test_objects_beside_those_of_rows_are_counted(migration: Migration) -> None:
-    migration.fill(4)
-    put(migration, *(f"image/u{number}/thumb.png" for number in range(1, 4)), "lfs/a")
+    put(migration, *(f"image/u{number}/thumb.png" for number in range(1, 4)))
     assert look(migration) == {"image/": (7, 3), "lfs/": (1, 1)}
 
 
@@ -65,23 +58,15 @@ def test_less_than_a_tenth_of_a_folder_is_taken_for_leftovers_of_deleted_rows() 
     assert replace(found, folders=(FolderCoverage("image/", 100, 10),)).describe() is not None
 
 
-@pytest.mark.parametrize(
-    ("fields", "text"),
-    [
-        ({**STATE, "legacy_object": "media/", "production_object": "media/", "rows": "stay"}, "a b.png"),
-        (
-            {
-                "from": "https://old/",
-                "to": "https://new/",
-                "legacy_object": "media/",
-                "production_object": "m/",
-                "encoding": "percent",
-            },
-            "https://old/a%20b.png",
-        ),
-        ({"from": "x", "to": "y", "legacy_object": "", "objects": "'media/a b.png'::text"}, "x"),
-    ],
+URL = {"from": "https://old/", "to": "https://new/", "legacy_object": "media/", "production_object": "m/"}
+FORMS: tuple[tuple[dict[str, Any], str], ...] = (
+    ({**STATE, "legacy_object": "media/", "production_object": "media/", "rows": "stay"}, "a b.png"),
+    ({**URL, "encoding": "percent"}, "https://old/a%20b.png"),
+    ({"from": "x", "to": "y", "legacy_object": "", "objects": "'media/a b.png'::text"}, "x"),
 )
+
+
+@pytest.mark.parametrize(("fields", "text"), FORMS)
 def test_keys_are_looked_up_in_every_form(migration: Migration, fields: dict[str, Any], text: str) -> None:
     migration.add_row(1, text)
     put(migration, "media/a b.png", "media/c.png", "other/d.png")
@@ -110,17 +95,18 @@ def test_in_one_bucket_the_copies_are_not_left_behind(migration: Migration) -> N
 
 def test_a_large_bucket_is_not_listed_whole(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
     """The time is over at once: each folder is asked for once, at a few spots besides, and has at least so many."""
+
+    def list_three(*given: Any, **more: Any) -> Any:
+        return real(*given, **{**more, "max_keys": min(more.get("max_keys", 3), 3)})
+
     put(migration, *(f"lfs/{number:02}" for number in range(8)), "packages/1")
     monkeypatch.setattr(coverage, "WITHIN", timedelta(0))
     real = folders.list_keys
-    monkeypatch.setattr(
-        folders, "list_keys", lambda *a, **k: real(*a, **{**k, "max_keys": min(k.get("max_keys", 3), 3)})
-    )
+    monkeypatch.setattr(folders, "list_keys", list_three)
     with connect("check", autocommit=True) as connection:
         found = find_coverage(connection, migration.read_plan())
-    by_name = {one.folder: one for one in found.folders}
-    assert (by_name["lfs/"].objects, by_name["lfs/"].is_complete) == (3, False)
-    assert (by_name["packages/"].objects, by_name["packages/"].is_complete) == (1, True)
+    counted = {one.folder: (one.objects, one.is_complete) for one in found.folders}
+    assert counted == {"lfs/": (3, False), "packages/": (1, True)}
     assert "at least 4 of at least 4 objects, in lfs/: at least 3, packages/: 1" in (found.describe() or "")
 
 

@@ -105,19 +105,13 @@ def test_texts_that_name_one_object_do_not_clash(table: EntryTable) -> None:
 
 def test_different_objects_that_become_one_are_found_in_every_form(table: EntryTable) -> None:
     """A URL, a document, and a computed key of another bucket's folder become the same production key."""
-    entries_of(table).update({**STATE, "objects": "'one/' || id || '.png'", "legacy_object": "one/"})
-    entries_of(table)["production_object"] = "all/"
+    folders = {"legacy_object": "one/", "production_object": "all/"}
+    entries_of(table).update({**STATE, "objects": "'one/' || id || '.png'", **folders})
     table.execute("create table public.urls (id bigint primary key, url text)")
     table.execute("insert into public.urls values (7, '//h/two/%31.png')")
     table.execute("create table public.docs (id bigint primary key, data jsonb)")
     table.execute("""insert into public.docs values (8, '{"v": ["three/x.png", "three/2.png"]}')""")
-    url = {
-        "from": "//h/two/",
-        "to": "//n/",
-        "legacy_object": "two/",
-        "production_object": "all/",
-        "encoding": "percent",
-    }
+    url = {"from": "//h/two/", "to": "//n/", **folders, "legacy_object": "two/", "encoding": "percent"}
     table.plan["entries"] += [
         {"table": "public.urls", "id": "id", "key": "url", **url},
         {"table": "public.docs", "id": "id", "key": "data", "path": "$.v[*]", "from": "three/", "to": "all/"},
@@ -152,68 +146,63 @@ def test_computed_keys_outside_the_prefix_are_counted(table: EntryTable) -> None
     )
 
 
-@pytest.mark.parametrize("expression", ["case id when 1 then 'a' end", "case id when 1 then 'a' else '' end"])
-def test_rows_for_which_an_expression_yields_nothing_are_counted(table: EntryTable, expression: str) -> None:
-    entries_of(table).update(STATE, objects=expression)
+def test_rows_for_which_an_expression_yields_nothing_are_counted(table: EntryTable) -> None:
+    for expression in ("case id when 1 then 'a' end", "case id when 1 then 'a' else '' end"):
+        entries_of(table).update(STATE, objects=expression)
+        assert row_problems(table) == []
+        assert whats(table, "no entry") == [
+            "public.avatars.path: 1 row has a legacy text and is no entry, since `objects` yields null or nothing, "
+            "for example id 2"
+        ]
+    entries_of(table)["optional"] = "'image/thumb/' || id"
     assert row_problems(table) == []
-    assert whats(table, "no entry") == [
-        "public.avatars.path: 1 row has a legacy text and is no entry, since `objects` yields null or nothing, "
-        "for example id 2"
-    ]
+    (found,) = whats(table, "no entry")
+    assert "objects of `optional` are not copied for 1 of them" in found
+    entries_of(table)["objects"] = "null::text"
+    (found,) = row_problems(table)
+    assert "`objects` yields nothing for any row, so no row is an entry and no object of `optional` is copied" in found
 
 
-@pytest.mark.parametrize(
-    ("field", "expression", "words"),
-    [
-        ("objects", "id", "operator does not exist"),
-        ("objects", "'a/' || nonsense", 'column "nonsense" does not exist'),
-        ("optional", "'a/' ||", "syntax error"),
-        ("optional", "jsonb_build_array('a')", "operator does not exist"),
-        ("objects", "unnest(array['a', 'b'])", "put the rows that it yields into an array: array(select …)"),
-        ("where", "nonsense > 1", 'column "nonsense" does not exist'),
-        ("where", "path >", "syntax error"),
-        ("where", "id", "must be type boolean"),
-    ],
+UNUSABLE = (
+    ("objects", "id", "operator does not exist"),
+    ("objects", "'a/' || nonsense", 'column "nonsense" does not exist'),
+    ("optional", "'a/' ||", "syntax error"),
+    ("optional", "jsonb_build_array('a')", "operator does not exist"),
+    ("objects", "unnest(array['a', 'b'])", "put the rows that it yields into an array: array(select …)"),
+    ("where", "nonsense > 1", 'column "nonsense" does not exist'),
+    ("where", "path >", "syntax error"),
+    ("where", "id", "must be type boolean"),
 )
+
+
 def test_an_expression_that_cannot_be_used_is_named_with_the_words_of_postgresql(
-    table: EntryTable, field: str, expression: str, words: str
+    table: EntryTable, subtests: pytest.Subtests
 ) -> None:
-    entries_of(table).update({**STATE, "objects": "'a/' || id", field: expression})
-    told = refused(table, f"the `{field}` of public.avatars.path cannot be used: ")
-    assert words in told
+    plain = dict(entries_of(table))
+    for field, expression, words in UNUSABLE:
+        table.plan["entries"] = [{**plain, **STATE, "objects": "'a/' || id", field: expression}]
+        with subtests.test(f"{field} {expression}"):
+            assert words in refused(table, f"the `{field}` of public.avatars.path cannot be used: ")
 
 
-FAILS = "public.avatars.path cannot be read: division by zero"
+def test_an_expression_that_fails_at_a_row_is_named_also_where_only_workers_compute_it(table: EntryTable) -> None:
+    fails = "public.avatars.path cannot be read: division by zero"
+    plain = {**entries_of(table), **STATE}
+    for field, expression in (("objects", "(1 / (number - 1))::text"), ("where", "1 / (number - 1) = 1")):
+        table.plan["entries"] = [{**plain, field: expression}]
+        assert refused(table, fails) == f"{fails}; correct `moved` or `{field}` in the plan"
+    table.plan["entries"] = [{**plain, "objects": "'a/' || id", "optional": "(1 / (number - 1))::text"}]
+    assert row_problems(table) == [fails]
 
 
-@pytest.mark.parametrize("fields", [{"objects": "(1 / (number - 1))::text"}, {"where": "1 / (number - 1) = 1"}])
-def test_an_expression_that_fails_at_a_row_is_named(table: EntryTable, fields: dict[str, str]) -> None:
-    entries_of(table).update({**STATE, **fields})
-    assert (
-        refused(table, FAILS)
-        == f"{FAILS}; correct `moved` or {' or '.join(f'`{name}`' for name in fields)} in the plan"
-    )
-
-
-def test_an_expression_that_only_workers_compute_is_tried_at_each_row(table: EntryTable) -> None:
-    entries_of(table).update({**STATE, "objects": "'a/' || id", "optional": "(1 / (number - 1))::text"})
-    assert row_problems(table) == [FAILS]
-
-
-@pytest.mark.parametrize("expression", ["'a/' || random()", "array['a/' || gen_random_uuid()]"])
-def test_an_expression_that_yields_other_keys_each_time_is_a_problem(migration: Migration, expression: str) -> None:
+def test_keys_that_are_others_each_time_or_in_another_time_zone_are_told(migration: Migration) -> None:
+    added = "add column store text default 'old', add column at timestamptz default now()"
+    migration.execute(f"alter table public.avatars {added}")
     migration.insert({"1": "image/1"})
-    migration.execute("alter table public.avatars add column store text default 'old'")
-    entries_of(migration).update(STATE, objects=expression)
-    assert "`objects` or `optional` of public.avatars.path yields other keys each time" in problems(migration)
-
-
-def test_keys_that_depend_on_the_time_zone_are_noted(migration: Migration) -> None:
-    migration.execute(
-        "alter table public.avatars add column store text default 'old', add column at timestamptz default now()"
-    )
-    migration.insert({"1": "image/1"})
-    entries_of(migration).update(STATE, objects="to_char(at, 'YYYY/MM/DD/HH24/') || id")
+    for expression in ("'a/' || random()", "array['a/' || gen_random_uuid()]"):
+        entries_of(migration).update(STATE, objects=expression)
+        assert "`objects` or `optional` of public.avatars.path yields other keys each time" in problems(migration)
+    entries_of(migration)["objects"] = "to_char(at, 'YYYY/MM/DD/HH24/') || id"
     (found,) = [found for found in check(migration) if "TimeZone" in found.what]
     assert (found.level, "at time zone 'UTC'" in found.remedy) == ("note", True)
     entries_of(migration)["objects"] = "to_char(at at time zone 'UTC', 'YYYY/MM/DD/HH24/') || id"
@@ -223,55 +212,34 @@ def test_keys_that_depend_on_the_time_zone_are_noted(migration: Migration) -> No
 # States
 
 
-@pytest.mark.parametrize(
-    ("column", "values"),
-    [("store", ["old", "new"]), ("number", [1, 2]), ("place", ["old", "new"]), ("done", [False, True])],
+def test_a_state_may_be_of_any_type(table: EntryTable, subtests: pytest.Subtests) -> None:
+    states = {"store": ["old", "new"], "number": [1, 2], "place": ["old", "new"], "done": [False, True]}
+    for column, values in states.items():
+        entries_of(table).update(STATE, moved={column: values})
+        with subtests.test(column):
+            assert row_problems(table) == []
+            assert table.preview()[0].entries == 2
+
+
+ONE_VALUE = "in `moved.{}` of public.avatars.path are one value of"
+"""Rows would have both forms at once, and move for ever."""
+UNFIT_STATES: tuple[tuple[str, list[Any], str], ...] = (
+    ("number", ["1", "two"], "'two' in `moved.number` of public.avatars.path is no value of integer: inv"),
+    ("place", ["nowhere", "new"], "'nowhere' in `moved.place` of public.avatars.path is no value of place: inv"),
+    ("short", ["old", "newer"], "is no value of character varying(3): it would be cut to 'new'"),
+    ("done", [1, 7000000000], "no value of boolean"),
+    ("shop", ["old", "new"], "public.avatars.shop is generated from other columns, so it cannot be rewritten"),
+    ("nonsense", ["old", "new"], "public.avatars has no column nonsense; correct `moved` in the plan"),
+    ("number", ["1", "01"], f"'1' and '01' {ONE_VALUE.format('number')}"),
+    ("done", ["t", "true"], f"'t' and 'true' {ONE_VALUE.format('done')}"),
 )
-def test_a_state_may_be_of_any_type(table: EntryTable, column: str, values: list[Any]) -> None:
-    entries_of(table).update(STATE, moved={column: values})
-    assert row_problems(table) == []
-    assert table.enqueue()[0].entries == 2
 
 
-@pytest.mark.parametrize(
-    ("column", "values", "words"),
-    [
-        (
-            "number",
-            ["1", "two"],
-            "'two' in `moved.number` of public.avatars.path is no value of integer: inv",
-        ),
-        (
-            "place",
-            ["nowhere", "new"],
-            "'nowhere' in `moved.place` of public.avatars.path is no value of place: inv",
-        ),
-        ("short", ["old", "newer"], "is no value of character varying(3): it would be cut to 'new'"),
-        ("done", [1, 7000000000], "no value of boolean"),
-        (
-            "shop",
-            ["old", "new"],
-            "public.avatars.shop is generated from other columns, so it cannot be rewritten",
-        ),
-        ("nonsense", ["old", "new"], "public.avatars has no column nonsense; correct `moved` in the plan"),
-    ],
-)
-def test_a_state_that_a_column_cannot_hold_is_refused(
-    table: EntryTable, column: str, values: list[Any], words: str
-) -> None:
-    entries_of(table).update(STATE, moved={column: values})
-    assert words in refused(table, words.split("; ", maxsplit=1)[0])
-
-
-@pytest.mark.parametrize(
-    ("column", "values"),
-    [("number", ["1", "01"]), ("done", ["t", "true"])],
-)
-def test_two_states_that_a_column_takes_for_one_are_refused(table: EntryTable, column: str, values: list[Any]) -> None:
-    """Its rows would have both forms at once, and move for ever."""
-    entries_of(table).update(STATE, moved={column: values})
-    words = f"{values[0]!r} and {values[1]!r} in `moved.{column}` of public.avatars.path are one value of"
-    assert words in refused(table, words)
+def test_a_state_that_a_column_cannot_hold_is_refused(table: EntryTable, subtests: pytest.Subtests) -> None:
+    for column, values, words in UNFIT_STATES:
+        entries_of(table).update(STATE, moved={column: values})
+        with subtests.test(words):
+            assert words in refused(table, words.split("; ", maxsplit=1)[0])
 
 
 def test_a_state_that_no_row_has_is_shown_with_those_that_there_are(migration: Migration) -> None:
@@ -283,16 +251,10 @@ def test_a_state_that_no_row_has_is_shown_with_those_that_there_are(migration: M
     assert found.what == "public.avatars.path: no row has 'amazom' as store, which is 'amazon' in 2 rows, null in 1 row"
     assert found.remedy == "correct `moved.store` in the plan"
     (problem,) = [found for found in check(migration, allow_empty=False) if found.level == "problem"]
-    assert problem.what.startswith(
-        "there are 0 legacy entries to migrate: public.avatars.path has 0 in production form"
-    )
+    words = "there are 0 legacy entries to migrate: public.avatars.path has 0 in production form"
+    assert problem.what.startswith(words)
     assert problem.remedy.startswith("correct `from`, `key`, `moved` or `where` in the plan")
-
-
-def test_states_that_all_have_moved_are_no_mistake(migration: Migration) -> None:
-    migration.execute("alter table public.avatars add column store text default 'new'")
-    migration.insert({"1": "a"})
-    entries_of(migration).update(STATE)
+    migration.execute("update public.avatars set store = 'r2'")  # all have moved, which is no mistake
     assert not [found for found in check(migration) if "no row has" in found.what]
 
 
@@ -312,34 +274,17 @@ def test_states_tell_the_rows_of_one_column_apart(table: EntryTable) -> None:
     refused(table, "one and two name the same rows and the same column")
 
 
-@pytest.mark.parametrize(
-    ("prefixes", "text", "words"),
-    [
-        ({"from": "fs", "to": ""}, "fs", "1 text would become empty, for example 'fs'"),
-        ({"from": "fs/", "to": ""}, "fs/fs/1", "1 text would still have the legacy form, for example 'fs/fs/1'"),
-        ({"from": "fs", "to": "production"}, "fs:123456", "1 text would be too long for the column"),
-    ],
-)
-def test_texts_beside_computed_keys_are_tried_too(
-    table: EntryTable, prefixes: dict[str, str], text: str, words: str
-) -> None:
+def test_texts_beside_computed_keys_are_tried_too(table: EntryTable) -> None:
     """As a worker would find them, entry by entry."""
     table.execute("create table public.stored (id bigint primary key, backend varchar(12))")
-    table.execute("insert into public.stored values (1, 'fs:1'), (2, %s)", (text,))
-    entries_of(table).update(prefixes, table="public.stored", key="backend", objects="id::text", legacy_object="")
-    (found,) = row_problems(table)
-    assert found.startswith(f"public.stored.backend: {words}")
-
-
-def test_objects_that_are_all_optional_are_a_problem_with_what_to_write(table: EntryTable) -> None:
-    entries_of(table).update({**STATE, "objects": "null::text", "optional": "'image/' || id"})
-    (found,) = row_problems(table)
-    assert "`objects` yields nothing for any row, so no row is an entry and no object of `optional` is copied" in found
-
-
-def test_rows_whose_optional_objects_are_left_behind_are_counted(table: EntryTable) -> None:
-    objects = "case id when 1 then 'image/1' end"
-    entries_of(table).update({**STATE, "objects": objects, "optional": "'image/thumb/' || id"})
-    assert row_problems(table) == []
-    (found,) = whats(table, "no entry")
-    assert "objects of `optional` are not copied for 1 of them" in found
+    table.execute("insert into public.stored values (1, 'fs:1'), (2, null)")
+    entries_of(table).update(table="public.stored", key="backend", objects="id::text", legacy_object="")
+    for before, after, text, words in (
+        ("fs", "", "fs", "1 text would become empty, for example 'fs'"),
+        ("fs/", "", "fs/fs/1", "1 text would still have the legacy form, for example 'fs/fs/1'"),
+        ("fs", "production", "fs:123456", "1 text would be too long for the column"),
+    ):
+        table.execute("update public.stored set backend = %s where id = 2", (text,))
+        entries_of(table).update({"from": before, "to": after})
+        (found,) = row_problems(table)
+        assert found.startswith(f"public.stored.backend: {words}")

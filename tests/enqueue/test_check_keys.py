@@ -8,75 +8,74 @@ from rowferry.plan import Entries
 from rowferry_enqueue.checks.finding import quote_key
 from rowferry_enqueue.checks.rows.clashes import compose_other, may_clash, other_parameters
 from rowferry_enqueue.checks.rows.keys import read_column_length
-from support.entries.checks import add_second_table, check_rows_of, entries_of, row_problems
+from support.entries.checks import check_rows_of, entries_of, row_problems
 from support.entries.entry_table import EntryTable
 from support.entries.key_forms import PLAIN
 
-
-@pytest.mark.parametrize("name", ["me.png", "ä +%?'\"", "//", "💾"])
-def test_keys_of_every_kind_are_fine(table: EntryTable, name: str) -> None:
-    table.insert({"1": f"image/{name}"})
-    assert row_problems(table) == []
-
-
-def test_a_production_key_of_more_than_1024_bytes_is_a_problem(table: EntryTable) -> None:
-    room = 1024 - len("avatar/")
-    table.insert({"1": f"image/{'a' * room}", "2": f"image/{'ä' * (room // 2 + 1)}", "3": f"image/{'b' * room}b"})
-    (found,) = row_problems(table)
-    assert "2 legacy entries would have a production key of more than 1,024 bytes" in found
-
-
-def test_an_empty_production_key_is_a_problem(table: EntryTable) -> None:
-    entries_of(table)["to"] = ""
-    table.insert({"1": "image/", "2": "image/a"})
-    (found,) = row_problems(table)
-    assert "1 legacy entry would have an empty production key" in found
-
-
-def test_a_production_key_that_would_still_be_legacy_is_a_problem(table: EntryTable) -> None:
-    entries_of(table)["to"] = ""
-    table.insert({"1": "image/image/a", "2": "image/a"})
-    (found,) = row_problems(table)
-    assert "1 legacy entry would have a production key that still has the legacy form" in found
-    assert "'image/image/a'" in found
-
-
-def test_a_production_key_that_is_too_long_for_its_column_is_a_problem(table: EntryTable) -> None:
-    table.execute("alter table public.avatars alter column path type varchar(12)")
-    table.insert({"1": "image/äääääa", "2": "image/aaaaa"})
-    (found,) = row_problems(table)
-    assert "1 legacy entry would have a production key that is too long for the column" in found
-
-
-def test_two_legacy_keys_that_become_one_production_key_are_a_problem(table: EntryTable) -> None:
-    add_second_table(table, **{"from": "banner/"})
-    table.insert({"1": "image/me.png", "2": "image/only here.png"})
-    table.execute("insert into public.banners values (7, 'banner/me.png'), (8, 'banner/only there.png')")
-    (found,) = row_problems(table)
-    assert "same production key, 1 pair of them" in found
-    assert "'image/me.png' and 'banner/me.png' both become 'avatar/me.png'" in found
+ROOM = 1024 - len("avatar/")
+LONG = ("a" * ROOM, "ä" * (ROOM // 2 + 1), "b" * ROOM + "b")
+Second = tuple[dict[str, str], list[str]]
+KEYS: dict[str, tuple[dict[str, str], list[str], Second | None, tuple[str, ...]]] = {
+    "keys of every kind": ({}, ["image/me.png", "image/ä +%?'\"", "image///", "image/💾"], None, ()),
+    "long keys": (
+        {},
+        [f"image/{name}" for name in LONG],
+        None,
+        ("2 legacy entries would have a production key of more than 1,024 bytes",),
+    ),
+    "an empty key": ({"to": ""}, ["image/", "image/a"], None, ("1 legacy entry would have an empty production key",)),
+    "a key that would still be legacy": (
+        {"to": ""},
+        ["image/image/a", "image/a"],
+        None,
+        ("1 legacy entry would have a production key that still has the legacy form", "'image/image/a'"),
+    ),
+    "a key that is too long for its column": (
+        {"table": "public.narrow"},
+        ["image/äääääa", "image/aaaaa"],
+        None,
+        ("1 legacy entry would have a production key that is too long for the column",),
+    ),
+    "two keys that become one": (
+        {},
+        ["image/me.png", "image/only here.png"],
+        ({"from": "banner/"}, ["banner/me.png", "banner/only there.png"]),
+        ("same production key, 1 pair of them", "'image/me.png' and 'banner/me.png' both become 'avatar/me.png'"),
+    ),
+    "one production prefix begins with the other": (
+        {},
+        ["image/big/me.png"],
+        ({"from": "banner/", "to": "avatar/big/"}, ["banner/me.png"]),
+        ("both become 'avatar/big/me.png'",),
+    ),
+    "several rows of one key": ({}, ["image/me.png", "image/me.png"], ({}, ["image/me.png"]), ()),
+    "rows that are no entries": ({}, ["image/me.png"], ({"from": "banner/", "where": "id < 1"}, ["banner/me.png"]), ()),
+}
+"""What the plan says, the keys, a second table with what the plan says of it, and words of the one problem."""
 
 
-def test_two_legacy_keys_meet_where_one_production_prefix_begins_with_the_other(table: EntryTable) -> None:
-    add_second_table(table, **{"from": "banner/", "to": "avatar/big/"})
-    table.insert({"1": "image/big/me.png"})
-    table.execute("insert into public.banners values (7, 'banner/me.png')")
-    (found,) = row_problems(table)
-    assert "both become 'avatar/big/me.png'" in found
+def test_keys_that_cannot_become_production_keys_or_become_the_same_are_a_problem(
+    table: EntryTable, subtests: pytest.Subtests
+) -> None:
+    table.execute("create table public.narrow (id bigint primary key, path varchar(12))")
+    table.execute("create table public.banners (id bigint primary key, path text)")
+    plain = dict(entries_of(table))
+    for name, (change, keys, second, words) in KEYS.items():
+        table.execute("truncate public.avatars, public.narrow, public.banners")
+        table.plan["entries"] = [{**plain, **change}]
+        fill(table, table.plan["entries"][0]["table"], keys)
+        if second is not None:
+            table.plan["entries"].append({**plain, "table": "public.banners", **second[0]})
+            fill(table, "public.banners", second[1])
+        with subtests.test(name):
+            found = row_problems(table)
+            assert len(found) == bool(words)
+            assert all(word in found[0] for word in words)
 
 
-def test_several_rows_of_one_legacy_key_are_fine(table: EntryTable) -> None:
-    add_second_table(table)
-    table.insert({"1": "image/me.png", "2": "image/me.png"})
-    table.execute("insert into public.banners values (7, 'image/me.png')")
-    assert row_problems(table) == []
-
-
-def test_rows_that_are_no_entries_do_not_clash(table: EntryTable) -> None:
-    add_second_table(table, **{"from": "banner/", "where": "id < 5"})
-    table.insert({"1": "image/me.png"})
-    table.execute("insert into public.banners values (7, 'banner/me.png')")
-    assert row_problems(table) == []
+def fill(table: EntryTable, name: str, keys: list[str]) -> None:
+    for number, key in enumerate(keys, 1):
+        table.execute(f"insert into {name} values (%s, %s)", (number, key))
 
 
 def test_prefixes_decide_whether_two_tables_need_a_comparison() -> None:
@@ -102,11 +101,6 @@ def test_the_second_table_of_a_pair_has_parameters_of_its_own(database: str) -> 
         ]
 
 
-def test_long_keys_are_quoted_in_part() -> None:
-    assert quote_key("short") == "'short'"
-    assert len(quote_key("a" * 500)) < 70
-
-
 def test_a_domain_is_as_narrow_as_its_type_and_its_constraints_are_told(table: EntryTable) -> None:
     table.execute("create domain public.short_key as varchar(8) constraint old_keys check (value like 'image/%')")
     table.execute("alter table public.avatars alter column path type public.short_key")
@@ -117,7 +111,8 @@ def test_a_domain_is_as_narrow_as_its_type_and_its_constraints_are_told(table: E
     assert told.startswith("the new keys of public.avatars.path have to satisfy the constraint old_keys CHECK")
 
 
-def test_the_length_of_a_column_is_read_from_its_type() -> None:
-    assert read_column_length("character varying(40)") == 40
-    assert read_column_length("character(7)") == 7
-    assert read_column_length("text") is None
+def test_long_keys_are_quoted_in_part_and_the_length_of_a_column_is_read_from_its_type() -> None:
+    assert quote_key("short") == "'short'"
+    assert len(quote_key("a" * 500)) < 70
+    lengths = {"character varying(40)": 40, "character(7)": 7, "text": None}
+    assert {name: read_column_length(name) for name in lengths} == lengths

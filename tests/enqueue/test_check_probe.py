@@ -6,6 +6,8 @@ from botocore.exceptions import ClientError
 from rowferry_enqueue.checks.buckets.probe import HEADERS, METADATA, find_lost
 from support.entries.checks import check
 from support.entries.migration import Migration
+from support.s3.listing_requests import http
+from support.s3.objects import ObjectSide
 from support.s3.request_log import LoggedRequest, RequestLog
 
 
@@ -24,43 +26,43 @@ def test_it_asks_over_the_wire_that_workers_use(logged_migration: Migration, log
     assert agents == {"rowferry"}
 
 
-@pytest.mark.parametrize("operation", ["PutObject", "CopyObject", "CompleteMultipartUpload"])
-def test_it_tells_of_each_operation_whether_a_condition_is_honoured(migration: Migration, operation: str) -> None:
-    migration.fill(1)
-    side, target = migration.production, "target"
-    side.put(target, b"here already")
+def is_honoured(side: ObjectSide, operation: str) -> bool:
+    """Return whether the server refuses to write under `If-None-Match: *` what is there already."""
+    target = {"Bucket": side.bucket, "Key": "target"}
+    side.put("target", b"here already")
     try:
-        if operation == "CopyObject":
-            source = {"Bucket": side.bucket, "Key": target}
-            side.client.copy_object(
-                Bucket=side.bucket, Key=target, CopySource=source, IfNoneMatch="*", MetadataDirective="REPLACE"
-            )
-        elif operation == "PutObject":
-            side.put(target, b"again", IfNoneMatch="*")
+        if operation == "PutObject":
+            side.put("target", b"again", IfNoneMatch="*")
+        elif operation == "CopyObject":
+            side.client.copy_object(**target, CopySource=target, IfNoneMatch="*", MetadataDirective="REPLACE")
         else:
-            upload = {"Bucket": side.bucket, "Key": target}
-            upload["UploadId"] = side.client.create_multipart_upload(**upload)["UploadId"]
-            etag = side.client.upload_part(**upload, PartNumber=1, Body=b"part")["ETag"]
+            target["UploadId"] = side.client.create_multipart_upload(**target)["UploadId"]
+            etag = side.client.upload_part(**target, PartNumber=1, Body=b"part")["ETag"]
             parts = {"Parts": [{"PartNumber": 1, "ETag": etag}]}
-            side.client.complete_multipart_upload(**upload, MultipartUpload=parts, IfNoneMatch="*")
-        expected = f"{operation} ignored"
+            side.client.complete_multipart_upload(**target, MultipartUpload=parts, IfNoneMatch="*")
     except ClientError:
-        expected = f"{operation} honoured"
+        return True
+    return False
+
+
+def test_it_tells_of_each_operation_whether_a_condition_is_honoured(migration: Migration) -> None:
+    migration.fill(1)
     (words,) = notes(migration, "If-None-Match, by operation")
-    assert expected in words
+    for operation in ("PutObject", "CopyObject", "CompleteMultipartUpload"):
+        end = "honoured" if is_honoured(migration.production, operation) else "ignored"
+        assert f"{operation} {end}" in words
     assert "what another writer stores at its production key between the two is replaced" in words
 
 
-@pytest.mark.parametrize(("operation", "method"), [("CopyObject", "PUT"), ("CompleteMultipartUpload", "POST")])
-def test_a_condition_that_is_refused_is_told(
-    logged_migration: Migration, log: RequestLog, operation: str, method: str
-) -> None:
+def test_a_condition_that_is_refused_is_told(logged_migration: Migration, log: RequestLog) -> None:
     logged_migration.fill(1)
-    with log.refusing(lambda seen: seen.method == method and "if-none-match" in seen.headers, 501, "NotImplemented"):
-        (words,) = notes(logged_migration, "If-None-Match, by operation")
-    assert f"{operation} refused (NotImplemented)" in words
-    assert logged_migration.production.listing() == {}
-    assert logged_migration.production.open_uploads() == []
+    for operation, method in (("CopyObject", "PUT"), ("CompleteMultipartUpload", "POST")):
+        is_meant = lambda seen, method=method: seen.method == method and "if-none-match" in seen.headers  # noqa: E731
+        with log.refusing(is_meant, 501, "NotImplemented"):
+            (words,) = notes(logged_migration, "If-None-Match, by operation")
+        assert f"{operation} refused (NotImplemented)" in words
+        assert logged_migration.production.listing() == {}
+        assert logged_migration.production.open_uploads() == []
 
 
 def test_a_source_that_is_not_pinned_is_told(moto_migration: Migration) -> None:
@@ -72,34 +74,24 @@ def test_what_does_not_come_back_is_named() -> None:
     given = HEADERS | METADATA
     came = {name.lower(): value for name, value in given.items()}
     assert find_lost(given, came) == []
-    assert (
-        find_lost(given, {**came, "expires": "Thu, 1 Jan 2099 00:00:00 GMT", "content-type": "text/x-rowferry; a=b"})
-        == []
-    )
+    same = {"expires": "Thu, 1 Jan 2099 00:00:00 GMT", "content-type": "text/x-rowferry; a=b"}
+    assert find_lost(given, {**came, **same}) == []
     del came["x-amz-meta-with_underscore"], came["expires"]
     came["cache-control"] = "no-store"
     assert find_lost(given, came) == ["Cache-Control", "Expires", "with_underscore"]
 
 
-def test_tags_that_a_server_does_not_take_are_a_note(logged_migration: Migration, log: RequestLog) -> None:
+def test_tags_and_uploads_that_a_server_does_not_take_or_drops_are_a_note(
+    logged_migration: Migration, log: RequestLog
+) -> None:
     logged_migration.fill(1)
     with log.refusing(lambda seen: "x-amz-tagging" in seen.headers, 501, "NotImplemented"):
         (words,) = notes(logged_migration, "does not come back as written after PutObject")
     assert "tags (NotImplemented" in words
-
-
-def test_tags_that_a_server_drops_are_a_note(logged_migration: Migration, log: RequestLog) -> None:
-    logged_migration.fill(1)
-    body = b"<Tagging><TagSet></TagSet></Tagging>"
-    empty = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
-    with log.answering(lambda seen: "tagging" in seen.query, empty):
+    with log.answering(lambda seen: "tagging" in seen.query, http(b"<Tagging><TagSet></TagSet></Tagging>")):
         told = notes(logged_migration, "does not come back as written")
     assert len(told) == 3, told
     assert all(words.endswith(": tags ") for words in told), told
-
-
-def test_uploads_of_parts_that_a_server_refuses_are_a_note(logged_migration: Migration, log: RequestLog) -> None:
-    logged_migration.fill(1)
     with log.refusing(lambda seen: "uploads" in seen.query, 501, "NotImplemented"):
         assert notes(logged_migration, "large objects will fail")
 
@@ -117,21 +109,17 @@ def test_a_probe_that_cannot_be_removed_is_named(
     assert all(any(repr(key) in words and "remove it by hand" in words for words in told) for key in left)
 
 
-def test_a_probe_that_was_never_written_is_not_to_be_removed(logged_migration: Migration, log: RequestLog) -> None:
+def test_a_probe_is_removed_where_it_may_have_been_written_and_only_there(
+    logged_migration: Migration, log: RequestLog
+) -> None:
     logged_migration.fill(1)
     with log.refusing(lambda seen: seen.method in {"PUT", "DELETE"}, 403, "AccessDenied"):
-        findings = check(logged_migration)
-    told = [f"{finding.what} {finding.remedy}" for finding in findings]
+        told = notes(logged_migration, "")
     assert not [words for words in told if "by hand" in words]
     assert [words for words in told if "s3:PutObject" in words]
     assert not [seen for seen in log.seen if is_delete(seen)]
-
-
-def test_a_probe_that_may_have_been_written_is_removed(logged_migration: Migration, log: RequestLog) -> None:
-    logged_migration.fill(1)
-    with log.answering(
-        lambda seen: seen.writes_object and seen.key.endswith("-copy"), b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"
-    ):
+    no = b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"
+    with log.answering(lambda seen: seen.writes_object and seen.key.endswith("-copy"), no):
         check(logged_migration)
     assert any(seen.key.endswith("-copy") for seen in log.seen if is_delete(seen))
 

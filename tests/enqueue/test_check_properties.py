@@ -65,37 +65,32 @@ def test_what_the_server_does_is_fine_and_nothing_is_left_behind(make_site: Make
     assert migration.production.open_uploads() == []
 
 
-def test_a_plan_that_says_nothing_costs_no_probe(make_site: MakeSite) -> None:
+def test_a_plan_that_says_nothing_costs_no_probe_and_one_without_tags_is_fine(make_site: MakeSite) -> None:
     migration, log = make_site()
     check(migration)
     assert not [seen for seen in log.seen if "-shaped" in seen.key]
+    migration.plan["production"]["tags"] = "none"
+    assert problems(check(migration)) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "header", "rights"),
-    [
-        ("acl", "x-amz-acl", "s3:PutObjectAcl"),
-        ("storage_class", "x-amz-storage-class", "s3:PutObject"),
-        ("tags", "x-amz-tagging", "s3:PutObjectTagging"),
-    ],
+REFUSED = (
+    ("acl", "x-amz-acl", 403, "AccessDenied", "give the production credentials s3:PutObjectAcl"),
+    ("storage_class", "x-amz-storage-class", 403, "AccessDenied", "give the production credentials s3:PutObject"),
+    ("tags", "x-amz-tagging", 403, "AccessDenied", "give the production credentials s3:PutObjectTagging"),
+    ("acl", "x-amz-acl", 400, "AccessControlListNotSupported", "leave it out"),
 )
-def test_a_property_that_is_refused_is_named_with_its_remedy(
-    make_site: MakeSite, name: str, header: str, rights: str
-) -> None:
+
+
+def test_a_property_that_is_refused_is_named_with_its_remedy(make_site: MakeSite, subtests: pytest.Subtests) -> None:
     migration, log = make_site(**ALL)
-    with log.refusing(lambda seen: header in seen.headers, 403, "AccessDenied"):
-        (words,) = problems(check(migration))
-    assert f"the production server refuses `{name}` of the plan" in words
-    assert f"give the production credentials {rights}" in words
-    assert migration.production.listing() == {}
-
-
-def test_a_bucket_without_acls_says_what_to_do(make_site: MakeSite) -> None:
-    migration, log = make_site(acl="public-read")
-    with log.refusing(lambda seen: "x-amz-acl" in seen.headers, 400, "AccessControlListNotSupported"):
-        (words,) = problems(check(migration))
-    assert "AccessControlListNotSupported" in words
-    assert "leave it out" in words
+    for name, header, status, code, remedy in REFUSED:
+        with subtests.test(f"{name} {code}"):
+            with log.refusing(lambda seen, header=header: header in seen.headers, status, code):
+                (words,) = problems(check(migration))
+            assert f"the production server refuses `{name}` of the plan" in words
+            assert code in words
+            assert remedy in words
+            assert migration.production.listing() == {}
 
 
 @pytest.mark.parametrize(
@@ -121,11 +116,6 @@ def test_an_acl_that_has_to_be_put_afterwards_is_a_note(make_site: MakeSite) -> 
     assert problems(findings) == []
     told = [one.level for one in findings if "is dropped, so it costs each object one more request" in one.what]
     assert told == ["note"] * 2
-
-
-def test_a_plan_without_tags_is_fine_where_none_come_along(make_site: MakeSite) -> None:
-    migration, _ = make_site(tags="none")
-    assert problems(check(migration)) == []
 
 
 @pytest.mark.parametrize("make_site", ["server"], indirect=True)
@@ -157,12 +147,14 @@ def test_legacy_acls_that_cannot_be_read_are_a_problem(make_site: MakeSite) -> N
     def asks_legacy(seen: Any) -> bool:
         return seen.bucket == migration.legacy.bucket and seen.query.startswith("acl")
 
-    with log.refusing(asks_legacy, 403, "AccessDenied"):
-        (words,) = problems(check(migration))
-    assert "give the legacy credentials s3:GetObjectAcl" in words
-    with log.refusing(asks_legacy, 501, "NotImplemented"):
-        (words,) = problems(check(migration))
-    assert "tells no ACLs" in words
+    told = {
+        (403, "AccessDenied"): "give the legacy credentials s3:GetObjectAcl",
+        (501, "NotImplemented"): "tells no ACLs",
+    }
+    for refusal, expected in told.items():
+        with log.refusing(asks_legacy, *refusal):
+            (words,) = problems(check(migration))
+        assert expected in words
 
 
 # public_url
@@ -183,39 +175,30 @@ def served(migration: Migration, *, everything: bool = False) -> StandIn:
     return StandIn().judging(judge)
 
 
-def test_public_url_is_fetched_once(make_site: MakeSite) -> None:
+def test_public_url_is_fetched_once_and_private_objects_are_a_problem_with_a_next_step(make_site: MakeSite) -> None:
     migration, _ = make_site(acl="public-read")
     with served(migration) as web:
         migration.plan["production"]["public_url"] = f"{web.endpoint_url}/files"
         findings = check(migration)
-    assert problems(findings) == []
-    assert find(findings, "shows the probe to anybody").level == "fine"
-    (line,) = web.request_lines
-    assert "/files/rowferry-check-" in line
-
-
-def test_private_objects_are_a_problem_with_a_next_step(make_site: MakeSite) -> None:
-    migration, _ = make_site()
-    with served(migration) as web:
-        migration.plan["production"]["public_url"] = f"{web.endpoint_url}/files/"
+        assert problems(findings) == []
+        assert find(findings, "shows the probe to anybody").level == "fine"
+        (line,) = web.request_lines
+        assert "/files/rowferry-check-" in line
+        del migration.plan["production"]["acl"]
         (words,) = problems(check(migration))
     assert "answers 403" in words
     assert 'add `acl = "public-read"` or "copy" to [production]' in words
 
 
-@pytest.mark.parametrize("behaviour", [answer(404), answer(200, b"<html>hello</html>")], ids=["missing", "other bytes"])
-def test_a_url_that_leads_elsewhere_is_a_problem(make_site: MakeSite, behaviour: Any) -> None:
-    migration, _ = make_site(acl="public-read")
-    with StandIn(behaviour) as web:
-        migration.plan["production"]["public_url"] = web.endpoint_url
-        (words,) = problems(check(migration))
-    assert "correct public_url" in words
-
-
-def test_a_url_that_nobody_serves_is_a_problem(make_site: MakeSite) -> None:
+def test_a_url_that_leads_elsewhere_or_that_nobody_serves_is_a_problem(make_site: MakeSite) -> None:
     migration, _ = make_site(acl="public-read", public_url="http://127.0.0.1:9/")
     (words,) = problems(check(migration))
     assert "cannot be fetched: [Errno" in words
+    for behaviour in (answer(404), answer(200, b"<html>hello</html>")):
+        with StandIn(behaviour) as web:
+            migration.plan["production"]["public_url"] = web.endpoint_url
+            (words,) = problems(check(migration))
+        assert "correct public_url" in words
 
 
 def test_a_policy_that_makes_only_the_prefix_public_is_enough(make_site: MakeSite) -> None:

@@ -31,17 +31,12 @@ def test_queues_that_can_work_are_fine(noted: EntryTable, run_rowferry: Run) -> 
 
 
 Settings = dict[str, dict[str, object]]
+NO_QUEUE = "There is no queue '{}' here (did you mean {}?): correct the name, or install its package"
 
 
 FAULTS: tuple[tuple[Settings, str], ...] = (
-    (
-        {"nott": {}},
-        "There is no queue 'nott' here (did you mean note?): correct the name, or install its package",
-    ),
-    (
-        {"note": {"then": ["eco"]}},
-        "There is no queue 'eco' here (did you mean echo?): correct the name, or install its package",
-    ),
+    ({"nott": {}}, NO_QUEUE.format("nott", "note")),
+    ({"note": {"then": ["eco"]}}, NO_QUEUE.format("eco", "echo")),
     ({"note": {"colum": "a"}}, "In the plan avatars, [queue.note] has an unknown key `colum`"),
     ({"note": {"weight": 0}}, "In the plan avatars, `queue.note.weight` is wrong: write a number above 0"),
     (
@@ -67,6 +62,10 @@ FAULTS: tuple[tuple[Settings, str], ...] = (
     ),
     ({"note": {"column": "odd"}}, "the table public.avatars has no column odd"),
     ({"note": {"then": ["items_alone"]}}, "the queue note hands rows on to items_alone, which takes none"),
+    (
+        {"verify": {"then": ["migrate"]}},
+        "the queue migrate works on legacy rows, and those of public.avatars.path are production",
+    ),
 )
 """What a plan says of queues, and how the words begin that tell what is wrong with it."""
 
@@ -93,29 +92,16 @@ def test_a_faulty_package_of_a_queue_is_found(
     assert "queue note: public.avatars.path" in found["fine"]
 
 
-def test_all_faults_of_all_queues_are_found_at_once(noted: EntryTable, run_rowferry: Run, tmp_path: Path) -> None:
+def test_all_faults_of_all_queues_are_found_at_once_and_a_queue_s_own_check_has_its_say(
+    noted: EntryTable, run_rowferry: Run, tmp_path: Path
+) -> None:
     write_plan(noted, tmp_path, {"nott": {}, "note": {"column": "colour", "then": ["verify"]}, "echo": {"of": "x"}})
     found = check(run_rowferry)["problem"]
     for name in ("'nott'", "colour", "legacy", "production", "names x"):
         assert [words for words in found if name in words], (name, found)
-
-
-def test_a_queue_s_own_check_has_its_say(noted: EntryTable, run_rowferry: Run, tmp_path: Path) -> None:
     noted.execute("alter table public.avatars add column odd text")
     write_plan(noted, tmp_path, {"note": {"column": "odd"}})
     assert "the column is odd; name an even one" in check(run_rowferry)["problem"]
-
-
-def test_a_queue_that_sees_no_row_of_the_one_before_is_found(
-    noted: EntryTable, run_rowferry: Run, tmp_path: Path
-) -> None:
-    noted.plan["migration"]["name"] = "avatars"
-    write_plan(noted, tmp_path, {"verify": {"then": ["migrate"]}})
-    assert [
-        words
-        for words in check(run_rowferry)["problem"]
-        if words.startswith("the queue migrate works on legacy rows, and those of public.avatars.path are production")
-    ]
 
 
 @pytest.mark.versions

@@ -27,12 +27,7 @@ def notes(table: EntryTable) -> list[str]:
     return [found.what for found in check_rows_of(table) if "verify and revert" in found.what]
 
 
-LEAVES = [
-    ({}, "path like 'image/%'"),
-    ({}, "folder = 'image'"),
-    (MOVED, "store = 'old'"),
-    (MOVED, "store <> 'new'"),
-]
+LEAVES = ({}, "path like 'image/%'"), ({}, "folder = 'image'"), (MOVED, "store = 'old'"), (MOVED, "store <> 'new'")
 
 
 @pytest.mark.parametrize(("change", "where"), LEAVES)
@@ -40,56 +35,50 @@ def test_rows_that_leave_their_condition_are_noted_and_not_reverted(
     table: EntryTable, change: dict[str, Any], where: str
 ) -> None:
     entries_of(table).update(change, where=where)
-    (found,) = notes(table)
-    assert found == (
+    assert notes(table) == [
         "public.avatars.path: 2 rows do not meet `where` any more once its rows have moved, "
         "so verify and revert could not find them, for example id 1"
-    )
+    ]
     for queue in ("verify", "revert"):
+        words = rf"^{queue.capitalize()} cannot work on public.avatars.path: 1 row does not meet"
         for refused in (table.enqueue, table.preview):
-            with pytest.raises(
-                UsageError, match=rf"^{queue.capitalize()} cannot work on public.avatars.path: 1 row does not meet"
-            ):
+            with pytest.raises(UsageError, match=words):
                 refused(queue=queue)
     assert table.enqueue()[0].entries == 2
 
 
-@pytest.mark.parametrize(
-    ("change", "where"),
-    [
-        ({}, "id < 10"),
-        ({}, "path is not null"),
-        ({}, "folder in ('image', 'avatar')"),
-        (MOVED, "store in ('old', 'new') and name <> '%'"),
-        (MOVED, "path not like 'zzz'"),
-        ({}, "tableoid = 'public.avatars'::regclass"),
-    ],
+STORE = {"moved": {"store": ["old", "new"]}}
+GO_BACK: tuple[dict[str, Any], ...] = (
+    {"where": "id < 10"},
+    {"where": "path is not null"},
+    {"where": "folder in ('image', 'avatar')"},
+    {**MOVED, "where": "store in ('old', 'new') and name <> '%'"},
+    {**MOVED, "where": "path not like 'zzz'"},
+    {"where": "tableoid = 'public.avatars'::regclass"},
+    {**STORE, "objects": "'image/' || id"},
+    {**STORE, "objects": "'image/' || split_part(path, '/', 2)"},
 )
-def test_a_condition_that_says_the_same_of_both_is_fine(table: EntryTable, change: dict[str, Any], where: str) -> None:
-    entries_of(table).update(change, where=where)
+
+
+@pytest.mark.parametrize("change", GO_BACK)
+def test_what_says_the_same_before_and_after_goes_back(table: EntryTable, change: dict[str, Any]) -> None:
+    entries_of(table).update(change)
     assert notes(table) == []
     table.enqueue(queue="revert")
 
 
-@pytest.mark.parametrize(
-    "expression",
-    ["path || '.png'", "array['image/' || folder || id]", "case store when 'old' then 'image/' || id end"],
-)
-def test_objects_that_are_named_by_rewritten_columns_are_noted_and_not_reverted(
-    table: EntryTable, expression: str
-) -> None:
-    entries_of(table).update(objects=expression, moved={"store": ["old", "new"]})
-    (found,) = notes(table)
-    assert found.startswith("public.avatars.path: `objects` yields other keys for 2 rows once its rows have moved")
-    with pytest.raises(UsageError, match=r"Revert cannot work on public.avatars.path: .* yields other keys for 1 row"):
-        table.enqueue(queue="revert")
-
-
-@pytest.mark.parametrize("expression", ["'image/' || id", "'image/' || split_part(path, '/', 2)"])
-def test_objects_that_are_the_same_before_and_after_go_back(table: EntryTable, expression: str) -> None:
-    entries_of(table).update(objects=expression, moved={"store": ["old", "new"]})
-    assert notes(table) == []
-    table.enqueue(queue="revert")
+def test_objects_that_are_named_by_rewritten_columns_are_noted_and_not_reverted(table: EntryTable) -> None:
+    for expression in (
+        "path || '.png'",
+        "array['image/' || folder || id]",
+        "case store when 'old' then 'image/' || id end",
+    ):
+        entries_of(table).update(objects=expression, **STORE)
+        (found,) = notes(table)
+        assert found.startswith("public.avatars.path: `objects` yields other keys for 2 rows once its rows have moved")
+        words = r"Revert cannot work on public.avatars.path: .* yields other keys for 1 row"
+        with pytest.raises(UsageError, match=words):
+            table.enqueue(queue="revert")
 
 
 def test_a_document_is_rewritten_before_it_is_compared(table: EntryTable) -> None:
@@ -105,13 +94,11 @@ def test_a_document_is_rewritten_before_it_is_compared(table: EntryTable) -> Non
 
 
 def test_entries_whose_rows_change_what_others_say_are_a_problem(table: EntryTable) -> None:
-    table.plan["entries"].append(
-        {**entries_of(table), "key": "name", "from": "", "to": "new/", "where": "path like 'i%'"}
-    )
+    other = {"key": "name", "from": "", "to": "new/", "where": "path like 'i%'"}
+    table.plan["entries"].append({**entries_of(table), **other})
     (found,) = row_problems(table)
-    assert (
-        "public.avatars.name: 2 rows do not meet `where` any more once rows of public.avatars.path have moved" in found
-    )
+    words = "public.avatars.name: 2 rows do not meet `where` any more once rows of public.avatars.path have moved"
+    assert words in found
 
 
 def test_a_check_of_reverting_writes_nothing(table: EntryTable) -> None:

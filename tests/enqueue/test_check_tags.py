@@ -35,16 +35,13 @@ def words(table: EntryTable, level: str, part: str = "tag") -> list[str]:
     return [each.what for each in check(table) if each.level == level and part in each.what]
 
 
-def test_objects_can_be_tagged_and_no_probe_is_left(any_migration: Migration) -> None:
+def test_objects_can_be_tagged_and_no_probe_is_left_where_a_queue_of_the_plan_tags(any_migration: Migration) -> None:
+    assert words(any_migration, "fine", "can be tagged") == []
     prepare(any_migration)
     assert problems(any_migration) == []
     bucket = any_migration.production.bucket
     assert f"objects of the production bucket {bucket} can be tagged" in words(any_migration, "fine")
     assert any_migration.production.listing() == {}
-
-
-def test_a_plan_without_the_queue_tags_no_probe(any_migration: Migration) -> None:
-    assert words(any_migration, "fine", "can be tagged") == []
 
 
 def test_each_version_is_tagged_by_itself(moto: S3Server, make_migration: Callable[..., Migration]) -> None:
@@ -99,17 +96,17 @@ def test_no_object_is_overwritten_by_its_tags_where_a_server_takes_them_for_it(
     assert migration.production.read("avatar/1.png") == body
 
 
-@pytest.mark.parametrize(("method", "right"), [("GET", "s3:GetObjectTagging"), ("PUT", "s3:PutObjectTagging")])
-def test_a_missing_right_is_named(log: RequestLog, logged_migration: Migration, method: str, right: str) -> None:
+def test_a_missing_right_is_named(log: RequestLog, logged_migration: Migration) -> None:
     migration = prepare(logged_migration)
+    for method, right in (("GET", "s3:GetObjectTagging"), ("PUT", "s3:PutObjectTagging")):
 
-    def is_of_probe(request: LoggedRequest) -> bool:
-        return request.method == method and request.key.endswith("-tags") and "tagging" in request.query
+        def is_of_probe(request: LoggedRequest, method: str = method) -> bool:
+            return request.method == method and request.key.endswith("-tags") and "tagging" in request.query
 
-    with log.refusing(is_of_probe, 403, "AccessDenied"):
-        findings = [each for each in check(migration) if each.level == "problem"]
-    assert [each.remedy for each in findings] == [f"give the production credentials {right} there"]
-    assert "cannot be tagged" in findings[0].what
+        with log.refusing(is_of_probe, 403, "AccessDenied"):
+            (finding,) = [each for each in check(migration) if each.level == "problem"]
+        assert finding.remedy == f"give the production credentials {right} there"
+        assert "cannot be tagged" in finding.what
 
 
 def test_a_check_that_may_not_write_says_what_it_has_not_tried(migration: Migration) -> None:
@@ -119,27 +116,26 @@ def test_a_check_that_may_not_write_says_what_it_has_not_tried(migration: Migrat
     assert migration.production.listing() == {}
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (
-            {"set": {"tenant": {"column": "landlord"}}},
-            "the table public.avatars has no column landlord, which the queue tag uses",
-        ),
-        ({"set": {"tier": "cold"}, "where": "age > 3"}, "the `where` of [queue.tag] cannot be used for public.avatars"),
-        ({"set": {"tier": "cold"}, "where": "id"}, "the `where` of [queue.tag] cannot be used for public.avatars"),
-    ],
+UNUSABLE: tuple[tuple[dict[str, object], str], ...] = (
+    (
+        {"set": {"tenant": {"column": "landlord"}}},
+        "the table public.avatars has no column landlord, which the queue tag uses",
+    ),
+    ({"set": {"tier": "cold"}, "where": "age > 3"}, "the `where` of [queue.tag] cannot be used for public.avatars"),
+    ({"set": {"tier": "cold"}, "where": "id"}, "the `where` of [queue.tag] cannot be used for public.avatars"),
 )
-def test_columns_that_are_not_there_are_found_before_anything_is_enqueued(
-    migration: Migration, change: dict[str, object], said: str
-) -> None:
-    prepare(migration).plan["queue"]["tag"] = change
-    assert any(said in each for each in problems(migration))
-    with pytest.raises(UsageError) as caught:
-        migration.enqueue(queue="tag")
-    assert said.removeprefix("the ") in str(caught.value)
-    assert re.search(r": (correct \[queue\.tag\]|write a condition over .*, and grant)", str(caught.value))
-    assert migration.batches() == []
+
+
+def test_columns_that_are_not_there_are_found_before_anything_is_enqueued(migration: Migration) -> None:
+    prepare(migration)
+    for change, said in UNUSABLE:
+        migration.plan["queue"]["tag"] = change
+        assert any(said in each for each in problems(migration))
+        with pytest.raises(UsageError) as caught:
+            migration.enqueue(queue="tag")
+        assert said.removeprefix("the ") in str(caught.value)
+        assert re.search(r": (correct \[queue\.tag\]|write a condition over .*, and grant)", str(caught.value))
+        assert migration.batches() == []
 
 
 def test_an_enqueuer_need_not_read_what_only_workers_read(migration: Migration) -> None:

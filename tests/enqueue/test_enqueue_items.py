@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import psycopg
@@ -35,6 +36,15 @@ def write_items(folder: Path, ids: Iterable[object], **more: object) -> str:
     return str(path)
 
 
+def enqueue_file(run: Run, path: str = "things.jsonl", *more: str, queue: str = QUEUE) -> CompletedProcess[str]:
+    return run("enqueue", "--queue", queue, "--items", path, "--yes", *more)
+
+
+def work(run_rowferry: Run) -> int:
+    """Work on the queue to its end and return the exit status."""
+    return run_rowferry("run", QUEUE, "--processes", "1", "--yes").returncode
+
+
 def add(table: EntryTable, items: Iterable[dict[str, Any]], **more: Any) -> ItemsEnqueued:
     with connect("enqueue", autocommit=True) as connection:
         return enqueue_items(connection, table.read_plan(), find_queue(QUEUE), items, **more)
@@ -45,28 +55,25 @@ def item_ids(table: EntryTable) -> list[list[str]]:
 
 
 def test_items_become_batches_and_are_worked_on(noted: EntryTable, run_rowferry: Run, tmp_path: Path) -> None:
-    path = write_items(tmp_path, range(25), value="good")
-    done = run_rowferry("enqueue", "--queue", QUEUE, "--items", path, "-b", "10", "--yes")
+    done = enqueue_file(run_rowferry, write_items(tmp_path, range(25), value="good"), "-b", "10")
     assert done.stdout == "Enqueued 25 items in 3 batches. Next: run `rowferry worker` on any host.\n"
     assert [len(ids) for ids in item_ids(noted)] == [10, 10, 5]
     assert {batch["max_attempts"] for batch in noted.batches()} == {5}
-    assert run_rowferry("run", QUEUE, "--processes", "1", "--yes").returncode == 0
+    assert work(run_rowferry) == 0
     assert notes(noted) == {QUEUE: 25}
     assert {row["value"] for row in noted.execute("select value from public.notes")} == {"good"}
 
 
 def test_an_item_that_failed_is_named_once(noted: EntryTable, run_rowferry: Run, tmp_path: Path) -> None:
-    path = write_items(tmp_path, [7], value="bad")
-    run_rowferry("enqueue", "--queue", QUEUE, "--items", path, "--yes")
+    enqueue_file(run_rowferry, write_items(tmp_path, [7], value="bad"))
     noted.execute("update rowferry.batch_queue set max_attempts = 1")
-    assert run_rowferry("run", QUEUE, "--processes", "1", "--yes").returncode == 1
+    assert work(run_rowferry) == 1
     first, second, *_ = run_rowferry("errors", "--entries").stdout.splitlines()
     assert (first.rstrip(), second.strip().partition("  (")[0]) == ("items 7", "failed: the value is bad")
 
 
 def test_items_follow_the_chain(noted: EntryTable, run_rowferry: Run, tmp_path: Path) -> None:
-    path = write_items(tmp_path, range(5))
-    assert run_rowferry("enqueue", "--queue", "note", "--items", path, "--yes").returncode == 0
+    assert enqueue_file(run_rowferry, write_items(tmp_path, range(5)), queue="note").returncode == 0
     assert run_rowferry("worker", "--until-empty", "--processes", "1").returncode == 0
     assert notes(noted) == {"note": 5, "echo": 5}
 
@@ -81,56 +88,52 @@ def test_items_come_from_standard_input(noted: EntryTable, tmp_path: Path) -> No
 
 def test_items_that_wait_already_are_not_added_again(noted: EntryTable, run_rowferry: Run, tmp_path: Path) -> None:
     """So a file may be enqueued again after an error; items that are done are worked on again, which a queue stands."""
-    first, again = write_items(tmp_path, range(6)), ("enqueue", "--queue", QUEUE, "--yes", "--items")
-    run_rowferry(*again, first)
-    more = write_items(tmp_path, range(8))
-    done = run_rowferry(*again, more)
+    enqueue_file(run_rowferry, write_items(tmp_path, range(6)))
+    done = enqueue_file(run_rowferry, write_items(tmp_path, range(8)))
     assert done.stdout.startswith("Enqueued 2 items in 1 batch; 6 items wait there already.")
     noted.execute("update rowferry.batch_queue set status = 'ERROR' where entry_count = 6")
     assert add(noted, [{"id": "3"}]).skipped == 1
     assert run_rowferry("requeue", "--all").returncode == 0
-    assert run_rowferry("run", QUEUE, "--processes", "1", "--yes").returncode == 0
+    assert work(run_rowferry) == 0
     assert notes(noted) == {QUEUE: 8}
     assert add(noted, [{"id": "3"}]).items == 1
+    done = enqueue_file(run_rowferry, queue="echo")
+    assert done.stdout.startswith("Enqueued 8 items in 1 batch.")
 
 
-def test_another_queue_may_have_the_same_items(noted: EntryTable, run_rowferry: Run, tmp_path: Path) -> None:
-    path = write_items(tmp_path, range(3))
-    for queue in (QUEUE, "echo"):
-        done = run_rowferry("enqueue", "--queue", queue, "--items", path, "--yes")
-        assert done.stdout.startswith("Enqueued 3 items in 1 batch.")
+WRONG = {
+    "[1]": "is no JSON object",
+    '{"id": 1': "is no JSON object",
+    '{"key": "a"}': "has no `id`",
+    '{"id": ""}': "has no `id`",
+    '{"id": true}': "has no `id`",
+    '{"id": "a", "b": "\\u0000"}': "holds a NUL",
+}
 
 
-@pytest.mark.parametrize(
-    ("line", "fault"),
-    [
-        ("[1]", "Line 2 of things.jsonl is no JSON object"),
-        ('{"id": 1', "Line 2 of things.jsonl is no JSON object"),
-        ('{"key": "a"}', "Line 2 of things.jsonl has no `id`"),
-        ('{"id": ""}', "Line 2 of things.jsonl has no `id`"),
-        ('{"id": true}', "Line 2 of things.jsonl has no `id`"),
-        ('{"id": "a", "b": "\\u0000"}', "Line 2 of things.jsonl holds a NUL"),
-    ],
-)
 def test_a_wrong_item_is_named_by_its_line(
-    noted: EntryTable, run_rowferry: Run, tmp_path: Path, line: str, fault: str
+    noted: EntryTable, run_rowferry: Run, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    (tmp_path / "things.jsonl").write_text(f'{{"id": "0"}}\n{line}\n')
-    done = run_rowferry("enqueue", "--queue", QUEUE, "--items", "things.jsonl", "--yes")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert fault in done.stderr
-    assert noted.batches() == []
+    for line, fault in WRONG.items():
+        (tmp_path / "things.jsonl").write_text(f'{{"id": "0"}}\n{line}\n')
+        with subtests.test(line):
+            done = enqueue_file(run_rowferry)
+            assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+            assert f"Line 2 of things.jsonl {fault}" in done.stderr
+            assert noted.batches() == []
 
 
 def test_what_was_added_before_an_error_is_told(
     noted: EntryTable, run_rowferry: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_ITEMS", 4)
-    (tmp_path / "things.jsonl").write_text("".join(f'{{"id": "{number}"}}\n' for number in range(9)) + "no item\n")
-    done = run_rowferry("enqueue", "--queue", QUEUE, "--items", "things.jsonl", "--yes")
+    path = tmp_path / "things.jsonl"
+    write_items(tmp_path, map(str, range(9)))
+    path.write_text(path.read_text() + "no item\n")
+    done = enqueue_file(run_rowferry)
     assert (done.returncode, done.stdout) == (2, "Enqueued 8 items before that.\n")
-    (tmp_path / "things.jsonl").write_text("".join(f'{{"id": "{number}"}}\n' for number in range(9)))
-    done = run_rowferry("enqueue", "--queue", QUEUE, "--items", "things.jsonl", "--yes")
+    write_items(tmp_path, map(str, range(9)))
+    done = enqueue_file(run_rowferry)
     assert done.stdout.startswith("Enqueued 1 item in 1 batch; 8 items wait there already.")
     assert sorted(one for ids in item_ids(noted) for one in ids) == [str(number) for number in range(9)]
 
@@ -160,14 +163,12 @@ def test_large_items_make_groups_of_few(noted: EntryTable, monkeypatch: pytest.M
 
 def test_a_queue_that_takes_no_items_is_refused(noted: EntryTable, run_rowferry: Run, tmp_path: Path) -> None:
     path = write_items(tmp_path, range(3))
-    done = run_rowferry("enqueue", "--queue", "verify", "--items", path, "--yes")
-    assert (done.returncode, done.stderr) == (
-        2,
-        "rowferry: The queue verify takes no items: see `rowferry queues` for others.\n",
-    )
+    done = enqueue_file(run_rowferry, path, queue="verify")
+    words = "rowferry: The queue verify takes no items: see `rowferry queues` for others.\n"
+    assert (done.returncode, done.stderr) == (2, words)
     with (tmp_path / "rowferry.toml").open("a") as plan:
         plan.write('[queue.echo]\nthen = ["verify"]\n')
-    done = run_rowferry("enqueue", "--queue", "note", "--items", path, "--yes")
+    done = enqueue_file(run_rowferry, path, queue="note")
     assert "The queue verify, which gets what note has settled, takes no items" in done.stderr
     assert noted.batches() == []
 
@@ -176,10 +177,10 @@ def test_a_plan_of_items_alone_needs_no_table(noted: EntryTable, run_rowferry: R
     del noted.plan["entries"]
     (tmp_path / "rowferry.toml").write_text('[migration]\nname = "things"\nmax_attempts = 2\n[queue.items_alone]\n')
     path = write_items(tmp_path, range(3))
-    assert run_rowferry("enqueue", "--queue", QUEUE, "--items", path, "--dry-run").stdout.startswith("3 items to")
-    assert run_rowferry("enqueue", "--queue", QUEUE, "--items", path, "--yes").returncode == 0
+    assert enqueue_file(run_rowferry, path, "--dry-run").stdout.startswith("3 items to")
+    assert enqueue_file(run_rowferry, path).returncode == 0
     assert noted.batch()["max_attempts"] == 2
-    assert run_rowferry("run", QUEUE, "--processes", "1", "--yes").returncode == 0
+    assert work(run_rowferry) == 0
     assert notes(noted) == {QUEUE: 3}
 
 
@@ -215,19 +216,19 @@ def test_an_application_enqueues_items_in_its_own_transaction(noted: EntryTable,
     assert (first["entry_count"], second["entry_count"], second["queue_name"]) == (2, 1, "note")
 
 
-@pytest.mark.parametrize(
-    ("migration", "items", "fault"),
-    [
-        ("nobody", "[]", 'there is no migration "nobody"'),
-        ("avatars", "{}", "items are an array"),
-        ("avatars", None, "items are an array"),
-        ("avatars", '[{"id": "a"}, {"id": 7}]', "item 2 of them has no"),
-        ("avatars", '[{"id": "a"}, 7]', "item 2 of them has no"),
-        ("avatars", '[{"id": ""}]', "item 1 of them has no"),
-        ("avatars", '[{"id": "a"}, {"id": "a"}]', 'the id "a" is that of several items'),
-    ],
+REFUSED = (
+    ("nobody", "[]", 'there is no migration "nobody"'),
+    ("avatars", "{}", "items are an array"),
+    ("avatars", None, "items are an array"),
+    ("avatars", '[{"id": "a"}, {"id": 7}]', "item 2 of them has no"),
+    ("avatars", '[{"id": "a"}, 7]', "item 2 of them has no"),
+    ("avatars", '[{"id": ""}]', "item 1 of them has no"),
+    ("avatars", '[{"id": "a"}, {"id": "a"}]', 'the id "a" is that of several items'),
 )
-def test_sql_refuses_what_is_no_item(table: EntryTable, migration: str, items: str | None, fault: str) -> None:
+
+
+def test_sql_refuses_what_is_no_item(table: EntryTable, subtests: pytest.Subtests) -> None:
     table.enqueue()
-    with pytest.raises(errors.InvalidParameterValue, match=fault):
-        table.execute("select * from rowferry.enqueue_items(%s, 'note', %s)", (migration, items))
+    for migration, items, fault in REFUSED:
+        with subtests.test(f"{migration} {items}"), pytest.raises(errors.InvalidParameterValue, match=fault):
+            table.execute("select * from rowferry.enqueue_items(%s, 'note', %s)", (migration, items))

@@ -9,34 +9,26 @@ from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.s3.request_log import RequestLog
 
-
-@pytest.mark.parametrize(
-    ("change", "meant"),
-    [
-        ({"table": "public.avatar"}, "public.avatars"),
-        ({"table": "avatrs"}, "avatars"),
-        ({"key": "pth"}, "path"),
-        ({"id": "idd"}, "id"),
-        ({"id": "ID"}, "id"),
-        ({"moved": {"stroage": ["a", "b"]}}, "storage"),
-        ({"to": "image/", "from": "image/", "rows": "stay", "changed": "updated"}, "updated_at"),
-    ],
+MEANT: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"table": "public.avatar"}, "(did you mean public.avatars?)"),
+    ({"table": "avatrs"}, "(did you mean avatars?)"),
+    ({"key": "pth"}, "(did you mean path?)"),
+    ({"id": "idd"}, "(did you mean id?)"),
+    ({"id": "ID"}, "(did you mean id?)"),
+    ({"moved": {"stroage": ["a", "b"]}}, "(did you mean storage?)"),
+    ({"to": "image/", "from": "image/", "rows": "stay", "changed": "updated"}, "(did you mean updated_at?)"),
+    ({"key": "zzz"}, "correct `key` in the plan"),  # like no other
 )
-def test_a_mistyped_name_is_answered_with_the_one_that_was_meant(
-    table: EntryTable, change: dict[str, Any], meant: str
-) -> None:
+
+
+def test_a_mistyped_name_is_answered_with_the_one_that_was_meant(table: EntryTable, subtests: pytest.Subtests) -> None:
     table.execute("alter table public.avatars add column storage text, add column updated_at timestamptz")
-    entries_of(table).update(change)
-    remedies = [finding.remedy for finding in check_rows_of(table) if finding.level == "problem"]
-    assert len(remedies) == 1
-    assert remedies[0].endswith(f"(did you mean {meant}?)")
-
-
-def test_a_name_like_no_other_is_answered_with_none(table: EntryTable) -> None:
-    entries_of(table)["key"] = "zzz"
-    assert [finding.remedy for finding in check_rows_of(table) if finding.level == "problem"] == [
-        "correct `key` in the plan"
-    ]
+    plain = dict(entries_of(table))
+    for change, words in MEANT:
+        table.plan["entries"] = [{**plain, **change}]
+        with subtests.test(words):
+            (remedy,) = [finding.remedy for finding in check_rows_of(table) if finding.level == "problem"]
+            assert remedy.endswith(words)
 
 
 def test_a_wrong_name_is_found_before_anything_is_sent_to_a_bucket(

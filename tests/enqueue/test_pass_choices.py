@@ -1,7 +1,6 @@
 """What a pass over rows that stay takes: since when, which batches in ERROR, and what a preview says of it."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -70,22 +69,16 @@ def enqueued(table: EntryTable) -> tuple[int, int, bool]:
 # A preview says what the pass then does
 
 
-def test_the_first_pass_takes_all_rows(files: EntryTable) -> None:
+def test_the_first_pass_takes_all_rows_and_a_later_one_what_changed_since(files: EntryTable) -> None:
     assert previewed(files) == enqueued(files) == (1, 3, False)
-    (made,) = passes(files)
-    assert (made["number"], made["since"], files.batch()["payload"]["pass"]) == (1, None, 1)
-    assert files.batch()["payload"]["since"] is None
-
-
-def test_a_later_pass_takes_what_changed_since(files: EntryTable) -> None:
-    files.enqueue()
+    assert (files.batch()["payload"]["pass"], files.batch()["payload"]["since"]) == (1, None)
     end(files)
     assert previewed(files) == enqueued(files) == (0, 0, False)
     add(files, 4, changed=datetime.now(UTC))
     assert previewed(files) == enqueued(files) == (1, 1, False)
     first, second, third = passes(files)
     assert [made["number"] for made in (first, second, third)] == [1, 2, 3]
-    assert (second["since"], third["since"]) == (first["watermark"], second["watermark"])
+    assert [made["since"] for made in (first, second, third)] == [None, first["watermark"], second["watermark"]]
 
 
 def test_where_no_column_says_when_rows_changed_each_pass_takes_all(files: EntryTable) -> None:
@@ -96,24 +89,26 @@ def test_where_no_column_says_when_rows_changed_each_pass_takes_all(files: Entry
     assert [batch["payload"]["since"] for batch in files.batches()] == [None, None]
 
 
-def test_while_batches_of_a_pass_wait_it_goes_on(files: EntryTable) -> None:
+def test_while_batches_of_a_pass_wait_it_goes_on_and_another_plan_begins_anew(files: EntryTable) -> None:
     files.enqueue()
     assert previewed(files) == enqueued(files) == (0, 0, True)
     assert len(passes(files)) == 1
-
-
-def test_batches_in_error_take_part_in_the_next_pass(files: EntryTable) -> None:
-    files.enqueue()
-    end(files, "ERROR")
-    add(files, 4, changed=datetime.now(UTC))
-    assert previewed(files) == enqueued(files) == (2, 4, False)
-
-
-def test_a_preview_of_another_plan_begins_anew(files: EntryTable) -> None:
-    files.enqueue()
     end(files)
     files.plan["production"]["bucket"] = "another"
     assert previewed(files) == enqueued(files) == (1, 3, False)
+
+
+def test_batches_in_error_take_part_in_the_next_pass_by_its_choices_and_their_own_beginning(files: EntryTable) -> None:
+    """Its rows changed before the last watermark, so that the later one would leave them out."""
+    files.enqueue(on_conflict="keep")
+    end(files, "ERROR")
+    add(files, 4, changed=datetime.now(UTC))
+    assert previewed(files) == (2, 4, False)
+    assert files.enqueue(on_conflict="overwrite")[0].entries == 4
+    batch, _ = files.batches()
+    assert (batch["status"], batch["payload"]["pass"], batch["payload"]["on_conflict"]) == ("INIT", 2, "overwrite")
+    assert batch["payload"]["since"] is None
+    assert passes(files)[1]["since"] is not None
 
 
 def test_a_preview_is_of_the_pass_that_then_begins(files: EntryTable) -> None:
@@ -131,17 +126,6 @@ def test_a_preview_is_of_the_pass_that_then_begins(files: EntryTable) -> None:
 
 
 # Batches in ERROR
-
-
-def test_a_renewed_batch_has_the_choices_of_the_new_pass_and_its_own_beginning(files: EntryTable) -> None:
-    """Its rows changed before the last watermark, so that the later one would leave them out."""
-    files.enqueue(on_conflict="keep")
-    end(files, "ERROR")
-    files.enqueue(on_conflict="overwrite")
-    batch = files.batch()
-    assert (batch["status"], batch["payload"]["pass"], batch["payload"]["on_conflict"]) == ("INIT", 2, "overwrite")
-    assert batch["payload"]["since"] is None
-    assert passes(files)[1]["since"] is not None
 
 
 def test_each_tables_pass_renews_its_own_batches(table: EntryTable) -> None:
@@ -180,19 +164,19 @@ def since_of(table: EntryTable, column_type: str, *changed: Any) -> tuple[Any, d
     return batch["payload"]["since"], passes(table)[0]["watermark"].astimezone(UTC)
 
 
-def test_a_time_with_a_zone_is_the_watermark_itself(table: EntryTable) -> None:
-    since, watermark = since_of(table, "timestamptz", LONG_AGO)
-    assert datetime.fromisoformat(since) == watermark
+READ: dict[str, tuple[Any, Callable[[datetime], object], Callable[[Any], object]]] = {
+    "timestamptz": (LONG_AGO, lambda watermark: watermark, datetime.fromisoformat),
+    "bigint": (1_577_836_800, lambda watermark: int(watermark.timestamp()), int),
+    "date": (date(2020, 1, 1), lambda watermark: (watermark - FURTHEST_WEST).date().isoformat(), str),
+}
+"""By type: a time, what a watermark is in it (a date: that of the place where it is earliest), and its reader."""
 
 
-def test_seconds_since_1970_are_the_watermarks(table: EntryTable) -> None:
-    since, watermark = since_of(table, "bigint", 1_577_836_800)
-    assert int(since) == int(watermark.timestamp())
-
-
-def test_a_date_is_that_of_the_watermark_where_it_is_earliest(table: EntryTable) -> None:
-    since, watermark = since_of(table, "date", date(2020, 1, 1))
-    assert since == (watermark - FURTHEST_WEST).date().isoformat()
+@pytest.mark.parametrize("column_type", READ)
+def test_a_pass_takes_rows_since_the_watermark_as_the_column_writes_it(table: EntryTable, column_type: str) -> None:
+    changed, expected, read = READ[column_type]
+    since, watermark = since_of(table, column_type, changed)
+    assert read(since) == expected(watermark)
 
 
 def lag_of(table: EntryTable, *changed: datetime) -> timedelta:
@@ -207,40 +191,26 @@ def test_a_time_without_a_zone_is_as_far_behind_as_the_newest_of_them(table: Ent
     assert timedelta(hours=3) <= lag < timedelta(hours=4), "a time that is to come says nothing"
 
 
-def test_a_time_without_a_zone_is_behind_by_twelve_hours_at_most(table: EntryTable) -> None:
-    assert lag_of(table, datetime.now(UTC).replace(tzinfo=None) - timedelta(days=9)) == FURTHEST_WEST
-
-
-def test_where_no_time_is_known_it_is_twelve_hours(table: EntryTable) -> None:
-    assert lag_of(table) == FURTHEST_WEST
+@pytest.mark.parametrize("days_ago", [[9], []], ids=["long ago", "unknown"])
+def test_a_time_without_a_zone_is_behind_by_twelve_hours_at_most(table: EntryTable, days_ago: list[int]) -> None:
+    utc = datetime.now(UTC).replace(tzinfo=None)
+    assert lag_of(table, *(utc - timedelta(days=days) for days in days_ago)) == FURTHEST_WEST
 
 
 # What holds a pass back
 
 
-@contextmanager
-def prepared(dsn: str, database: str) -> Iterator[None]:
-    """Have a transaction prepared in a database of the server."""
-    with psycopg.connect(dsn, dbname=database, autocommit=True) as application:
-        application.execute("begin")
-        application.execute("prepare transaction 'of a test'")
-        yield
-        application.execute("rollback prepared 'of a test'")
-
-
-def test_a_transaction_that_is_prepared_in_another_database_holds_no_pass_back(files: EntryTable) -> None:
-    with prepared(files.dsn, "postgres"):
-        files.enqueue()
-    (made,) = passes(files)
-    assert (made["held_back_by"], made["watermark"] is None) == (None, False)
-
-
-def test_a_transaction_that_is_open_in_another_database_holds_no_pass_back(files: EntryTable) -> None:
-    with psycopg.connect(files.dsn, dbname="postgres") as other:
+def test_a_transaction_in_another_database_holds_no_pass_back(files: EntryTable) -> None:
+    with psycopg.connect(files.dsn, dbname="postgres", autocommit=True) as other:
+        other.execute("begin")
         other.execute("select")
         files.enqueue()
-    (made,) = passes(files)
-    assert made["watermark"] == made["began_at"] - timedelta(minutes=1)
+        other.execute("prepare transaction 'of a test'")
+        end(files)
+        files.enqueue()
+        other.execute("rollback prepared 'of a test'")
+    for made in passes(files):
+        assert (made["held_back_by"], made["watermark"]) == (None, made["began_at"] - timedelta(minutes=1))
 
 
 # What a pass changes

@@ -36,6 +36,17 @@ def staying(migration: Migration) -> Migration:
     return make_table(migration, "timestamptz")
 
 
+@pytest.fixture
+def three(staying: Migration) -> Migration:
+    """Three files that changed long ago."""
+    for number in (1, 2, 3):
+        add_file(staying, number)
+    return staying
+
+
+MIGRATE = ("migrate", "--yes", "--processes", "1", "--no-objects")
+
+
 def make_pass(migration: Migration, **request: Any) -> int:
     """Make a pass and work on it; return how many entries it took."""
     (table,) = migration.enqueue(**request)
@@ -48,19 +59,17 @@ def back_date(migration: Migration, by: timedelta = timedelta(hours=1)) -> None:
     migration.execute("update rowferry.pass set began_at = began_at - %s, watermark = watermark - %s", (by, by))
 
 
-def test_a_later_pass_takes_what_changed_since(staying: Migration) -> None:
-    for number in (1, 2, 3):
-        add_file(staying, number)
-    assert make_pass(staying) == 3
-    assert read_production(staying, 3) == ["v1"] * 3
-    assert make_pass(staying) == 0
-    replace_file(staying, 2, "v2")
-    add_file(staying, 4, changed=now())
-    assert make_pass(staying) == 2
-    assert read_production(staying, 4) == ["v1", "v2", "v1", "v1"]
-    assert staying.statuses() == {"DONE"}
-    staying.check_balance()
-    assert staying.execute("select path from public.files where id = 2") == [{"path": "f2"}]
+def test_a_later_pass_takes_what_changed_since(three: Migration) -> None:
+    assert make_pass(three) == 3
+    assert read_production(three, 3) == ["v1"] * 3
+    assert make_pass(three) == 0
+    replace_file(three, 2, "v2")
+    add_file(three, 4, changed=now())
+    assert make_pass(three) == 2
+    assert read_production(three, 4) == ["v1", "v2", "v1", "v1"]
+    assert three.statuses() == {"DONE"}
+    three.check_balance()
+    assert three.execute("select path from public.files where id = 2") == [{"path": "f2"}]
 
 
 def test_rows_without_a_time_are_taken_by_each_pass(staying: Migration) -> None:
@@ -128,21 +137,16 @@ def test_a_column_that_is_no_time_is_refused(migration: Migration) -> None:
 def test_what_an_open_transaction_commits_late_is_for_the_next_pass(staying: Migration) -> None:
     add_file(staying, 1)
     staying.legacy.put("f2", b"v1")
+    began = "select min(xact_start) as began from pg_stat_activity where pid = %s"
     with psycopg.connect(staying.dsn) as application:
         # The transaction wrote the time at which it began, and commits after the pass has read the table.
         application.execute("insert into public.files values (2, 'f2', now())")
         make_pass(staying)
         (only,) = passes(staying)
-        (row,) = staying.execute(
-            "select min(xact_start) as began from pg_stat_activity where pid = %s", (pid(application),)
-        )
+        (row,) = staying.execute(began, (application.info.backend_pid,))
         assert only["watermark"] <= row["began"] - timedelta(minutes=1)
     assert make_pass(staying) == 1
     assert read_production(staying, 2) == ["v1", "v1"]
-
-
-def pid(connection: psycopg.Connection[Any]) -> int:
-    return connection.info.backend_pid
 
 
 def test_transactions_whose_begin_is_hidden_keep_the_watermark_where_it_is(staying: Migration) -> None:
@@ -188,32 +192,28 @@ def test_a_prepared_transaction_keeps_the_watermark_where_it_is(prepared: Migrat
     assert read_production(prepared, 2) == ["v1", "v1"]
 
 
-def test_a_row_that_changes_inside_a_waiting_batch_is_copied_after_its_change(staying: Migration) -> None:
-    for number in (1, 2, 3):
-        add_file(staying, number)
-    staying.enqueue()
-    replace_file(staying, 2, "v2")
-    staying.work()
-    assert read_production(staying, 3) == ["v1", "v2", "v1"]
-    assert make_pass(staying) == 1  # the change is newer than the pass
+def test_a_row_that_changes_inside_a_waiting_batch_is_copied_after_its_change(three: Migration) -> None:
+    three.enqueue()
+    replace_file(three, 2, "v2")
+    three.work()
+    assert read_production(three, 3) == ["v1", "v2", "v1"]
+    assert make_pass(three) == 1  # the change is newer than the pass
 
 
-def test_a_batch_in_error_takes_part_in_the_next_pass(staying: Migration) -> None:
-    for number in (1, 2, 3):
-        add_file(staying, number)
-    staying.legacy.delete("f2")
-    staying.plan["migration"] = {**staying.plan["migration"], "max_attempts": 1}
-    assert make_pass(staying) == 3
-    assert staying.statuses() == {"ERROR"}
-    assert make_pass(staying) == 3
-    (batch,) = staying.batches()
+def test_a_batch_in_error_takes_part_in_the_next_pass(three: Migration) -> None:
+    three.legacy.delete("f2")
+    three.plan["migration"]["max_attempts"] = 1
+    assert make_pass(three) == 3
+    assert three.statuses() == {"ERROR"}
+    assert make_pass(three) == 3
+    (batch,) = three.batches()
     assert (batch["migrated"] + batch["kept"], batch["missing"]) == (2, 1)
-    staying.legacy.put("f2", b"v1")
-    replace_file(staying, 3, "v2")
-    make_pass(staying)
-    assert staying.statuses() == {"DONE"}
-    assert read_production(staying, 3) == ["v1", "v1", "v2"]
-    staying.check_balance()
+    three.legacy.put("f2", b"v1")
+    replace_file(three, 3, "v2")
+    make_pass(three)
+    assert three.statuses() == {"DONE"}
+    assert read_production(three, 3) == ["v1", "v1", "v2"]
+    three.check_balance()
 
 
 def test_a_batch_in_error_forgets_a_switch_that_was_taken_back(staying: Migration) -> None:
@@ -231,66 +231,45 @@ def test_a_batch_in_error_forgets_a_switch_that_was_taken_back(staying: Migratio
     assert staying.failure_of(1)[0] == "conflict"
 
 
-def test_a_limited_pass_does_not_count(staying: Migration) -> None:
-    for number in (1, 2, 3):
-        add_file(staying, number)
-    assert make_pass(staying, limit=1) == 1
-    assert passes(staying)[0]["watermark"] is None
-    assert make_pass(staying) == 3
+def test_a_pass_that_was_limited_or_lost_a_batch_makes_the_next_one_take_all_rows(three: Migration) -> None:
+    assert make_pass(three, limit=1) == 1
+    assert passes(three)[0]["watermark"] is None
+    assert three.enqueue(2)[0].entries == 3
+    three.execute("delete from rowferry.batch_queue where id = (select max(id) from rowferry.batch_queue)")
+    three.work()
+    assert make_pass(three) == 3
+    assert read_production(three, 3) == ["v1"] * 3
 
 
-def test_a_deleted_batch_makes_the_next_pass_take_all_rows(staying: Migration) -> None:
-    for number in (1, 2, 3):
-        add_file(staying, number)
-    staying.enqueue(2)
-    staying.execute("delete from rowferry.batch_queue where id = (select max(id) from rowferry.batch_queue)")
-    staying.work()
-    assert make_pass(staying) == 3
-    assert read_production(staying, 3) == ["v1"] * 3
-
-
-def test_after_a_clock_was_set_back_a_pass_takes_all_rows(staying: Migration) -> None:
+def test_after_a_clock_was_set_back_a_pass_takes_all_rows(three: Migration) -> None:
     """What changed between, by that clock, was before the watermark."""
-    for number in (1, 2, 3):
-        add_file(staying, number)
-    make_pass(staying)
-    back_date(staying, -timedelta(hours=2))
-    replace_file(staying, 2, "v2")
-    assert make_pass(staying) == 3
-    assert read_production(staying, 3) == ["v1", "v2", "v1"]
-    assert make_pass(staying) == 1, "the one that has changed within the last minute"
+    make_pass(three)
+    back_date(three, -timedelta(hours=2))
+    replace_file(three, 2, "v2")
+    assert make_pass(three) == 3
+    assert read_production(three, 3) == ["v1", "v2", "v1"]
+    assert make_pass(three) == 1, "the one that has changed within the last minute"
 
 
 # Which object wins
 
 
-def test_an_equal_object_is_kept_without_a_write(staying: Migration) -> None:
-    add_file(staying, 1)
-    staying.production.put("f1", b"v1")
-    make_pass(staying)
-    (batch,) = staying.batches()
-    assert (batch["migrated"], batch["kept"], batch["bytes"]) == (0, 1, 0)
-
-
-def test_a_newer_production_object_is_a_conflict(staying: Migration) -> None:
-    add_file(staying, 1)
+def test_equal_objects_and_those_of_production_alone_are_kept_and_newer_ones_are_a_conflict(three: Migration) -> None:
+    three.production.put("f1", b"v1")
+    three.legacy.delete("f2")
+    three.production.put("f2", b"written by the application")
     wait_for_next_second()
-    staying.production.put("f1", b"written by the application")
-    make_pass(staying)
-    assert staying.failure_of(1)[0] == "conflict"
-    assert staying.production.read("f1") == b"written by the application"
-
-
-def test_an_object_that_only_production_has_is_kept(staying: Migration) -> None:
-    staying.execute("insert into public.files values (1, 'f1', now())")
-    staying.production.put("f1", b"written by the application")
-    make_pass(staying)
-    (batch,) = staying.batches()
-    assert (batch["status"], batch["kept"]) == ("DONE", 1)
+    three.production.put("f3", b"written by the application")
+    make_pass(three)
+    (batch,) = three.batches()
+    assert (batch["migrated"], batch["kept"], batch["conflict"], batch["bytes"]) == (0, 2, 1, 0)
+    assert three.failure_of(3)[0] == "conflict"
+    assert read_production(three, 3) == ["v1", *["written by the application"] * 2]
 
 
 def test_a_row_that_goes_meanwhile_is_not_missing(staying: Migration) -> None:
-    staying.execute("insert into public.files values (1, 'f1', now())")
+    add_file(staying, 1)
+    staying.legacy.delete("f1")
     staying.enqueue()
     with staying.at_work() as take_turn:
         staying.execute("delete from public.files")
@@ -320,27 +299,40 @@ def test_migrate_makes_one_pass_and_tells_of_copies_only(staying: Migration) -> 
     for number in (1, 2, 3):
         add_file(staying, number, changed=None)
     staying.write_plan()
-    done = staying.run_here("migrate", "--yes", "--processes", "1", "--no-objects")
+    done = staying.run_here(*MIGRATE)
     assert done.returncode == 0, done.stderr
     assert "Pass 1: 3 entries in 1 new batch" in done.stdout
-    assert "Pass 2" not in done.stdout
     assert "object copied\n" in done.stdout
-    assert "row updated" not in done.stdout
-    assert "rows updated" not in done.stdout
+    assert not [words for words in ("Pass 2", "row updated", "rows updated") if words in done.stdout]
 
 
-def test_a_pass_that_takes_up_errors_again_counts_from_zero(staying: Migration) -> None:
-    for number in (1, 2, 3):
-        add_file(staying, number)
-    staying.legacy.delete("f2")
-    staying.write_plan()
-    assert staying.run_here("migrate", "--yes", "--processes", "1", "--no-objects").returncode == 1
-    done = staying.run_here("migrate", "--yes", "--processes", "1", "--no-objects")
+def test_a_pass_that_takes_up_errors_again_counts_from_zero(three: Migration) -> None:
+    three.legacy.delete("f2")
+    three.write_plan()
+    assert three.run_here(*MIGRATE).returncode == 1
+    done = three.run_here(*MIGRATE)
     assert done.returncode == 1
     lines = [line.split()[:2] for line in done.stdout.splitlines()]
     assert [line for line in lines if line and line[0] in {"kept", "missing"}][-2:] == [["kept", "2"], ["missing", "1"]]
     assert ["entries", "3"] in lines
     assert "-" not in "".join(line for line in done.stdout.splitlines() if line.startswith("Progress"))
+
+
+def test_errors_and_watch_show_what_is_left_of_a_pass_once(three: Migration) -> None:
+    three.legacy.delete("f2")
+    three.write_plan()
+    for _ in range(3):
+        make_pass(three)
+    assert three.run("errors").stdout.startswith("missing: NoSuchKey  (1 entry in 1 batch of avatars")
+    (entry,) = json.loads(three.run("errors", "--entries", "--json").stdout)
+    assert (entry["entries"], entry["key"], entry["outcome"]) == ("public.files.path", "f2", "missing")
+    watch = three.run_here("watch", "--once").stdout
+    assert "66% 2 / 3" in watch
+    assert "kept 2 · missing 1" in watch
+    three.legacy.put("f2", b"v1")
+    make_pass(three)
+    assert three.run("errors").stdout == "No batch is in ERROR.\n"
+    assert "missing" not in three.run_here("watch", "--once").stdout
 
 
 def test_the_report_says_that_passes_count_entries_again(staying: Migration) -> None:
@@ -359,26 +351,6 @@ def test_the_report_says_that_passes_count_entries_again(staying: Migration) -> 
     assert words in done.stdout
     (table,) = json.loads(staying.run("report", "--json").stdout)["tables"]
     assert (table["entries"], table["several_passes"], table["balances"]) == (6, True, True)
-
-
-def test_errors_and_watch_show_what_is_left_of_a_pass_once(staying: Migration) -> None:
-    for number in (1, 2, 3):
-        add_file(staying, number)
-    staying.legacy.delete("f2")
-    staying.write_plan()
-    for _ in range(3):
-        make_pass(staying)
-    errors = staying.run("errors").stdout
-    assert errors.startswith("missing: NoSuchKey  (1 entry in 1 batch of avatars")
-    (entry,) = json.loads(staying.run("errors", "--entries", "--json").stdout)
-    assert (entry["entries"], entry["key"], entry["outcome"]) == ("public.files.path", "f2", "missing")
-    watch = staying.run_here("watch", "--once").stdout
-    assert "66% 2 / 3" in watch
-    assert "kept 2 · missing 1" in watch
-    staying.legacy.put("f2", b"v1")
-    make_pass(staying)
-    assert staying.run("errors").stdout == "No batch is in ERROR.\n"
-    assert "missing" not in staying.run_here("watch", "--once").stdout
 
 
 # While the application goes on

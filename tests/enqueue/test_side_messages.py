@@ -21,9 +21,9 @@ def ready(migration: Migration) -> Migration:
 
 
 @contextmanager
-def answered_by(migration: Migration, side: str, *behaviours: Behaviour) -> Iterator[list[Finding]]:
+def answered_by(migration: Migration, side: str, server: StandIn) -> Iterator[list[Finding]]:
     """Yield the problems of a check whose side answers as told: a HEAD, which has no body, then a GET and all else."""
-    with StandIn(*behaviours) as server:
+    with server:
         migration.plan[side]["endpoint_url"] = server.endpoint_url
         yield [finding for finding in check(migration) if finding.level == "problem"]
 
@@ -41,28 +41,38 @@ CODES = {
 }
 
 
-@pytest.mark.by_day("*-legacy")
+@pytest.mark.by_day("legacy")
 @pytest.mark.parametrize("side", ["legacy", "production"])
-@pytest.mark.parametrize("code", CODES)
-def test_a_refusal_without_a_body_is_found_out(ready: Migration, side: str, code: str) -> None:
-    status, remedy = CODES[code]
-    expected = remedy.format(side=side, SIDE=side.upper())
-    with answered_by(ready, side, answer(status), refuse(status, code)) as found:
-        (problem,) = [one for one in found if f"the {side} bucket" in one.what]
-    assert code in problem.what
-    assert expected in problem.remedy
-    assert ("s3:" in problem.remedy) == (code == "AccessDenied")
-    assert "by hand" not in problem.what + problem.remedy
-    assert "HTTP 4" not in problem.what
+def test_a_refusal_without_a_body_is_found_out(ready: Migration, side: str, subtests: pytest.Subtests) -> None:
+    for code, (status, remedy) in CODES.items():
+        with subtests.test(code), answered_by(ready, side, StandIn(answer(status), refuse(status, code))) as found:
+            (problem,) = [one for one in found if f"the {side} bucket" in one.what]
+            assert code in problem.what
+            assert remedy.format(side=side, SIDE=side.upper()) in problem.remedy
+            assert ("s3:" in problem.remedy) == (code == "AccessDenied")
+            assert "by hand" not in problem.what + problem.remedy
+            assert "HTTP 4" not in problem.what
 
 
-@pytest.mark.parametrize(
-    "welcome", [answer(404, b"<html>nobody</html>"), answer(200, b"<html>welcome</html>"), answer(404)]
-)
-def test_a_server_that_is_no_s3_is_called_so(ready: Migration, welcome: Behaviour) -> None:
-    with answered_by(ready, "legacy", answer(200), welcome) as found:
-        assert "does not answer as S3 does" in found[0].what
-        assert "correct `endpoint_url` of [legacy]" in found[0].remedy
+def test_the_command_says_it_in_one_sentence(ready: Migration, subtests: pytest.Subtests) -> None:
+    for code, (status, _) in CODES.items():
+        with subtests.test(code), StandIn(answer(status), refuse(status, code)) as server:
+            ready.plan["legacy"]["endpoint_url"] = server.endpoint_url
+            ready.write_plan()
+            done = ready.run("check")
+            assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+            assert done.stderr.rstrip().endswith(".")
+            assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_server_that_is_no_s3_is_called_so_and_told_from_a_missing_bucket(ready: Migration) -> None:
+    for welcome in (answer(404, b"<html>nobody</html>"), answer(200, b"<html>welcome</html>"), answer(404)):
+        with answered_by(ready, "legacy", StandIn(answer(200), welcome)) as found:
+            assert "does not answer as S3 does" in found[0].what
+            assert "correct `endpoint_url` of [legacy]" in found[0].remedy
+    missing = StandIn(answer(404), answer(404, error_body("NoSuchBucket")))
+    with answered_by(ready, "legacy", missing) as found:
+        assert found[0].what.startswith("there is no legacy bucket")
 
 
 def test_a_server_that_breaks_off_ranges_is_not_at_another_address(ready: Migration) -> None:
@@ -75,25 +85,18 @@ def test_a_server_that_breaks_off_ranges_is_not_at_another_address(ready: Migrat
             return answer(200, page(["image/u1/me.png"]).body)
         return answer(200, b"" if head.startswith("HEAD") else b"bytes", ETag='"e"', x_amz_request_id="1")
 
-    with StandIn().judging(judge) as server:
-        ready.plan["legacy"]["endpoint_url"] = server.endpoint_url
-        (found, *_) = [finding for finding in check(ready) if finding.level == "problem"]
-    assert "cannot be read: ConnectionLost" in found.what
-    assert "why GetObject with a range ends so" in found.remedy
-    assert "endpoint_url" not in found.remedy
+    with answered_by(ready, "legacy", StandIn().judging(judge)) as (found, *_):
+        assert "cannot be read: ConnectionLost" in found.what
+        assert "why GetObject with a range ends so" in found.remedy
+        assert "endpoint_url" not in found.remedy
 
 
 def test_a_listing_that_a_proxy_compresses_names_the_proxy(ready: Migration) -> None:
     body = gzip.compress(page(["image/u1/me.png"]).body)
     packed = answer(200, body, Content_Encoding="gzip", Server="Apache/2.4.62 (Debian)")
-    with answered_by(ready, "legacy", answer(200), packed) as found:
+    with answered_by(ready, "legacy", StandIn(answer(200), packed)) as found:
         assert "lists comes compressed (gzip)" in found[0].what
         assert "the proxy before it (Apache/2.4.62 (Debian)) compress nothing: nginx `gzip off`" in found[0].remedy
-
-
-def test_a_missing_bucket_of_an_s3_server_is_told_from_that(ready: Migration) -> None:
-    with answered_by(ready, "legacy", answer(404), answer(404, error_body("NoSuchBucket"))) as found:
-        assert found[0].what.startswith("there is no legacy bucket")
 
 
 @pytest.mark.soak
@@ -107,15 +110,3 @@ def test_an_address_without_a_server_is_told(ready: Migration) -> None:
     ready.plan["legacy"]["endpoint_url"] = f"http://127.0.0.1:{find_free_port()}"
     found = [finding for finding in check(ready) if finding.level == "problem"]
     assert "let this host connect to 127.0.0.1:" in found[0].remedy
-
-
-@pytest.mark.parametrize("code", CODES)
-def test_the_command_says_it_in_one_sentence(ready: Migration, code: str) -> None:
-    status, _ = CODES[code]
-    with StandIn(answer(status), refuse(status, code)) as server:
-        ready.plan["legacy"]["endpoint_url"] = server.endpoint_url
-        ready.write_plan()
-        done = ready.run("check")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert done.stderr.rstrip().endswith(".")
-    assert "Traceback" not in done.stdout + done.stderr
