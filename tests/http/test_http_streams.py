@@ -2,11 +2,11 @@
 
 import asyncio
 import socket
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from threading import Event
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from rowferry.errors import Cancelled, CutOff, ObjectError, ServerFault, Throttl
 from rowferry.http import deadlines, event_loop
 from rowferry.http.connection import UNREAD_BYTES
 from rowferry.http.descriptors import Descriptors
+from rowferry.http.stream import BodyStream
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.operations import Request, put_object
 from rowferry.s3.responses import Response
@@ -35,19 +36,30 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> RequestClock:
     return stop_request_clock(monkeypatch)
 
 
+SLOW = [BODY[:16384]] * 32
+"""At 3 s each they take 96 s: more than the one deadline of 90 s of these tests, and less than that and 64 KiB/s."""
+
+
 def run(coroutine: Any) -> Any:
     return event_loop.run(coroutine, timedelta(seconds=60))
 
 
-async def read(client: ObjectClient, request: Request = STREAM) -> bytes:
-    """Read a streamed body to its end."""
-    response = await client.send(request)
-    assert response.stream is not None
-    assert response.body == b""
+@asynccontextmanager
+async def streamed(client: ObjectClient) -> AsyncIterator[BodyStream]:
+    """A body that is to be read, and is closed in the end."""
+    response = await client.send(STREAM)
+    assert (response.stream is None, response.body) == (False, b"")
+    stream = cast("BodyStream", response.stream)
     try:
-        return await response.stream.read_all()
+        yield stream
     finally:
-        response.stream.close()
+        stream.close()
+
+
+async def read(client: ObjectClient) -> bytes:
+    """Read a streamed body to its end."""
+    async with streamed(client) as stream:
+        return await stream.read_all()
 
 
 def stop_after(sent: bytes, length: int) -> Behaviour:
@@ -118,8 +130,8 @@ def receiving(*behaviours: Behaviour, **settings: Any) -> Iterator[tuple[ObjectC
 
 
 @pytest.mark.parametrize("size", [11, 70_000, len(BODY)])
-def test_a_streamed_body_is_what_was_sent_and_its_connection_is_kept(size: int) -> None:
-    with facing(answer(200, BODY[:size], ETag="e")) as (client, server):
+def test_a_streamed_body_is_what_was_sent_however_long_and_its_connection_is_kept(size: int) -> None:
+    with facing(answer(200, BODY[:size], ETag="e"), max_body_bytes=10) as (client, server):
         assert [run(read(client)) == BODY[:size] for _ in range(3)] == [True] * 3
         assert connections_of(server) == 1
 
@@ -153,17 +165,9 @@ def test_small_chunked_and_refused_bodies_are_not_streamed() -> None:
         assert connections_of(server) == 1
 
 
-def test_a_streamed_body_may_be_longer_than_any_that_is_kept() -> None:
-    with facing(answer(200, BODY), max_body_bytes=100) as (client, _):
-        assert run(read(client)) == BODY
-
-
-def test_a_streamed_body_that_is_cut_off_is_none() -> None:
+def test_a_streamed_body_that_is_cut_off_is_none_and_what_comes_after_one_is_no_response() -> None:
     with facing(stop_after(b"x" * 50, 51)) as (client, _), pytest.raises(Unreachable, match="in the middle"):
         run(read(client))
-
-
-def test_what_comes_after_a_streamed_body_does_not_pass_for_the_next_response() -> None:
     surplus = OK + b"Content-Length: 1\r\n\r\nx"
     with facing(say(OK + b"Content-Length: 11\r\n\r\n" + b"y" * 11 + surplus), answer(200, b"z")) as (client, server):
         assert run(read(client)) == b"y" * 11
@@ -172,21 +176,13 @@ def test_what_comes_after_a_streamed_body_does_not_pass_for_the_next_response() 
 
 
 def test_a_server_is_not_read_from_faster_than_the_reader_takes_it() -> None:
-    sent = 0
-
-    def send_slowly(connection: socket.socket) -> None:
-        nonlocal sent
+    def send(connection: socket.socket) -> None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65536)
         connection.sendall(OK + b"Content-Length: %d\r\n\r\n" % len(LARGE))
-        for begin in range(0, len(LARGE), 65536):
-            connection.sendall(LARGE[begin : begin + 65536])
-            sent = begin
+        connection.sendall(LARGE)
 
     async def look() -> int:
-        response = await client.send(STREAM)
-        stream = response.stream
-        assert stream is not None
-        try:
+        async with streamed(client) as stream:
             connection, parser = stream._connection, stream._connection._parser
             assert parser is not None
             while connection._transport.is_reading() and parser.buffered_bytes < len(LARGE):  # type: ignore[union-attr]
@@ -194,19 +190,15 @@ def test_a_server_is_not_read_from_faster_than_the_reader_takes_it() -> None:
             held = parser.buffered_bytes
             assert await stream.read_all() == LARGE
             return held
-        finally:
-            stream.close()
 
-    with facing(send_slowly) as (client, _):
+    with facing(send) as (client, _):
         assert UNREAD_BYTES <= run(look()) <= 4 * UNREAD_BYTES
 
 
 def test_a_reader_that_leaves_closes_the_connection() -> None:
     async def leave(client: ObjectClient) -> None:
-        response = await client.send(STREAM)
-        assert response.stream is not None
-        response.stream.close()
-        response.stream.close()
+        async with streamed(client) as stream:
+            stream.close()
 
     with facing(answer(200, BODY), answer(200, b"x")) as (client, server):
         run(leave(client))
@@ -215,49 +207,36 @@ def test_a_reader_that_leaves_closes_the_connection() -> None:
         assert not client._pool._streaming
 
 
-def test_a_body_that_stops_coming_is_given_up_at_the_deadline(clock: RequestClock) -> None:
-    def stop(connection: socket.socket) -> None:
-        connection.sendall(OK + b"Content-Length: 99\r\n\r\nx")
-        connection.recv(1)
+def stop(connection: socket.socket) -> None:
+    """Begin a body, and send no more."""
+    connection.sendall(OK + b"Content-Length: 99\r\n\r\nx")
+    connection.recv(1)
 
+
+@pytest.mark.parametrize("end", [TimedOut, Cancelled, CutOff])
+def test_readers_end_at_the_deadline_and_with_their_client(end: type[ObjectError], clock: RequestClock) -> None:
     with facing(stop) as (client, _):
         reading = event_loop.submit(read(client))
         wait_for(lambda: client._pool._streaming)
-        wait_for(lambda: clock.move(91) or reading.done())
-        with pytest.raises(TimedOut, match="the rest of a body") as caught:
-            reading.result()
-    assert (caught.value.side, caught.value.operation) == ("production", "GetObject")
-
-
-@pytest.mark.parametrize("end", ["cut off", "closed"])
-def test_readers_end_with_their_client(end: str) -> None:
-    def stop(connection: socket.socket) -> None:
-        connection.sendall(OK + b"Content-Length: 99\r\n\r\nx")
-        connection.recv(1)
-
-    with facing(stop) as (client, server):
-        reading = event_loop.submit(read(client))
-        wait_for(lambda: server.requests)
-        wait_for(lambda: client._pool._streaming)
-        if end == "closed":
+        if end is TimedOut:
+            wait_for(lambda: clock.move(91) or reading.done())
+        elif end is Cancelled:
             client.close()
         else:
             event_loop.call_soon(client.cut_off, CutOff("Silent", "as told"))
-        with pytest.raises(Cancelled if end == "closed" else CutOff):
+        with pytest.raises(end, match="the rest of a body" if end is TimedOut else None) as caught:
             reading.result(10)
+    if end is TimedOut:
+        assert (caught.value.side, caught.value.operation) == ("production", "GetObject")
 
 
 def test_a_reader_that_comes_late_is_told_why_its_client_was_cut_off() -> None:
     async def read_late(client: ObjectClient) -> None:
-        response = await client.send(STREAM)
-        assert response.stream is not None
-        client.cut_off(CutOff("Silent", "as told"))
-        while client._pool._open:
-            await asyncio.sleep(0)
-        try:
-            await response.stream.read_all()
-        finally:
-            response.stream.close()
+        async with streamed(client) as stream:
+            client.cut_off(CutOff("Silent", "as told"))
+            while client._pool._open:
+                await asyncio.sleep(0)
+            await stream.read_all()
 
     with facing(stop_after(b"x", 99)) as (client, _), pytest.raises(CutOff):
         run(read_late(client))
@@ -265,12 +244,8 @@ def test_a_reader_that_comes_late_is_told_why_its_client_was_cut_off() -> None:
 
 def test_who_reads_one_body_may_send_another_request_over_a_pool_of_one() -> None:
     async def read_beside() -> bytes:
-        response = await client.send(STREAM)
-        assert response.stream is not None
-        try:
-            return (await client.send(GET)).body + await response.stream.read_all()
-        finally:
-            response.stream.close()
+        async with streamed(client) as stream:
+            return (await client.send(GET)).body + await stream.read_all()
 
     with facing(answer(200, b"0123456789a"), answer(200, b"x"), max_in_flight=1) as (client, _):
         assert run(read_beside()) == b"x0123456789a"
@@ -278,33 +253,23 @@ def test_who_reads_one_body_may_send_another_request_over_a_pool_of_one() -> Non
 
 def test_a_closed_stream_leaves_the_next_response_on_its_connection_alone() -> None:
     async def read_two() -> bytes:
-        first = (await client.send(STREAM)).stream
-        assert first is not None
-        assert await first.read_all() == b"0123456789a"
-        first.close()
-        second = (await client.send(STREAM)).stream
-        assert second is not None
-        try:
+        async with streamed(client) as first:
+            assert await first.read_all() == b"0123456789a"
+        async with streamed(client) as second:
             assert second._connection is first._connection
             assert await first.read() == []
-            loop.call_soon(first.wake)
-            loop.call_later(0.2, event.set)
+            asyncio.get_running_loop().call_soon(first.wake)
+            asyncio.get_running_loop().call_later(0.2, event.set)
             return await second.read_all()
-        finally:
-            second.close()
 
     def send_late(connection: socket.socket) -> None:
         connection.sendall(OK + b"Content-Length: 12\r\n\r\nearly ")
-        event_loop.run(asyncio.wait_for(event.wait(), 10))
+        assert event.wait(10)
         connection.sendall(b"late  ")
 
-    loop, event = run(get_loop()), asyncio.Event()
+    event = Event()
     with facing(answer(200, b"0123456789a"), send_late) as (client, _):
         assert run(read_two()) == b"early late  "
-
-
-async def get_loop() -> asyncio.AbstractEventLoop:
-    return asyncio.get_running_loop()
 
 
 @pytest.mark.parametrize("is_sending", [False, True])
@@ -317,23 +282,15 @@ def test_streams_that_use_up_the_descriptors_do_not_wait_for_one_another(is_send
             return await super().read()
 
     async def read_beside() -> None:
-        if is_sending:
-            await client.send(put(Asking(b"abc")))
-            return
-        response = await client.send(STREAM)
-        assert response.stream is not None
-        try:
+        async with streamed(client):
             await client.send(GET)
-        finally:
-            response.stream.close()
 
     put_or_get = {"PUT": Receiver().take(3), "GET": answer(200, b"x" if is_sending else BODY)}
-    deadline = timedelta(seconds=30)
-    with receiving(max_in_flight=1, deadline=deadline) as (client, server):
+    with receiving(max_in_flight=1, deadline=timedelta(seconds=30)) as (client, server):
         server.judging(lambda head: put_or_get[head.partition(" ")[0]])
         client._pool._descriptors = Descriptors()
         client._pool._descriptors.max_used = 1
-        run(read_beside())
+        run(client.send(put(Asking(b"abc"))) if is_sending else read_beside())
 
 
 def test_a_body_is_sent_piece_by_piece_with_its_length() -> None:
@@ -347,36 +304,44 @@ def test_a_body_is_sent_piece_by_piece_with_its_length() -> None:
     assert "UNSIGNED-PAYLOAD" in server.requests[0]
 
 
-def test_a_body_whose_source_fails_is_never_whole_and_the_error_is_the_sources() -> None:
-    receiver = Receiver()
+def test_a_body_whose_source_fails_or_ends_too_early_is_never_whole() -> None:
+    class Short(Pieces):
+        async def read(self) -> Sequence[bytes]:
+            return await super().read() if self._left else []
+
     lost = Unreachable("ConnectionLost", "the source is away")
     lost.side, lost.operation = "legacy", "GetObject"
-    with receiving(receiver.take(100), answer(200, b"x")) as (client, server):
-        with pytest.raises(Unreachable) as caught:
-            run(client.send(put(Pieces(b"x" * 99, lost, length=100))))
-        assert (caught.value.side, caught.value.operation) == ("legacy", "GetObject")
-        wait_for(lambda: receiver.bodies)
-        assert receiver.bodies == [b"x" * 99]
-        assert run(client.send(GET)).body == b"x"
-        assert connections_of(server) == 2
+    for source, error, of in (
+        (Pieces(b"x" * 99, lost, length=100), Unreachable, ("legacy", "GetObject")),
+        (Short(b"x" * 99, length=100), ServerFault, (None, "")),
+    ):
+        receiver = Receiver()
+        with receiving(receiver.take(100), answer(200, b"x")) as (client, server):
+            with pytest.raises(error) as caught:
+                run(client.send(put(source)))
+            assert (caught.value.side, caught.value.operation) == of
+            wait_for(lambda receiver=receiver: receiver.bodies)
+            assert receiver.bodies == [b"x" * 99]
+            assert run(client.send(GET)).body == b"x"
+            assert connections_of(server) == 2
 
 
-def test_a_body_that_is_refused_before_it_was_sent_is_not_read_on() -> None:
-    source = Pieces(b"x" * 10, length=10**9)
-    with receiving(say(b"HTTP/1.1 503 Slow\r\nContent-Length: 0\r\n\r\n"), answer(200, b"x")) as (client, server):
-        with pytest.raises(Throttled):
-            run(client.send(put(source)))
-        assert run(client.send(GET)).body == b"x"
-        assert connections_of(server) == 2
+ENDLESS = Pieces(b"x" * 10, length=10**9)
+EARLY = {
+    "a refusal": (b"HTTP/1.1 503 Slow\r\nContent-Length: 0\r\n\r\n", put(ENDLESS), Throttled),
+    "a success": (OK + b"Content-Length: 0\r\nETag: e\r\n\r\n", put(ENDLESS), ServerFault),
+    "a success, whole": (
+        OK + b"Content-Length: 0\r\nETag: e\r\n\r\n", put_object("k", LARGE * 4, if_none_match=False), ServerFault
+    ),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("streams", [True, False])
-def test_a_success_before_the_body_was_sent_is_none(streams: bool) -> None:
+@pytest.mark.parametrize("name", EARLY)
+def test_a_response_before_the_body_was_sent_ends_it_and_a_success_is_none(name: str) -> None:
     """The server cannot have the object: it would be the beginning of it."""
-    early = say(OK + b"Content-Length: 0\r\nETag: e\r\n\r\n")
-    request = put(Pieces(b"x" * 10, length=10**9)) if streams else put_object("k", LARGE * 4, if_none_match=False)
-    with receiving(early, answer(200, b"x")) as (client, server):
-        with pytest.raises(ServerFault, match="before"):
+    early, request, error = EARLY[name]
+    with receiving(say(early), answer(200, b"x")) as (client, server):
+        with pytest.raises(error, match="before" if error is ServerFault else None):
             run(client.send(request))
         assert run(client.send(GET)).body == b"x"
         assert connections_of(server) == 2
@@ -419,46 +384,24 @@ def test_a_server_that_does_not_read_a_body_is_given_up_at_the_deadline(clock: R
     assert (caught.value.operation, source.taken < source.length) == ("PutObject", True)
 
 
+class Slow(Pieces):
+    """Each piece of it takes so many seconds."""
+
+    def __init__(self, clock: RequestClock, seconds: float, *pieces: bytes) -> None:
+        super().__init__(*pieces)
+        self._clock, self._seconds = clock, seconds
+
+    async def read(self) -> Sequence[bytes]:
+        await self._clock.moved(self._seconds)
+        return await super().read()
+
+
 def test_a_server_owes_no_response_while_the_body_is_awaited_from_elsewhere(clock: RequestClock) -> None:
-    class Late(Pieces):
-        async def read(self) -> Sequence[bytes]:
-            await clock.moved(91)
-            return await super().read()
-
-    receiver = Receiver()
-    with receiving(receiver.take(3)) as (client, _):
-        assert run(client.send(put(Late(b"abc")))).status == 200
+    with receiving(Receiver().take(3)) as (client, _):
+        assert run(client.send(put(Slow(clock, 91, b"abc")))).status == 200
 
 
-def test_a_body_that_ends_too_early_is_never_whole() -> None:
-    class Short(Pieces):
-        async def read(self) -> Sequence[bytes]:
-            return await super().read() if self._left else []
-
-    receiver = Receiver()
-    with receiving(receiver.take(4)) as (client, _):
-        with pytest.raises(ServerFault):
-            run(client.send(put(Short(b"abc", length=4))))
-        wait_for(lambda: receiver.bodies)
-    assert receiver.bodies == [b"abc"]
-
-
-def test_a_cancelled_request_ends_its_body_and_its_connection() -> None:
-    receiver, source = Receiver(), Pieces(b"abc", length=100)
-    with receiving(receiver.take(100)) as (client, _):
-        sending = event_loop.submit(client.send(put(source)))
-        wait_for(lambda: source.taken)
-        sending.cancel()
-        wait_for(lambda: receiver.bodies)
-        assert receiver.bodies == [b"abc"]
-        wait_for(lambda: client.waiting_since is None)
-
-
-SLOW = [BODY[:16384]] * 32
-"""At 3 s each they take 96 s: more than the one deadline of 90 s of these tests, and less than that and 64 KiB/s."""
-
-
-def test_a_streamed_body_may_come_slowly_as_long_as_it_comes(
+def test_a_streamed_body_may_come_and_go_slowly_as_long_as_it_moves(
     clock: RequestClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def send_slowly(connection: socket.socket) -> None:
@@ -470,20 +413,19 @@ def test_a_streamed_body_may_come_slowly_as_long_as_it_comes(
     monkeypatch.setattr(deadlines, "LONGEST", 1)
     with facing(send_slowly) as (client, _):
         assert run(read(client)) == b"".join(SLOW)
+    with receiving(Receiver().take(32 * 16384)) as (client, _):
+        assert run(client.send(put(Slow(clock, 3, *SLOW)))).status == 200
 
 
-def test_a_streamed_body_may_be_sent_slowly_as_long_as_it_goes(
-    clock: RequestClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Slow(Pieces):
-        async def read(self) -> Sequence[bytes]:
-            await clock.moved(3)
-            return await super().read()
-
-    receiver = Receiver()
-    monkeypatch.setattr(deadlines, "LONGEST", 1)
-    with receiving(receiver.take(32 * 16384)) as (client, _):
-        assert run(client.send(put(Slow(*SLOW)))).status == 200
+def test_a_cancelled_request_ends_its_body_and_its_connection() -> None:
+    receiver, source = Receiver(), Pieces(b"abc", length=100)
+    with receiving(receiver.take(100)) as (client, _):
+        sending = event_loop.submit(client.send(put(source)))
+        wait_for(lambda: source.taken)
+        sending.cancel()
+        wait_for(lambda: receiver.bodies)
+        assert receiver.bodies == [b"abc"]
+        wait_for(lambda: client.waiting_since is None)
 
 
 def test_a_whole_body_may_be_read_slowly_as_long_as_it_is_read(clock: RequestClock) -> None:

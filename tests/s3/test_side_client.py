@@ -46,17 +46,21 @@ def test_the_bucket_is_asked_for_as_boto3_asks() -> None:
     assert all("User-Agent: rowferry" in request for request in server.requests)
 
 
-def test_a_bodiless_refusal_of_the_bucket_is_followed_by_a_get_that_tells_why() -> None:
-    with asking(answer(403), refuse(403, "NotForYou")) as (client, side):
-        with pytest.raises(AccessDenied) as refused:
-            check_bucket(client, side)
-        assert refused.value.code == "NotForYou"
-    with asking(answer(403), answer(200)) as (client, side), pytest.raises(AccessDenied):
-        check_bucket(client, side)
+ELSEWHERE = r"production\.region to eu-north-1"
+REFUSALS: tuple[tuple[list[Behaviour], type[Exception], str | None], ...] = (
+    ([answer(403), refuse(403, "NotForYou")], AccessDenied, "NotForYou"),  # a GET tells why
+    ([answer(403), answer(200)], AccessDenied, None),
+    ([answer(404)], BucketNotFound, None),
+    ([hang_up], Unreachable, None),
+    *(([answer(status, x_amz_bucket_region="eu-north-1")], UsageError, ELSEWHERE) for status in (301, 307, 400)),
+)
 
 
-def test_a_bucket_that_is_not_there_is_said_to_be_missing() -> None:
-    with asking(answer(404)) as (client, side), pytest.raises(BucketNotFound):
+@pytest.mark.parametrize(("behaviours", "error", "words"), REFUSALS)
+def test_what_stands_in_the_way_of_a_bucket_is_said(
+    behaviours: list[Behaviour], error: type[Exception], words: str | None
+) -> None:
+    with asking(*behaviours) as (client, side), pytest.raises(error, match=words):
         check_bucket(client, side)
 
 
@@ -112,15 +116,3 @@ def test_closing_waits_for_no_event_loop_that_hangs(monkeypatch: pytest.MonkeyPa
         closed.set()
         event_loop.run(asyncio.sleep(0))
         assert was_closed == [True]
-
-
-@pytest.mark.parametrize("status", [301, 307, 400])
-def test_a_bucket_of_another_region_is_one_sentence_that_names_it(status: int) -> None:
-    elsewhere = answer(status, x_amz_bucket_region="eu-north-1")
-    with asking(elsewhere) as (client, side), pytest.raises(UsageError, match=r"production\.region to eu-north-1"):
-        check_bucket(client, side)
-
-
-def test_a_server_that_is_away_is_unreachable() -> None:
-    with asking(hang_up) as (client, side), pytest.raises(Unreachable):
-        check_bucket(client, side)
