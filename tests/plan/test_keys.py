@@ -25,42 +25,26 @@ def entries(legacy: str, production: str) -> Entries:
 IMAGES = entries("image/", "avatar/")
 
 
-@pytest.mark.parametrize(
-    ("key", "form"),
-    [
-        ("image/a.png", "legacy"),
-        ("image/", "legacy"),
-        ("avatar/a.png", "production"),
-        ("image", "unexpected"),
-        ("/image/a.png", "unexpected"),
-        ("Image/a.png", "unexpected"),
-        (" image/a.png", "unexpected"),
-        ("", "unexpected"),
-        (None, "unexpected"),
-        ("avatar/image/a.png", "production"),
-    ],
+FORMS: tuple[tuple[tuple[str, str], str | None, str], ...] = (
+    *((("image/", "avatar/"), key, "legacy") for key in ("image/a.png", "image/")),
+    *((("image/", "avatar/"), key, "production") for key in ("avatar/a.png", "avatar/image/a.png")),
+    *((("image/", "avatar/"), key, "unexpected") for key in ("image", "/image/a", "Image/a", " image/a", "", None)),
+    (("", "new/"), "new/a", "production"),
+    (("", "new/"), "a", "legacy"),
+    (("img/", "img/v2/"), "img/v2/a", "production"),
+    (("img/", "img/v2/"), "img/v1/a", "legacy"),
+    (("old/", ""), "old/a", "legacy"),
+    (("old/", ""), "a", "production"),
+    (("img/old/", "img/"), "img/old/a", "legacy"),
+    (("img/old/", "img/"), "img/a", "production"),
 )
-def test_the_prefix_decides_the_form(key: str | None, form: str) -> None:
-    assert form_of_key(key, IMAGES) == form
 
 
-@pytest.mark.parametrize(
-    ("legacy", "production", "key", "form"),
-    [
-        ("", "new/", "new/a", "production"),
-        ("", "new/", "a", "legacy"),
-        ("img/", "img/v2/", "img/v2/a", "production"),
-        ("img/", "img/v2/", "img/v1/a", "legacy"),
-        ("old/", "", "old/a", "legacy"),
-        ("old/", "", "a", "production"),
-        ("img/old/", "img/", "img/old/a", "legacy"),
-        ("img/old/", "img/", "img/a", "production"),
-    ],
-)
-def test_where_one_prefix_begins_with_the_other_the_longer_decides(
-    legacy: str, production: str, key: str, form: str
+@pytest.mark.parametrize(("prefixes", "key", "form"), FORMS)
+def test_the_prefix_decides_the_form_and_of_two_the_longer(
+    prefixes: tuple[str, str], key: str | None, form: str
 ) -> None:
-    assert form_of_key(key, entries(legacy, production)) == form
+    assert form_of_key(key, entries(*prefixes)) == form
 
 
 @settings(
@@ -117,26 +101,20 @@ def test_different_keys_stay_different_and_become_production(legacy: str, produc
     assert all(form_of_key(key, plan) == "production" for key in mapped)
 
 
-@pytest.mark.parametrize("name", ["x" * (MAX_KEY_BYTES - 7), "é" * ((MAX_KEY_BYTES - 7) // 2)])
-def test_a_key_of_1024_bytes_is_long_enough_for_s3_and_no_longer(name: str) -> None:
-    """Bytes of UTF-8 count, not characters."""
-    assert production_key(f"image/{name}", IMAGES) == f"avatar/{name}"
-    with pytest.raises(ValueError, match="longer than 1024 bytes"):
-        production_key(f"image/{name}é", IMAGES)
+LONGEST = ("x" * (MAX_KEY_BYTES - 7), "é" * ((MAX_KEY_BYTES - 7) // 2))
+"""Bytes of UTF-8 count, not characters."""
+REFUSED = (
+    *((IMAGES, f"image/{name}é", "longer than 1024 bytes") for name in LONGEST),
+    *((IMAGES, key, "does not have the legacy form") for key in ("avatar/a", "elsewhere/a", "")),
+    # Else it would be migrated again at the next pass, and again.
+    (entries("img/old/", "img/"), "img/old/old/a", "would still have the legacy form"),
+    (entries("old/", ""), "old/", "would be empty"),
+)
 
 
-@pytest.mark.parametrize("key", ["avatar/a", "elsewhere/a", ""])
-def test_only_legacy_keys_have_a_production_key(key: str) -> None:
-    with pytest.raises(ValueError, match="does not have the legacy form"):
-        production_key(key, IMAGES)
-
-
-def test_a_production_key_that_would_be_taken_for_legacy_is_refused() -> None:
-    """Else it would be migrated again at the next pass, and again."""
-    with pytest.raises(ValueError, match="would still have the legacy form"):
-        production_key("img/old/old/a", entries("img/old/", "img/"))
-
-
-def test_an_empty_production_key_is_refused() -> None:
-    with pytest.raises(ValueError, match="would be empty"):
-        production_key("old/", entries("old/", ""))
+def test_a_legacy_key_of_up_to_1024_bytes_has_a_production_key_and_no_other_has() -> None:
+    for name in LONGEST:
+        assert production_key(f"image/{name}", IMAGES) == f"avatar/{name}"
+    for plan, key, words in REFUSED:
+        with pytest.raises(ValueError, match=words):
+            production_key(key, plan)
