@@ -1,11 +1,9 @@
 """No table that a check refuses gets into the queue, and each refusal says what to do; odd tables that can serve do."""
 
-from typing import Any
-
 import pytest
 from psycopg import sql
 
-from rowferry.batch import Entry, Outcome
+from rowferry.batch import EntryResult, Outcome
 from rowferry.db.connection import connect
 from rowferry.db.entries import EntryQueries
 from rowferry.errors import PlanError, UsageError
@@ -16,26 +14,21 @@ from support.entries.checks import entries_of, row_problems
 from support.entries.entry_table import TO, EntryTable
 from support.postgres.ordinary import OWNER, administrator
 
+NOT_UNIQUE = "is not unique; name the columns of the primary key"
 UNFIT = {
-    "repeating ids": (
-        "create table odd (id bigint not null, path text)",
-        "is not unique; name the columns of the primary key",
-    ),
+    "repeating ids": ("create table odd (id bigint not null, path text)", NOT_UNIQUE),
     "unique where": (
         "create table odd (id bigint not null, path text); create unique index on odd (id) where id > 10",
         "is not unique; name the columns of the primary key, or make a unique index over this alone",
     ),
-    "unique with another": (
-        "create table odd (id bigint not null, path text, unique (id, path))",
-        "is not unique; name the columns of the primary key",
-    ),
+    "unique with another": ("create table odd (id bigint not null, path text, unique (id, path))", NOT_UNIQUE),
     "unique expression": (
         "create table odd (id bigint not null, path text); create unique index on odd ((id + 1))",
-        "is not unique; name the columns of the primary key",
+        NOT_UNIQUE,
     ),
     "partitioned, and not unique": (
         "create table odd (id bigint not null, path text, day date not null) partition by range (day)",
-        "is not unique; name the columns of the primary key",
+        NOT_UNIQUE,
     ),
     "null ids": ("create table odd (id bigint unique, path text)", "may be null; name a column that is `not null`"),
     "no order": ("create table odd (id json not null, path text)", "has no order; name another column"),
@@ -102,45 +95,38 @@ def test_a_table_that_cannot_serve_is_refused_before_anything_is_written(case: s
 
 
 def test_one_column_that_is_named_twice_is_refused(table: EntryTable) -> None:
-    table.plan["entries"].append({**entries_of(table), "table": "avatars"})
+    first = dict(entries_of(table))
+    table.execute("alter table avatars add column thumbnail text")
+    table.plan["entries"] = [first, {**first, "key": "thumbnail"}]
+    assert row_problems(table) == []
+    table.plan["entries"] = [first, {**first, "table": "avatars"}]
     with pytest.raises(UsageError, match=r"avatars\.path and avatars\.path name the same rows .*; leave one of them"):
         table.enqueue()
     assert any("name the same rows" in found for found in row_problems(table))
-
-
-def test_a_partition_that_is_named_beside_its_table_is_refused(table: EntryTable) -> None:
     table.execute("create table odd (id bigint primary key, path text) partition by range (id)")
     table.execute("create table odd_low partition of odd for values from (0) to (10)")
-    table.plan["entries"] = [{**entries_of(table), "table": name} for name in ("public.odd_low", "public.odd")]
+    table.plan["entries"] = [{**first, "table": name} for name in ("public.odd_low", "public.odd")]
     with pytest.raises(UsageError, match="name the same rows"):
         table.enqueue()
 
 
-@pytest.mark.parametrize(
-    ("path", "other", "are_apart"),
-    [
-        ("$.id", "$.derivatives.*.id", True),
-        ("$.small.id", "$.large.id", True),
-        ("$[0]", "$[1]", True),
-        ("$[0].id", "$.*.id", True),
-        ("$.*.id", "$.large.id", False),
-        ("$[*]", "$[1]", False),
-        ("$.id", '$."id"', False),
-    ],
+PATHS = (
+    ("$.id", "$.derivatives.*.id", True),
+    ("$.small.id", "$.large.id", True),
+    ("$[0]", "$[1]", True),
+    ("$[0].id", "$.*.id", True),
+    ("$.*.id", "$.large.id", False),
+    ("$[*]", "$[1]", False),
+    ("$.id", '$."id"', False),
 )
-def test_one_document_may_be_named_for_several_places(
-    path: str, other: str, are_apart: bool, table: EntryTable
-) -> None:
+
+
+def test_one_document_may_be_named_for_several_places(table: EntryTable) -> None:
     table.execute("alter table avatars add column data jsonb")
-    entries_of(table).update({"key": "data", "path": path})
-    table.plan["entries"].append({**entries_of(table), "path": other, "name": "the other"})
-    assert any("name the same rows" in found for found in row_problems(table)) is not are_apart
-
-
-def test_two_columns_of_one_table_are_no_column_named_twice(table: EntryTable) -> None:
-    table.execute("alter table avatars add column thumbnail text")
-    table.plan["entries"].append({**entries_of(table), "key": "thumbnail"})
-    assert row_problems(table) == []
+    first = {**entries_of(table), "key": "data"}
+    for path, other, are_apart in PATHS:
+        table.plan["entries"] = [{**first, "path": path}, {**first, "path": other, "name": "the other"}]
+        assert any("name the same rows" in found for found in row_problems(table)) is not are_apart
 
 
 def test_children_may_be_named_each_by_itself(table: EntryTable) -> None:
@@ -165,82 +151,74 @@ def by_date(table: EntryTable) -> EntryTable:
     return table
 
 
+def migrate(table: EntryTable, ranges: list[tuple[str, str]]) -> list[EntryResult]:
+    """Rewrite the rows of these ranges as a worker does."""
+    with connect("worker test") as connection:
+        queries = EntryQueries.of(connection, table.read_plan().entries[0])
+        entries = [entry for bounds in ranges for entry in read_entries(connection, queries, *bounds)]
+        moves = [Move(entry, TO + entry.key, Outcome.MIGRATED, 1) for entry in entries]
+        done = update_rows(connection, queries, moves)
+        connection.commit()
+    assert {result.entry.key for result in done} == {entry.key for entry in entries}
+    return done
+
+
 def test_a_table_partitioned_by_date_is_migrated(by_date: EntryTable) -> None:
     assert row_problems(by_date) == []
     assert by_date.enqueue(7)[0].entries == 40
-    with connect("worker test") as connection:
-        queries = EntryQueries.of(connection, by_date.read_plan().entries[0])
-        for first, last in by_date.ranges():
-            update_rows(connection, queries, [move(entry) for entry in read_entries(connection, queries, first, last)])
-        connection.commit()
-    assert by_date.execute("select count(*)::int as moved from events where path = 'avatar/image/' || id") == [
-        {"moved": 40}
-    ]
+    migrate(by_date, by_date.ranges())
+    moved = "select count(*)::int as moved from events where path = 'avatar/image/' || id"
+    assert by_date.execute(moved) == [{"moved": 40}]
 
 
 def test_ids_that_repeat_in_partitions_are_found_and_do_no_harm(by_date: EntryTable) -> None:
     """A row never takes the key of another with the same id."""
     by_date.execute("insert into events values (1, 'image/another', '2026-02-27')")
     assert row_problems(by_date) == ["public.events.id repeats in different partitions, for example 1"]
-    with connect("worker test") as connection:
-        queries = EntryQueries.of(connection, by_date.read_plan().entries[0])
-        moves = [move(entry) for entry in read_entries(connection, queries, "1", "2")]
-        done = update_rows(connection, queries, moves)
-        connection.commit()
-    assert {(result.entry.key, result.outcome) for result in done} == {
-        (move.entry.key, Outcome.MIGRATED) for move in moves
-    }
+    assert {result.outcome for result in migrate(by_date, [("1", "2")])} == {Outcome.MIGRATED}
     moved = by_date.execute("select id, path from events where id <= 2 order by path")
-    assert [(row["id"], row["path"]) for row in moved] == [
-        (1, "avatar/image/1"),
-        (2, "avatar/image/2"),
-        (1, "avatar/image/another"),
-    ]
-
-
-def move(entry: Entry) -> Move:
-    return Move(entry, TO + entry.key, Outcome.MIGRATED, 1)
+    expected = [(1, "avatar/image/1"), (2, "avatar/image/2"), (1, "avatar/image/another")]
+    assert [(row["id"], row["path"]) for row in moved] == expected
 
 
 # Plans that cannot be meant
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"key": "id"}, "`id` and `key` of public.avatars.id are one column"),
-        ({"where": "id > 3; drop table avatars"}, "has a semicolon: give a condition, not a statement"),
-        ({"where": "id > 3) or (true"}, "closes a bracket that it has not opened"),
-        ({"where": "(id > 3"}, "has a bracket that nothing closes"),
-        ({"where": "path = 'a"}, "has a ' that nothing closes"),
-        ({"where": "id > 3 /* so far"}, "has a /* that nothing closes"),
-        ({"where": " -- nothing yet"}, "says nothing"),
-    ],
+NOT_MEANT = (
+    ({"key": "id"}, "`id` and `key` of public.avatars.id are one column"),
+    ({"where": "id > 3; drop table avatars"}, "has a semicolon: give a condition, not a statement"),
+    ({"where": "id > 3) or (true"}, "closes a bracket that it has not opened"),
+    ({"where": "(id > 3"}, "has a bracket that nothing closes"),
+    ({"where": "path = 'a"}, "has a ' that nothing closes"),
+    ({"where": "id > 3 /* so far"}, "has a /* that nothing closes"),
+    ({"where": " -- nothing yet"}, "says nothing"),
 )
-def test_a_plan_that_cannot_be_meant_gets_a_sentence(table: EntryTable, change: dict[str, Any], words: str) -> None:
-    entries_of(table).update(change)
-    with pytest.raises(PlanError) as caught:
-        parse_plan(table.plan, "of the test")
-    assert words in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "condition",
-    [
-        "id > 3 -- the first three are tests",
-        "id > 3 /* ; ( */",
-        "path <> 'a;(b' and id > 3",
-        "path <> $q$;('$q$ and (id) > 3",
-        "path <> E'it\\'s;' and id > 3",
-    ],
+def test_a_plan_that_cannot_be_meant_gets_a_sentence(table: EntryTable) -> None:
+    plain = dict(entries_of(table))
+    for change, words in NOT_MEANT:
+        table.plan["entries"] = [{**plain, **change}]
+        with pytest.raises(PlanError) as caught:
+            parse_plan(table.plan, "of the test")
+        assert words in str(caught.value)
+
+
+CONDITIONS = (
+    "id > 3 -- the first three are tests",
+    "id > 3 /* ; ( */",
+    "path <> 'a;(b' and id > 3",
+    "path <> $q$;('$q$ and (id) > 3",
+    "path <> E'it\\'s;' and id > 3",
 )
-def test_comments_and_strings_in_a_condition_are_read_as_postgresql_reads_them(
-    table: EntryTable, condition: str
-) -> None:
+
+
+def test_comments_and_strings_in_a_condition_are_read_as_postgresql_reads_them(table: EntryTable) -> None:
     table.add_legacy(range(6))
-    entries_of(table)["where"] = condition
-    assert row_problems(table) == []
-    assert table.enqueue()[0].entries == 2
+    for condition in CONDITIONS:
+        entries_of(table)["where"] = condition
+        assert row_problems(table) == []
+        assert table.preview()[0].entries == 2
 
 
 # Keys that are empty
