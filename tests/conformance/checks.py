@@ -3,8 +3,9 @@
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
-from conformance.conflicts import look_conflicts, look_large_conflicts, plant_conflicts, plant_large_conflicts
+from conformance.conflicts import look_existing, plant_existing
 from conformance.environment import IN_PARTS_BYTES, MIB, Environment
 from conformance.keys import describe_kinds, list_keys
 from conformance.properties import PROPERTIES, TAGS, compare_properties
@@ -14,7 +15,7 @@ LARGE_BYTES = 60 * MIB
 SMALL = 100
 
 Plant = Callable[[Environment], None]
-Look = Callable[[Environment], Iterator[str]]
+Look = Callable[[Environment], Iterator[str] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +28,18 @@ class Check:
     early: bool = False
 
 
+def look_moved(setup: Environment, check: str) -> None:
+    """Hold each object that the check has planted."""
+    for row_id, name in setup.planted[check].items():
+        setup.hold_moved(row_id, name)
+
+
 # Small objects, many of them
 
 
 def plant_small(setup: Environment) -> None:
     for number in range(SMALL):
         setup.plant("small objects", f"u{number}/me.png", f"body of {number}".encode())
-
-
-def look_small(setup: Environment) -> Iterator[str]:
-    for row_id, name in setup.planted["small objects"].items():
-        setup.hold_moved(row_id, name)
-    yield from ()
 
 
 # Texts, which proxies and servers may compress on the way
@@ -50,12 +51,6 @@ TEXTS = (("page.html", "text/html", 100), ("long.html", "text/html", 10_000), ("
 def plant_texts(setup: Environment) -> None:
     for name, content_type, lines in TEXTS:
         setup.plant("texts", name, TEXT * lines, ContentType=content_type)
-
-
-def look_texts(setup: Environment) -> Iterator[str]:
-    for row_id, name in setup.planted["texts"].items():
-        setup.hold_moved(row_id, name)
-    yield from ()
 
 
 # Strange keys
@@ -155,22 +150,29 @@ def plant_missing(setup: Environment) -> None:
     setup.plant_row("missing objects", "lost.png")
 
 
-def look_missing(setup: Environment) -> Iterator[str]:
+def look_missing(setup: Environment) -> None:
     ((row_id, name),) = setup.planted["missing objects"].items()
     setup.hold(setup.migration.rows()[row_id] == f"image/{name}", "the row points at nothing")
     outcome, reason, _ = setup.migration.failure_of(row_id)
     setup.hold(outcome == "missing", f"told as {outcome}, {reason}")
-    yield from ()
 
 
 CHECKS = (
-    Check("small objects", plant_small, look_small, early=True),
-    Check("texts", plant_texts, look_texts),
+    Check("small objects", plant_small, partial(look_moved, check="small objects"), early=True),
+    Check("texts", plant_texts, partial(look_moved, check="texts")),
     Check("strange keys", plant_keys, look_keys),
     Check("properties", plant_properties, look_properties),
     Check("tags", plant_tags, look_tags),
-    Check("conflicts", plant_conflicts, look_conflicts),
-    Check("conflicts by parts", plant_large_conflicts, look_large_conflicts),
+    Check(
+        "conflicts",
+        partial(plant_existing, check="conflicts", size_bytes=100, different=5),
+        partial(look_existing, check="conflicts", in_parts=False),
+    ),
+    Check(
+        "conflicts by parts",
+        partial(plant_existing, check="conflicts by parts", size_bytes=IN_PARTS_BYTES, different=3),
+        partial(look_existing, check="conflicts by parts", in_parts=True),
+    ),
     Check("60 MiB by parts", plant_large, look_large),
     Check("missing objects", plant_missing, look_missing),
 )

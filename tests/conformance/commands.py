@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from conformance.environment import Environment
 from conformance.listings import check_objects, check_resume
 
-Command = Callable[[Environment], Iterator[str]]
+Command = Callable[[Environment], Iterator[str] | None]
 
 
-def check_rerun(setup: Environment) -> Iterator[str]:
+def check_rerun(setup: Environment) -> None:
     """A second `migrate` copies nothing, moves nothing and finds what it found."""
     before = setup.migration.production.listing(), setup.migration.rows(), find_failures(setup)
     done = setup.run("migrate", "--yes", "--processes", "1")
@@ -17,20 +17,18 @@ def check_rerun(setup: Environment) -> Iterator[str]:
     after = setup.migration.production.listing(), setup.migration.rows(), find_failures(setup)
     for what, old, new in zip(("the objects", "the rows", "the failures"), before, after, strict=True):
         setup.hold(old == new, f"the second run changed {what}: {differences(old, new)}")
-    yield from ()
 
 
-def check_verify(setup: Environment) -> Iterator[str]:
+def check_verify(setup: Environment) -> None:
     """Every row that was moved is found equal."""
     moved = sum(str(key).startswith("avatar/") for key in setup.migration.rows().values())
     done = setup.run("verify", "--yes", "--processes", "1")
     kept = sum(batch["kept"] for batch in setup.migration.batches() if batch["queue_name"] == "verify")
     setup.hold(done.returncode == 0, f"`verify` ended with {done.returncode}: {last_words(done)}")
     setup.hold(kept == moved, f"{kept} of {moved} found equal")
-    yield from ()
 
 
-def check_revert(setup: Environment) -> Iterator[str]:
+def check_revert(setup: Environment) -> None:
     """Every row names its legacy object again, and no object has been touched."""
     objects = setup.migration.production.listing(), setup.migration.legacy.listing()
     done = setup.run("revert", "--yes", "--processes", "1")
@@ -38,7 +36,6 @@ def check_revert(setup: Environment) -> Iterator[str]:
     left = [key for key in setup.migration.rows().values() if not str(key).startswith("image/")]
     setup.hold(not left, f"{len(left)} rows were not put back: {left[:3]}")
     setup.hold(objects == (setup.migration.production.listing(), setup.migration.legacy.listing()), "objects changed")
-    yield from ()
 
 
 def check_errors(setup: Environment) -> Iterator[str]:

@@ -1,19 +1,10 @@
 """Objects whose production keys are taken already: by different objects, which must stay, and by equal ones."""
 
 import os
-from collections.abc import Iterator
 
-from conformance.environment import IN_PARTS_BYTES, Environment
+from conformance.environment import Environment
 from support.entries.entry_table import TO
 from support.s3.objects import digest
-
-
-def plant_conflicts(setup: Environment) -> None:
-    plant_existing(setup, "conflicts", 100, different=5)
-
-
-def plant_large_conflicts(setup: Environment) -> None:
-    plant_existing(setup, "conflicts by parts", IN_PARTS_BYTES, different=3)
 
 
 def plant_existing(setup: Environment, check: str, size_bytes: int, *, different: int) -> None:
@@ -30,15 +21,7 @@ def plant_existing(setup: Environment, check: str, size_bytes: int, *, different
     }
 
 
-def look_conflicts(setup: Environment) -> Iterator[str]:
-    yield from look_existing(setup, "conflicts", in_parts=False)
-
-
-def look_large_conflicts(setup: Environment) -> Iterator[str]:
-    yield from look_existing(setup, "conflicts by parts", in_parts=True)
-
-
-def look_existing(setup: Environment, check: str, *, in_parts: bool) -> Iterator[str]:
+def look_existing(setup: Environment, check: str, *, in_parts: bool) -> None:
     names = setup.planted[check]
     changed = [n for n in names.values() if digest(setup.migration.production.read(TO + n)) != setup.existing[n]]
     setup.hold(not changed, f"{len(changed)} of {len(names) - 1} different objects overwritten: {changed}")
@@ -51,4 +34,3 @@ def look_existing(setup: Environment, check: str, *, in_parts: bool) -> Iterator
         if setup.can_write(in_parts=in_parts):
             told = failures.get(row_id, {}).get("outcome")
             setup.hold(told == "conflict", f"{name} is told as {told}: {setup.explain(row_id)}")
-    yield from ()

@@ -21,7 +21,7 @@ LAST_PART = 6
 PART_NUMBER = re.compile(r"partNumber=(\d+)")
 
 
-def check_objects(setup: Environment) -> Iterator[str]:
+def check_objects(setup: Environment) -> None:
     """`[[objects]]`: what the legacy server lists arrives, and nothing else does."""
     names = [f"{number:04}.txt" for number in range(OBJECTS)]
     with planned(setup, "listed"):
@@ -34,10 +34,9 @@ def check_objects(setup: Environment) -> Iterator[str]:
     for name in names[:: OBJECTS // 10]:
         body = setup.migration.production.read(f"of listed/{name}")
         setup.hold(body == f"body of {name}".encode(), f"{name} is another: {body}")
-    yield from ()
 
 
-def check_resume(setup: Environment) -> Iterator[str]:
+def check_resume(setup: Environment) -> None:
     """A worker that is killed costs the part that was under way: the next one asks which parts there are."""
     body = os.urandom(RESUMED_BYTES)
     migration = setup.migration
@@ -53,7 +52,6 @@ def check_resume(setup: Environment) -> Iterator[str]:
     setup.hold(not again, f"the parts {sorted(again)} were sent again")
     setup.hold(migration.production.read(TARGET) == body, "the object is another")
     setup.hold(setup.count_parts(TARGET) is None, "an upload is left open")
-    yield from ()
 
 
 def read_part(query: str) -> int | None:

@@ -17,21 +17,12 @@ TITLES = {
     "juicefs": "JuiceFS gateway",
     "minio": "MinIO",
     "ceph": "Ceph RGW",
-    "swift": "OpenStack Swift (s3api)",
+    "swift": "Swift (s3api of OpenStack)",
     "rclone": "rclone `serve s3`",
     "nginx": "nginx, before versitygw",
     "apache": "Apache, before versitygw",
     "versitygw": "versitygw",
     "moto": "moto",
-}
-SHORT_TITLES = {
-    **TITLES,
-    "juicefs": "JuiceFS",
-    "ceph": "Ceph",
-    "swift": "Swift",
-    "rclone": "rclone",
-    "nginx": "nginx",
-    "apache": "Apache",
 }
 DIRECTIONS = {
     "within": "### The server copies by itself",
@@ -91,7 +82,7 @@ class Limits:
 
     def number(self, sentence: str, server: str) -> int:
         """Return the number of a limit that a server has."""
-        self._servers.setdefault(sentence, {})[SHORT_TITLES[server]] = None
+        self._servers.setdefault(sentence, {})[shorten(server)] = None
         return list(self._servers).index(sentence) + 1
 
     def tell(self) -> Iterator[str]:
@@ -116,8 +107,13 @@ def list_checks(results: Results, direction: str) -> list[str]:
     return list(dict.fromkeys(each["check"] for each in found if each["direction"] == direction))
 
 
+def shorten(name: str) -> str:
+    """Return the first word of a server's title."""
+    return TITLES[name].partition(" ")[0].rstrip(",")
+
+
 def titles(results: Results) -> list[str]:
-    return [SHORT_TITLES[name] for name in results]
+    return [shorten(name) for name in results]
 
 
 def tell_run(result: Result) -> str:

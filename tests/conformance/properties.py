@@ -1,5 +1,6 @@
 """What is said of an object besides its bytes, as the checks say it, and what of it an object has not got."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -19,14 +20,8 @@ WITHOUT_UNDERSCORE: Mapping[str, Any] = {
 }
 """For what is behind a proxy that drops headers with an underscore, as nginx does: the signature covers them."""
 EXPECTED_HEADERS = {
-    "content-type": PROPERTIES["ContentType"],
-    "cache-control": PROPERTIES["CacheControl"],
-    "content-disposition": PROPERTIES["ContentDisposition"],
-    "content-language": PROPERTIES["ContentLanguage"],
-    "content-encoding": PROPERTIES["ContentEncoding"],
-    "expires": PROPERTIES["Expires"],
-    **{f"x-amz-meta-{name}": value for name, value in PROPERTIES["Metadata"].items()},
-}
+    re.sub("(?<=[a-z])(?=[A-Z])", "-", name).lower(): value for name, value in PROPERTIES.items() if name != "Metadata"
+} | {f"x-amz-meta-{name}": value for name, value in PROPERTIES["Metadata"].items()}
 """The same as a HEAD tells them."""
 TAGS = {"kind": "cat + dog", "a/b": "1=1:2@x_y-z."}
 

@@ -40,11 +40,11 @@ def run_checks(
         yield look(name, lambda command=command: command(setup))
 
 
-def look(name: str, check: Callable[[], Iterator[str]]) -> Finding:
+def look(name: str, check: Callable[[], Iterator[str] | None]) -> Finding:
     """Return what came of one check."""
     limits: list[str] = []
     try:
-        limits.extend(check())
+        limits.extend(check() or ())
     except Wrong as wrong:
         return Finding(name, tuple(limits), str(wrong))
     except Exception as error:  # noqa: BLE001 - the other checks are still to be run
@@ -53,15 +53,13 @@ def look(name: str, check: Callable[[], Iterator[str]]) -> Finding:
     return Finding(name, tuple(dict.fromkeys(limits)))
 
 
-def hold_one_attempt(setup: Environment) -> Iterator[str]:
+def hold_one_attempt(setup: Environment) -> None:
     """Nothing was tried twice: the servers are healthy, and each retry is a full copy."""
     verdicts = setup.migration.execute(
         "select verdict, error from rowferry.batch_attempt where verdict not in ('DONE', 'ERROR')"
     )
     setup.hold(not verdicts, f"{len(verdicts)} attempts did not settle their batch: {verdicts[:2]}")
-    yield from ()
 
 
-def hold_untouched(setup: Environment, legacy: object) -> Iterator[str]:
+def hold_untouched(setup: Environment, legacy: object) -> None:
     setup.hold(setup.migration.legacy.listing() == legacy, "the legacy bucket has changed")
-    yield from ()
