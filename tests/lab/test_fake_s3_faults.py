@@ -2,13 +2,10 @@
 
 import hashlib
 import socket
-import ssl
 import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
-from http.client import HTTPSConnection
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,22 +18,20 @@ from rowferry_lab.servers.fake_s3.limits import Admission
 from rowferry_lab.servers.fake_s3.settings import Latency, Limits, Link, read_query
 from rowferry_lab.servers.fake_s3.uniform import UniformObjects, name_key
 from rowferry_lab.servers.s3_servers import FakeS3Server
-from rowferry_lab.servers.server_process import ServerFailed, find_free_port
+from rowferry_lab.servers.server_process import ServerFailed
 from support.processes.processes import wait_for
 from support.s3.buckets import connect_s3
-from support.s3.tls import Authority
 
 PUT = b"PUT /production/avatar/1.png HTTP/1.1\r\nAuthorization: AWS4-HMAC-SHA256 Credential=one/20261122/x, Signed"
 PUT_BY_TWO = PUT.replace(b"=one/", b"=two/")
-PUT_ELSEWHERE = PUT.replace(b"avatar/1", b"other/1")
 GET = b"GET /legacy/image/1.png HTTP/1.1"
 SIZES = (20_000, 12_000_000)
 PART_BYTES = 5 * 1024 * 1024
 
 
-def count_admitted(limits: Limits, head: bytes, times: list[float], address: str = "127.0.0.1") -> int:
+def count_admitted(limits: Limits, head: bytes, times: list[float]) -> int:
     admission = Admission(limits, seed=1)
-    return sum(admission.admit(Request(head), address, now) for now in times)
+    return sum(admission.admit(Request(head), now) for now in times)
 
 
 def spread(per_second: int, seconds: int) -> list[float]:
@@ -64,27 +59,6 @@ def test_windows_let_so_many_through_in_each_second() -> None:
     assert count_admitted(limits, PUT, [*[100.9] * 30, *[101.0] * 30]) == 20
 
 
-@pytest.mark.parametrize(
-    ("scope", "other"),
-    [("prefix", PUT_ELSEWHERE), ("account", PUT_BY_TWO), ("bucket", PUT.replace(b"/production/", b"/legacy/"))],
-)
-def test_each_scope_has_a_bound_of_its_own(scope: str, other: bytes) -> None:
-    admission = Admission(Limits(writes_per_second=1, scope=scope), seed=1)
-    seen = [admission.admit(Request(head), "127.0.0.1", 100.0) for head in (PUT, PUT, other, other)]
-    assert seen == [True, False, True, False]
-
-
-def test_each_address_has_a_bound_of_its_own() -> None:
-    admission = Admission(Limits(writes_per_second=1, scope="address"), seed=1)
-    assert [admission.admit(Request(PUT), f"127.0.0.{last}", 100.0) for last in (1, 1, 2)] == [True, False, True]
-
-
-def test_a_prefix_may_be_so_many_characters() -> None:
-    admission = Admission(Limits(writes_per_second=1, scope="prefix", prefix_length=3), seed=1)
-    near, far = PUT.replace(b"avatar/1", b"avaxxx"), PUT.replace(b"avatar/1", b"bvatar/1")
-    assert [admission.admit(Request(head), "", 100.0) for head in (PUT, near, far)] == [True, False, True]
-
-
 def test_a_share_is_refused_at_random() -> None:
     assert count_admitted(Limits(refused_share=0.05), PUT, spread(1000, 10)) == pytest.approx(9500, abs=100)
 
@@ -92,7 +66,7 @@ def test_a_share_is_refused_at_random() -> None:
 def test_it_counts_what_it_lets_through_by_operation_and_account() -> None:
     admission = Admission(Limits(writes_per_second=2, burst_seconds=1), seed=1)
     for head in (PUT, PUT_BY_TWO, PUT_BY_TWO, GET):
-        admission.admit(Request(head), "127.0.0.1", 100.0)
+        admission.admit(Request(head), 100.0)
     assert admission.describe() == {
         "accepted": {"PutObject": 2, "GetObject": 1},
         "refused": {"PutObject": 1},
@@ -106,7 +80,7 @@ def test_it_counts_what_it_lets_through_by_operation_and_account() -> None:
 
 def draw(latency: Latency, number: int = 20_000) -> list[float]:
     model = LatencyModel(latency, seed=1)
-    return [model.draw(1e6 * turn) for turn in range(number)]
+    return [model.draw() for _ in range(number)]
 
 
 def test_a_lognormal_latency_has_its_median_and_its_spread() -> None:
@@ -115,16 +89,10 @@ def test_a_lognormal_latency_has_its_median_and_its_spread() -> None:
     assert drawn[int(0.8413 * len(drawn))] == pytest.approx(0.3 * 1.822, rel=0.05)  # one sigma above: e ** 0.6
 
 
-def test_a_share_of_the_responses_is_slow_or_instant() -> None:
-    drawn = draw(Latency(seconds=0.1, second_seconds=1, second_share=0.2, instant_share=0.1))
+def test_a_share_of_the_responses_is_instant() -> None:
+    drawn = draw(Latency(seconds=0.1, instant_share=0.1))
     shares = {value: drawn.count(value) / len(drawn) for value in set(drawn)}
-    assert shares == pytest.approx({0.0: 0.1, 1.0: 0.18, 0.1: 0.72}, abs=0.02)
-
-
-def test_latency_rises_with_load_behind_so_many_servers() -> None:
-    model = LatencyModel(Latency(seconds=0.5, servers=2), seed=1)
-    assert [model.draw(10.0) for _ in range(5)] == [0.5, 0.5, 1.0, 1.0, 1.5]
-    assert model.draw(100.0) == 0.5
+    assert shares == pytest.approx({0.0: 0.1, 0.1: 0.9}, abs=0.02)
 
 
 def test_bytes_pass_one_after_the_other() -> None:
@@ -335,16 +303,3 @@ def test_a_link_holds_back_each_connection_and_all_of_them_both_ways(server: Fak
         client.close()
     assert min(alone) >= 0.9
     assert min(together) >= 1.8
-
-
-def test_it_speaks_tls_on_another_port(tmp_path: Path) -> None:
-    authority = Authority(tmp_path, "authority")
-    signed, port = authority.sign("server"), find_free_port()
-    options = (f"--tls-port={port}", f"--certificate={signed.certificate}", f"--key={signed.key}")
-    with FakeS3Server("--body-bytes=20", *options):
-        context = ssl.create_default_context(cafile=str(authority.bundle))
-        connection = HTTPSConnection("127.0.0.1", port, timeout=10, context=context)
-        connection.request("GET", f"/legacy/{name_key(1)}")
-        response = connection.getresponse()
-        assert (response.status, len(response.read())) == (200, 20)
-        connection.close()

@@ -109,8 +109,8 @@ def note_copies(server: FakeAddress) -> dict[str, list[tuple[float, bool]]]:
     seen: dict[str, list[tuple[float, bool]]] = {}
     answer = server.fake.answer
 
-    def note(request: Request, address: str, now: float) -> Any:
-        response = answer(request, address, now)
+    def note(request: Request, now: float) -> Any:
+        response = answer(request, now)
         if request.operation == "CopyObject":
             refused = isinstance(response, bytes) and response.startswith(b"HTTP/1.1 503")
             seen.setdefault(request.key, []).append((monotonic(), refused))

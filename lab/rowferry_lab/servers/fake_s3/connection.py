@@ -80,7 +80,6 @@ class Connection(asyncio.BufferedProtocol):
         self._server = server
         self._loop = loop
         self._transport: Any = None
-        self.address = ""
         self._head = b""
         """The part of a head that has come."""
         self._body: Body | None = None
@@ -92,7 +91,6 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
         self._transport = transport
-        self.address = str((transport.get_extra_info("peername") or [""])[0])
         if self._is_limited():
             transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SLICE_BYTES)
         self._server.take_connection(self)

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heapify, heappop, heappush
 from itertools import count
 from math import exp
 from typing import Protocol
@@ -27,35 +27,23 @@ class LatencyModel:
     """Draws how long each response takes."""
 
     def __init__(self, latency: Latency, seed: int) -> None:
-        """Begin without load."""
+        """Take the first setting."""
         self._dice = random.Random(seed)  # noqa: S311 - to be repeatable, not to be secret
         self.set_latency(latency)
 
     def set_latency(self, latency: Latency) -> None:
         """Let all further responses take as long as this says."""
         self.latency = latency
-        self._constant = not (latency.sigma or latency.second_share or latency.instant_share or latency.servers)
-        self._free_at = [0.0] * latency.servers
 
-    def draw(self, now: float) -> float:
-        """Return the seconds that a response takes whose request has come now."""
-        if self._constant:
-            return min(self.latency.seconds, MAX_SECONDS)
-        seconds = min(self._draw_service(), MAX_SECONDS)
-        if not self._free_at:
-            return seconds
-        ended = max(now, self._free_at[0]) + seconds
-        heapreplace(self._free_at, ended)
-        return ended - now
+    def draw(self) -> float:
+        """Return the seconds that a response takes."""
+        return min(self._draw_service(), MAX_SECONDS)
 
     def _draw_service(self) -> float:
         latency, dice = self.latency, self._dice
         if latency.instant_share and dice.random() < latency.instant_share:
             return 0.0
-        median = latency.seconds
-        if latency.second_share and dice.random() < latency.second_share:
-            median = latency.second_seconds
-        return median * exp(dice.gauss(0, latency.sigma)) if latency.sigma else median
+        return latency.seconds * exp(dice.gauss(0, latency.sigma)) if latency.sigma else latency.seconds
 
 
 class DelayedWrites:

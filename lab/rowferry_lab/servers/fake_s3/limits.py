@@ -3,7 +3,7 @@
 import random
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_lab.servers.fake_s3.settings import Limits
@@ -80,10 +80,10 @@ class Admission:
         self._bounds: dict[tuple[bool, str], Bound] = {}
         self._rates = {False: limits.writes_per_second, True: limits.reads_per_second}
 
-    def admit(self, request: Request, address: str, now: float) -> bool:
+    def admit(self, request: Request, now: float) -> bool:
         """Return whether a request is answered, and count it."""
         reads = request.method in READS
-        admitted = not self._rates[reads] or self._find_bound(request, address, reads).take(now)
+        admitted = not self._rates[reads] or self._find_bound(request.bucket, reads).take(now)
         if admitted and self.limits.refused_share:
             admitted = self._dice.random() >= self.limits.refused_share
         (self.accepted if admitted else self.refused)[request.operation] += 1
@@ -100,8 +100,8 @@ class Admission:
             "writes_refused": self.writes_refused,
         }
 
-    def _find_bound(self, request: Request, address: str, reads: bool) -> Bound:
-        name = (reads, self._name_scope(request, address))
+    def _find_bound(self, bucket: str, reads: bool) -> Bound:
+        name = (reads, bucket)
         found = self._bounds.get(name)
         if found is None:
             found = self._bounds[name] = self._make_bound(self._rates[reads])
@@ -112,10 +112,3 @@ class Admission:
         if limits.windows:
             return Window(rate)
         return TokenBucket(rate, rate * limits.burst_seconds, is_harsh=limits.counts_refused)
-
-    def _name_scope(self, request: Request, address: str) -> str:
-        scope: Any = self.limits.scope
-        if scope == "prefix":
-            length = self.limits.prefix_length
-            return f"{request.bucket}/{request.key[:length] if length else request.key.rpartition('/')[0]}"
-        return {"bucket": request.bucket, "address": address, "account": request.account}[scope]

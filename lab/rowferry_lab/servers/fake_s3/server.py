@@ -12,9 +12,8 @@ It does not check signatures, nor checksums other than Content-MD5. It forgets e
   connections, bytes, and the requests accepted and refused by operation, writes by access key as well.
 
 For benches, `--body-bytes` fills the bucket `legacy` with an object under every key that ends in .png; a listing shows
-`--objects` of them. With several sizes (20000,4000000) the key decides which one it has; with `--body-lines` each is a
-compressed log of so many lines. The same bytes under the same name are neither copied nor hashed when they are written;
-other bodies of parts are hashed and not kept.
+`--objects` of them. With several sizes (20000,4000000) the key decides which one it has. The same bytes under
+the same name are neither copied nor hashed when they are written; other bodies of parts are hashed and not kept.
 """
 
 import argparse
@@ -44,7 +43,7 @@ from rowferry_lab.servers.fake_s3.settings import (
     read_query,
 )
 from rowferry_lab.servers.fake_s3.store import Store
-from rowferry_lab.servers.fake_s3.uniform import make_log_store, make_uniform_store
+from rowferry_lab.servers.fake_s3.uniform import make_uniform_store
 
 BACKLOG = 4096
 OUTAGE_BEGINS_SECONDS = 0.02
@@ -93,19 +92,19 @@ class FakeS3:
         if request.bucket.startswith("_"):
             connection.write(self._control(request))
             return
-        response = self.answer(request, connection.address, now)
-        seconds = self._latency.draw(now)
+        response = self.answer(request, now)
+        seconds = self._latency.draw()
         if seconds or now < self.silent_until:
             self._delayed.send(connection, response, max(now + seconds, self.silent_until))
         else:
             connection.write(response)
 
-    def answer(self, request: Request, address: str, now: float) -> Response:
+    def answer(self, request: Request, now: float) -> Response:
         """Return the response to a request of S3 that came at `now`, on a clock that never goes back."""
         self._requests += 1
         if self.before is not None:
             self.before(request)
-        if self._admission.admit(request, address, now):
+        if self._admission.admit(request, now):
             self._bytes_accepted += request.size
             return self._api.answer(request)
         seconds = self._admission.limits.retry_after
@@ -201,13 +200,8 @@ class FakeS3:
         return True
 
 
-async def serve(server: FakeS3, port: int, tls: tuple[int, ssl.SSLContext] | None = None) -> None:
-    """Print the port and serve until the process ends; `tls`: on another port with TLS besides.
-
-    Whoever waits for the server looks at the first port, so that is opened last.
-    """
-    if tls:
-        await server.listen(*tls)
+async def serve(server: FakeS3, port: int) -> None:
+    """Print the port and serve until the process ends."""
     listening = await server.listen(port)
     print(json.dumps({"port": listening.sockets[0].getsockname()[1]}), flush=True)  # noqa: T201
     await asyncio.Event().wait()
@@ -217,23 +211,11 @@ def main() -> None:
     """Read the options and serve."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--tls-port", type=int, help="listen here as well, with --certificate and --key")
-    parser.add_argument("--certificate")
-    parser.add_argument("--key")
     parser.add_argument("--body-bytes", help="sizes, with commas between")
-    parser.add_argument("--body-lines", type=int, help="compressed logs of so many lines, in the place of sizes")
     parser.add_argument("--objects", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     add_options(parser)
     options = parser.parse_args()
     sizes = [int(size) for size in options.body_bytes.split(",")] if options.body_bytes else []
     store = make_uniform_store(sizes, options.objects) if sizes else Store()
-    if options.body_lines:
-        store = make_log_store(options.body_lines, options.objects)
-    server = FakeS3(store, seed=options.seed, **read_options(options))
-    tls = None
-    if options.tls_port is not None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(options.certificate, options.key)
-        tls = options.tls_port, context
-    uvloop.run(serve(server, options.port, tls))
+    uvloop.run(serve(FakeS3(store, seed=options.seed, **read_options(options)), options.port))

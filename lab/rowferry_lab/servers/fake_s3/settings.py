@@ -75,19 +75,13 @@ class Latency:
     """The median."""
     sigma: float = 0.0
     """Of a lognormal distribution; 0: all responses take as long."""
-    second_seconds: float = 0.0
-    """The median of the slower responses of a bimodal distribution."""
-    second_share: float = 0.0
-    """The share of the slower responses, from 0 to 1."""
     instant_share: float = 0.0
     """The share of the responses that come at once, from 0 to 1."""
-    servers: int = 0
-    """How many requests are worked on at a time; the others wait, so that latency rises with load. 0: all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Which requests are answered 503 SlowDown. 0: no bound."""
+    """Which requests are answered 503 SlowDown; each bucket has bounds of its own. 0: no bound."""
 
     writes_per_second: float = 0.0
     reads_per_second: float = 0.0
@@ -97,10 +91,6 @@ class Limits:
     """Whether a refused request takes a token as well; the bucket owes what it lets through in a second at the most."""
     windows: bool = False
     """Instead of a token bucket: so many requests in each second of the clock."""
-    scope: str = "bucket"
-    """What has a bound of its own: each `bucket`, key `prefix`, client `address` or `account` (access key)."""
-    prefix_length: int = 0
-    """How many characters of a key are its prefix; 0: up to the last slash."""
     refused_share: float = 0.0
     """The share of all requests that is refused at random besides, from 0 to 1."""
     retry_after: int = 0

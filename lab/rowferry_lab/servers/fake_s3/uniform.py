@@ -1,6 +1,5 @@
 """The buckets of a bench: the bucket `legacy` holds one of a few objects under every key that ends in .png."""
 
-import gzip
 import random
 from collections.abc import Sequence
 from zlib import crc32
@@ -19,13 +18,6 @@ class UniformObjects:
         block = random.Random(seed).randbytes(BLOCK_BYTES)  # noqa: S311 - to be repeatable, not to be secret
         made = {size: make_object(_repeat(block, size), {"content-type": "image/png"}) for size in set(sizes)}
         self._objects = [made[size] for size in sizes]
-
-    @classmethod
-    def of(cls, objects: Sequence[StoredObject]) -> "UniformObjects":
-        """Return the same of objects that are there."""
-        made = cls(())
-        made._objects = [*objects]
-        return made
 
     def find(self, key: str) -> StoredObject | None:
         """Return the object that is expected under a key; None where the key does not end in .png."""
@@ -61,25 +53,6 @@ class UniformBucket(Bucket):
 def name_key(number: int) -> str:
     """Return a key of a uniform bucket, by its number from 1; the keys sort by number."""
     return f"image/{number:09}.png"
-
-
-def make_log(lines: int, seed: int = 1) -> bytes:
-    """Return a compressed log of so many lines of 115 bytes."""
-    dice = random.Random(seed)  # noqa: S311 - to be repeatable, not to be secret
-    text = "".join(
-        f"2026-11-{dice.randint(1, 30):02} 10:{dice.randint(0, 59):02} GET /image/{dice.getrandbits(128):032x}/large "
-        f"200 {dice.randint(1000, 9999)} bytes, user {dice.getrandbits(64):016x}, seller {dice.randint(100, 999)}\n"
-        for _ in range(lines)
-    )
-    return gzip.compress(text.encode(), mtime=0)
-
-
-def make_log_store(lines: int, listed: int = 0) -> Store:
-    """Return a store whose bucket `legacy` has the same compressed log under all keys."""
-    objects = UniformObjects.of([make_object(make_log(lines), {"content-type": "text/plain"})])
-    store = Store(objects.find)
-    store.buckets = {"legacy": UniformBucket(objects, listed), "production": Bucket()}
-    return store
 
 
 def make_uniform_store(sizes: Sequence[int], listed: int = 0) -> Store:
