@@ -6,10 +6,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, closing, suppress
 from datetime import timedelta
-from threading import Event, Thread
+from functools import partial
+from threading import Event
 from typing import Any
 
 import click
@@ -17,24 +18,27 @@ import psycopg
 from rich.console import Console
 from rich.rule import Rule
 
-from rowferry.db.connection import Connection, connect
+from rowferry.db.connection import connect
 from rowferry.errors import RowferryError
 from rowferry.plan import Plan
-from rowferry.plan_file import read_plan
 from rowferry.reports.progress import read_counts
 from rowferry.reports.status import read_data_status
-from rowferry.s3.access.credentials import load_credentials
-from rowferry.s3.boto import open_client
 from rowferry.s3.client import open_object_client
 from rowferry.s3.listings.keys import list_pages
 from rowferry_cli.reporter import Reporter
 from rowferry_lab.queries import statement
-from rowferry_lab.servers.s3_servers import FakeS3Server
 from rowferry_lab.simulated.environment import Environment, start_environment
 from rowferry_queues.migrate.spec import MIGRATE
 
 HIDDEN_OBJECTS = 3
 """How many legacy objects are lost by accident before the migration."""
+LOOK_EVERY_SECONDS = 0.05
+LATENCY = timedelta(milliseconds=250)
+"""Of each response until the kill: without it, the workers would be done before anyone sees anything."""
+SLOW_SECONDS = 6
+"""How long after the kill: the others go on meanwhile, and what the dead worker leaves is done quickly."""
+NOT_YET = (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName, psycopg.errors.DeadlockDetected)
+"""What the view says while the schema is made at the beginning of the migration."""
 
 
 def run_demo(entries: int, workers: int, *, keep: bool) -> int:
@@ -44,9 +48,8 @@ def run_demo(entries: int, workers: int, *, keep: bool) -> int:
     _head(console, "A PostgreSQL and an S3 server for the demo")
     with ExitStack() as until:
         with Reporter(yes=True).show_activity("starting PostgreSQL and an S3 server"):
-            s3_server = FakeS3Server()
-            environment = until.enter_context(start_environment(lambda: s3_server))
-        plan = read_plan(environment.plan_path)
+            environment = until.enter_context(start_environment())
+        plan = environment.plan
         console.print(
             "[dim]PostgreSQL from a wheel, and S3 by the small server of rowferry's own tests, in memory. Both run in "
             f"temporary folders. The plan is {environment.plan_path}:[/]\n",
@@ -54,16 +57,18 @@ def run_demo(entries: int, workers: int, *, keep: bool) -> int:
         console.print(environment.plan_path.read_text(), markup=False)
         _head(console, f"{entries:,} small images, some legacy, some production, and a row for each")
         _run("prepare", str(entries), "--yes", "--clean-production")
-        hidden = _hide_objects(plan)
+        s3, bucket = environment.open_s3(), plan.legacy.bucket
+        hidden = _hide_objects(s3, bucket)
         console.print(f"[dim]By accident, {len(hidden)} legacy objects are lost. This has not been noticed yet.[/]")
         _head(console, f"{workers} workers migrate, and one of them is killed (SIGKILL)")
-        with killing_a_worker(console, plan.name, s3_server.set_latency, is_wanted=workers > 1):
-            # The missing objects make the exit status 1.
-            log = ("--log-file", str(environment.folder / "migrate.log"))
-            _run("migrate", "--yes", "--processes", str(workers), hidden=log, expected=(0, 1))
+        # The missing objects make the exit status 1.
+        log = ("--log-file", str(environment.folder / "migrate.log"))
+        kill = partial(_kill_a_worker, console, environment) if workers > 1 else None
+        _run("migrate", "--yes", "--processes", str(workers), hidden=log, expected=(0, 1), meanwhile=kill)
         _head(console, "What went wrong?")
         _run("errors")
-        _put_back(plan, hidden)
+        for key, content in hidden.items():
+            s3.put_object(Bucket=bucket, Key=key, **content)
         console.print("[dim]The lost objects are found and put back. The batches go back into the queue:[/]")
         _run("requeue", "--all")
         _head(console, "The rest")
@@ -80,35 +85,54 @@ def _head(console: Console, title: str) -> None:
     console.print(Rule(f"[bold]{title}", align="left", style="cyan"))
 
 
-def _run(*arguments: str, hidden: tuple[str, ...] = (), expected: tuple[int, ...] = (0,)) -> None:
+def _run(
+    *arguments: str,
+    hidden: tuple[str, ...] = (),
+    expected: tuple[int, ...] = (0,),
+    meanwhile: Callable[[subprocess.Popen[bytes]], object] | None = None,
+) -> None:
     """Show a command as a user would type it, and run it, with `hidden` arguments as well.
 
     Raises RowferryError when it ends otherwise than expected.
     """
     shown = shlex.join(arguments)
     click.secho(f"$ rowferry {shown}", bold=True)
-    command = [sys.executable, "-m", "rowferry_cli", *arguments, *hidden]
-    status = subprocess.run(command, check=False).returncode
-    if status not in expected:
-        raise RowferryError(f"`rowferry {shown}` ended with exit status {status}, which the demo did not expect.")
+    with subprocess.Popen([sys.executable, "-m", "rowferry_cli", *arguments, *hidden]) as process:
+        if meanwhile is not None:
+            meanwhile(process)
+    if process.returncode not in expected:
+        raise RowferryError(
+            f"`rowferry {shown}` ended with exit status {process.returncode}, which the demo did not expect."
+        )
 
 
-def _hide_objects(plan: Plan) -> dict[str, dict[str, Any]]:
+def _kill_a_worker(console: Console, environment: Environment, migrating: subprocess.Popen[bytes]) -> None:
+    """Kill one worker once it has done a part of a batch, and say so; the S3 server is slow meanwhile."""
+    environment.s3_server.set_latency(LATENCY)
+    migration, victim = {"migration": environment.plan.name}, None
+    with connect("demo", autocommit=True) as connection:
+        while victim is None and migrating.poll() is None:
+            time.sleep(LOOK_EVERY_SECONDS)
+            with suppress(*NOT_YET):
+                victim = connection.execute(statement("busy_worker"), migration).fetchone()
+    if victim is not None:
+        os.kill(victim["pid"], signal.SIGKILL)
+        if console.is_terminal:
+            console.file.write("\r\x1b[2K")  # the progress bar, which is drawn again below
+        dead = f"kill -9 {victim['pid']}: a worker dies in the middle of batch {victim['batch_id']}"
+        console.print(f"[yellow]⚡ {dead}[/]")
+        time.sleep(SLOW_SECONDS)
+    environment.s3_server.set_latency(timedelta(0))
+
+
+def _hide_objects(s3: Any, bucket: str) -> dict[str, dict[str, Any]]:
     """Delete some legacy objects that rows point at, and return what is needed to put them back."""
-    s3, bucket = open_client(plan.legacy, load_credentials(plan.legacy, os.environ)), plan.legacy.bucket
     hidden: dict[str, dict[str, Any]] = {}
-    listing = s3.list_objects_v2(Bucket=bucket, Prefix="image/", MaxKeys=HIDDEN_OBJECTS)
-    for item in listing.get("Contents", []):
+    for item in s3.list_objects_v2(Bucket=bucket, Prefix="image/", MaxKeys=HIDDEN_OBJECTS)["Contents"]:
         found = s3.get_object(Bucket=bucket, Key=item["Key"])
         hidden[item["Key"]] = {"Body": found["Body"].read(), "ContentType": found["ContentType"]}
         s3.delete_object(Bucket=bucket, Key=item["Key"])
     return hidden
-
-
-def _put_back(plan: Plan, hidden: dict[str, dict[str, Any]]) -> None:
-    s3 = open_client(plan.legacy, load_credentials(plan.legacy, os.environ))
-    for key, content in hidden.items():
-        s3.put_object(Bucket=plan.legacy.bucket, Key=key, **content)
 
 
 def _audit(console: Console, plan: Plan) -> bool:
@@ -135,73 +159,11 @@ def _audit(console: Console, plan: Plan) -> bool:
 def _keep(console: Console, environment: Environment) -> None:
     """Keep the servers until Ctrl-C."""
     console.print("\nThe servers go on until Ctrl-C. In another terminal:\n")
-    console.print(environment.exports(), markup=False, soft_wrap=True)
+    for name, value in environment.variables.items():
+        console.print(f"export {name}={shlex.quote(value)}", markup=False, soft_wrap=True)
     stop = Event()
     signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
     try:
         stop.wait()
     except KeyboardInterrupt:
         console.print("Stopped.")
-
-
-LOOK_EVERY_SECONDS = 0.05
-LATENCY = timedelta(milliseconds=250)
-"""Of each response while workers copy: without it, they would be done before anyone sees anything."""
-SLOW_SECONDS = 6
-"""How long after the kill: the others go on meanwhile, and what the dead worker leaves is done quickly."""
-NOT_YET = (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName, psycopg.errors.DeadlockDetected)
-"""What the view says while the schema is made at the beginning of the migration."""
-
-
-@contextmanager
-def killing_a_worker(
-    console: Console, migration: str, set_latency: Callable[[timedelta], None], *, is_wanted: bool
-) -> Generator[None]:
-    """Kill one worker of a migration during the block, once it has done a part of a batch, and say so.
-
-    `set_latency` is that of the S3 server: while workers copy, until some seconds after the kill, it is LATENCY.
-    """
-    is_over = Event()
-    killer = Thread(target=_kill_one, args=(console, migration, set_latency, is_over), name="killer", daemon=True)
-    if is_wanted:
-        killer.start()
-    try:
-        yield
-    finally:
-        is_over.set()
-    if is_wanted:
-        killer.join(5)
-
-
-def _kill_one(console: Console, migration: str, set_latency: Callable[[timedelta], None], is_over: Event) -> None:
-    is_at_work = False
-    with connect("demo", autocommit=True) as connection:
-        while not is_over.wait(LOOK_EVERY_SECONDS):
-            if not is_at_work and (is_at_work := _is_at_work(connection, migration)):
-                set_latency(LATENCY)
-            victim = _find_victim(connection, migration)
-            if victim is not None:
-                pid, batch_id = victim
-                os.kill(pid, signal.SIGKILL)
-                if console.is_terminal:
-                    console.file.write("\r\x1b[2K")  # the progress bar, which is drawn again below
-                console.print(f"[yellow]⚡ kill -9 {pid}: a worker dies in the middle of batch {batch_id}[/]")
-                is_over.wait(SLOW_SECONDS)
-                set_latency(timedelta(0))
-                return
-
-
-def _is_at_work(connection: Connection, migration: str) -> bool:
-    """Return whether a worker has begun with a batch."""
-    with suppress(*NOT_YET):
-        (row,) = connection.execute(statement("is_at_work"), {"migration": migration})
-        return row["is_at_work"]
-    return False
-
-
-def _find_victim(connection: Connection, migration: str) -> tuple[int, int] | None:
-    """Return the process and the batch of a worker that is in the middle of one; None: there is none yet."""
-    row = None
-    with suppress(*NOT_YET):
-        row = connection.execute(statement("busy_worker"), {"migration": migration}).fetchone()
-    return None if row is None else (row["pid"], row["batch_id"])

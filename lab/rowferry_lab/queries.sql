@@ -63,14 +63,6 @@ alter role {role} login password {password};
 -- The keys of the demo's rows.
 select path from public.avatars;
 
--- name: is_at_work
--- Whether a worker has begun with a batch of this migration.
-select exists (
-    select from rowferry.open_attempts as a
-    inner join rowferry.migration as m on a.migration_id = m.id
-    where m.name = %(migration)s
-) as is_at_work;
-
 -- name: busy_worker
 -- A worker of this migration that is in the middle of a batch: some of its entries are done, and more are left.
 select

@@ -3,64 +3,73 @@
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from queue_conformance.worker import working
+from rowferry.db.connection import Connection, connect
+from rowferry.db.schema import initialise
 from rowferry_lab.servers import server_process
 from rowferry_lab.servers.server_process import post_guard
+from rowferry_lab.simulated.environment import Environment, start_environment
 from rowferry_lab.sweep import run
-from rowferry_lab.sweep.grid import Grid, Setting, Trial
-from rowferry_lab.sweep.run import SweepEnvironment, bound_run, open_environment, run_trial
+from rowferry_lab.sweep.grid import Result, Setting
 from support.processes.processes import is_running, wait_for
 
 LEGACY, PRODUCTION = "sketch-legacy-s3", "sketch-production-s3"
 
 
-def make_grid(**more: Any) -> Grid:
-    latency = timedelta(milliseconds=1)
-    settings = {"repetitions": 1, "entries": 60, "seed": 3, "latency": latency, **more}
-    return Grid(batch_sizes=(10,), parallels=(8,), **settings)
+@dataclass
+class Site:
+    """The servers of a sweep."""
+
+    environment: Environment
+    connection: Connection
+
+    def run(self, latency: timedelta = timedelta(milliseconds=1)) -> Result:
+        return run.run_once(self.environment, self.connection, 60, latency, Setting(8, 10))
 
 
 @pytest.fixture(scope="module")
-def _environment() -> Iterator[SweepEnvironment]:
-    with open_environment() as environment:
-        yield environment
+def _site() -> Iterator[Site]:
+    with start_environment() as environment, connect("sweep", autocommit=True) as connection:
+        initialise(connection)
+        yield Site(environment, connection)
 
 
 @pytest.fixture
-def environment(_environment: SweepEnvironment, monkeypatch: pytest.MonkeyPatch) -> SweepEnvironment:
+def site(_site: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
     """The servers of a sweep, and the environment that leads to them."""
-    for name, value in _environment.base.variables.items():
+    for name, value in _site.environment.variables.items():
         monkeypatch.setenv(name, value)
-    return _environment
+    return _site
 
 
-def test_a_run_is_correct_and_counts_its_legacy_entries(environment: SweepEnvironment) -> None:
-    grid = make_grid()
-    first, again = (run_trial(environment, grid, Trial(number, number, Setting(8, 10))) for number in (1, 2))
+def test_a_run_is_correct_and_counts_its_legacy_entries(site: Site) -> None:
+    first, again = site.run(), site.run()
     assert (first.problems, again.problems) == ((), ())
     assert first.entries == again.entries
     assert 15 < first.entries < 45
-    assert min(first.duration, first.worker_cpu, first.server_cpu, again.duration) > timedelta(0)
+    assert min(first.seconds, again.seconds, first.rate) > 0
 
 
-def rewrite_production(s3: Any, environment: SweepEnvironment) -> None:
-    (row,) = environment.connection.execute("select min(path) as key from public.avatars")
+def rewrite_production(s3: Any, connection: Connection) -> None:
+    (row,) = connection.execute("select min(path) as key from public.avatars")
     key = row["key"]
     s3.put_object(Bucket=PRODUCTION, Key=key, Body=b"something else", ContentType="image/png")
 
 
-def lose_the_headers(s3: Any, environment: SweepEnvironment) -> None:
+def lose_the_headers(s3: Any, connection: Connection) -> None:
     for item in s3.list_objects_v2(Bucket=PRODUCTION)["Contents"]:
         found = s3.get_object(Bucket=PRODUCTION, Key=item["Key"])
         s3.put_object(Bucket=PRODUCTION, Key=item["Key"], Body=found["Body"].read())
 
 
-def lose_the_tags(s3: Any, environment: SweepEnvironment) -> None:
+def lose_the_tags(s3: Any, connection: Connection) -> None:
     """Write an object with tags again without them, or with others."""
     for item in s3.list_objects_v2(Bucket=PRODUCTION)["Contents"]:
         found = s3.get_object(Bucket=PRODUCTION, Key=item["Key"])
@@ -71,35 +80,33 @@ def lose_the_tags(s3: Any, environment: SweepEnvironment) -> None:
             return
 
 
-def delete_production(s3: Any, environment: SweepEnvironment) -> None:
+def delete_production(s3: Any, connection: Connection) -> None:
     s3.delete_object(Bucket=PRODUCTION, Key=s3.list_objects_v2(Bucket=PRODUCTION)["Contents"][0]["Key"])
 
 
-def add_production(s3: Any, environment: SweepEnvironment) -> None:
+def add_production(s3: Any, connection: Connection) -> None:
     s3.put_object(Bucket=PRODUCTION, Key="avatar/stranger.png", Body=b"")
 
 
-def delete_legacy(s3: Any, environment: SweepEnvironment) -> None:
+def delete_legacy(s3: Any, connection: Connection) -> None:
     s3.delete_object(Bucket=LEGACY, Key=s3.list_objects_v2(Bucket=LEGACY)["Contents"][0]["Key"])
 
 
-def rewrite_legacy_with_the_same_bytes(s3: Any, environment: SweepEnvironment) -> None:
+def rewrite_legacy_with_the_same_bytes(s3: Any, connection: Connection) -> None:
     key = s3.list_objects_v2(Bucket=LEGACY)["Contents"][0]["Key"]
     s3.put_object(Bucket=LEGACY, Key=key, Body=s3.get_object(Bucket=LEGACY, Key=key)["Body"].read())
 
 
-def put_a_row_back(s3: Any, environment: SweepEnvironment) -> None:
-    environment.connection.execute("update public.avatars set path = 'image/avatar-1.png' where id = 1")
+def put_a_row_back(s3: Any, connection: Connection) -> None:
+    connection.execute("update public.avatars set path = 'image/avatar-1.png' where id = 1")
 
 
-def lose_a_row(s3: Any, environment: SweepEnvironment) -> None:
-    environment.connection.execute("delete from public.avatars where id = 1")
+def lose_a_row(s3: Any, connection: Connection) -> None:
+    connection.execute("delete from public.avatars where id = 1")
 
 
-def lose_a_batch(s3: Any, environment: SweepEnvironment) -> None:
-    environment.connection.execute(
-        "delete from rowferry.batch_queue where id = (select min(id) from rowferry.batch_queue)"
-    )
+def lose_a_batch(s3: Any, connection: Connection) -> None:
+    connection.execute("delete from rowferry.batch_queue where id = (select min(id) from rowferry.batch_queue)")
 
 
 @pytest.mark.by_day("lose_a_row*", "rewrite_production*", "lose_a_batch*")
@@ -113,46 +120,33 @@ def lose_a_batch(s3: Any, environment: SweepEnvironment) -> None:
         (add_production, "1 unexpected production objects: avatar/stranger.png"),
         (delete_legacy, "1 legacy objects were written, deleted or added"),
         (rewrite_legacy_with_the_same_bytes, "1 legacy objects were written, deleted or added"),
-        (put_a_row_back, "1 rows have a wrong key: image/avatar-1.png"),
-        (lose_a_row, "59 rows instead of 60"),
+        (put_a_row_back, "2 rows have a wrong key or are missing: avatar/avatar-1.png, image/avatar-1.png"),
+        (lose_a_row, "1 rows have a wrong key or are missing: "),
         (lose_a_batch, "entries migrated"),
     ],
 )
 def test_whatever_is_wrong_after_a_run_is_found(
-    tamper: Callable[[Any, SweepEnvironment], None],
-    words: str,
-    environment: SweepEnvironment,
-    monkeypatch: pytest.MonkeyPatch,
+    tamper: Callable[[Any, Connection], None], words: str, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker, here in this process, does its work; then something happens that must not."""
 
-    def work_badly(*_: object) -> timedelta:
+    def work_badly(environment: Environment, _setting: Setting) -> None:
         with working("migrate") as worker:
             worker.work()
-        environment.server.set_latency(timedelta(0))
-        s3 = environment.base.open_s3()
-        tamper(s3, environment)
-        s3.close()
-        return timedelta(0)
+        with closing(environment.open_s3()) as s3:
+            tamper(s3, site.connection)
 
     monkeypatch.setattr(run, "_work", work_badly)
-    result = run_trial(environment, make_grid(), Trial(1, 1, Setting(8, 10)))
+    result = site.run(timedelta(0))
     assert len(result.problems) == 1, result.problems
     assert words in result.problems[0]
 
 
-def test_a_worker_that_takes_too_long_is_ended(environment: SweepEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "AT_LEAST", timedelta(seconds=0.2))
-    monkeypatch.setattr(run, "TIME_FACTOR", 0)
-    with pytest.raises(run.RowferryError, match=r"8 in flight and batches of 10 was not done within 0 s"):
-        run_trial(environment, make_grid(), Trial(1, 1, Setting(8, 10)))
-    wait_for(lambda: not environment.connection.execute("select from rowferry.claimed_batches").fetchall())
-
-
-def test_a_run_may_take_as_long_as_its_latency_asks_for() -> None:
-    slow = make_grid(latency=timedelta(seconds=10), entries=1000)
-    assert bound_run(slow, Setting(1, 10)) > timedelta(seconds=10) * 1000
-    assert bound_run(make_grid(), Setting(10, 10)) < timedelta(minutes=5)
+def test_a_worker_that_takes_too_long_is_ended(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "LONGEST_RUN", timedelta(seconds=0.2))
+    with pytest.raises(run.RowferryError, match=r"8 in flight and batches of 10 was not done within 0:00:00\.2"):
+        site.run()
+    wait_for(lambda: not site.connection.execute("select from rowferry.claimed_batches").fetchall())
 
 
 def fail_to_guard(pid: int, *_: object) -> None:
@@ -171,7 +165,7 @@ def interrupt_before_guarding(pid: int, *more: Any) -> subprocess.Popen[bytes]:
 def test_a_worker_is_ended_whatever_happens_while_it_starts(
     happens: Callable[..., Any],
     error: type[BaseException],
-    environment: SweepEnvironment,
+    site: Site,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     started: list[int] = []
@@ -182,6 +176,6 @@ def test_a_worker_is_ended_whatever_happens_while_it_starts(
 
     monkeypatch.setattr(server_process, "post_guard", note)
     with pytest.raises(error):
-        run_trial(environment, make_grid(), Trial(1, 1, Setting(8, 10)))
+        site.run()
     assert len(started) == 1
     assert not is_running(started[0])

@@ -1,21 +1,19 @@
 """The environment of demo and sweep: a PostgreSQL, an S3 server, a plan, and the variables that lead to them."""
 
-# pyright: reportMissingTypeStubs=false
-# boto3 carries no types.
-
 import os
-import shlex
 import tempfile
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import boto3
-
+from rowferry.plan import Plan
+from rowferry.plan_file import read_plan
+from rowferry.s3.access.credentials import load_credentials
+from rowferry.s3.boto import open_client
 from rowferry_lab.servers.postgres import EmbeddedPostgres
-from rowferry_lab.servers.s3_servers import MotoServer, S3Server
+from rowferry_lab.servers.s3_servers import FakeS3Server
 
 PLAN = """\
 [migration]
@@ -45,26 +43,22 @@ class Environment:
 
     folder: Path
     plan_path: Path
-    s3_server: S3Server
+    s3_server: FakeS3Server
     variables: dict[str, str]
 
-    def exports(self) -> str:
-        """Return the variables as shell commands."""
-        return "\n".join(f"export {name}={shlex.quote(value)}" for name, value in self.variables.items())
+    @property
+    def plan(self) -> Plan:
+        """Return what the plan file says now."""
+        return read_plan(self.plan_path)
 
     def open_s3(self) -> Any:
         """Return a boto3 client of the S3 server."""
-        return cast("Any", boto3).client(
-            "s3",
-            endpoint_url=self.s3_server.endpoint_url,
-            aws_access_key_id=self.s3_server.access_key,
-            aws_secret_access_key=self.s3_server.secret_key,
-            region_name="us-east-1",
-        )
+        side = self.plan.production
+        return open_client(side, load_credentials(side, self.variables))
 
 
 @contextmanager
-def start_environment(choose_s3: Callable[[], S3Server] = MotoServer) -> Generator[Environment]:
+def start_environment(choose_s3: Callable[[], FakeS3Server] = FakeS3Server) -> Generator[Environment]:
     """Start both servers, write the plan, and point this process's environment at them; undo all of it afterwards."""
     with (
         tempfile.TemporaryDirectory(prefix="rowferry-demo-") as name,
@@ -77,14 +71,8 @@ def start_environment(choose_s3: Callable[[], S3Server] = MotoServer) -> Generat
         variables = {
             "DATABASE_URL": postgres.dsn(),
             "ROWFERRY_PLAN": str(plan_path),
-            **{
-                f"ROWFERRY_{side}_{name}": value
-                for side in ("LEGACY", "PRODUCTION")
-                for name, value in (
-                    ("ACCESS_KEY_ID", s3_server.access_key),
-                    ("SECRET_ACCESS_KEY", s3_server.secret_key),
-                )
-            },
+            **{f"ROWFERRY_{side}_ACCESS_KEY_ID": s3_server.access_key for side in ("LEGACY", "PRODUCTION")},
+            **{f"ROWFERRY_{side}_SECRET_ACCESS_KEY": s3_server.secret_key for side in ("LEGACY", "PRODUCTION")},
         }
         before = dict(os.environ)
         for variable in [name for name in before if name.startswith(("ROWFERRY_", "DATABASE_URL"))]:

@@ -1,120 +1,120 @@
 """The runs of a sweep: for each, make the data anew, enqueue, let one worker migrate, and check the result."""
 
-import resource
 import signal
 import sys
-from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from datetime import timedelta
 from itertools import count, islice
 from random import Random
+from urllib.parse import parse_qsl
 
-from rowferry.db.connection import Connection, connect, fetch_one, translated_errors
-from rowferry.db.schema import initialise
+from rowferry.db.connection import Connection, fetch_one
 from rowferry.errors import RowferryError
+from rowferry.http import event_loop
 from rowferry.interrupts import hold_interrupts
-from rowferry.plan import Plan
-from rowferry.plan_file import read_plan
+from rowferry.keys import map_text
+from rowferry.plan import Side
+from rowferry.reports.progress import read_counts
+from rowferry.s3.client import open_object_client
+from rowferry.s3.operations import get_object, get_object_tagging
+from rowferry.s3.responses import Response, read_tags
+from rowferry.s3.retry import send_many
 from rowferry_enqueue.enqueue import EnqueueRequest, enqueue
 from rowferry_lab.queries import statement
-from rowferry_lab.servers.s3_servers import FakeS3Server
 from rowferry_lab.servers.server_process import ServerProcess
-from rowferry_lab.simulated.environment import Environment, start_environment
+from rowferry_lab.simulated.environment import Environment
 from rowferry_lab.simulated.images import SampleImage, draw_images
 from rowferry_lab.simulated.prepare import prepare
-from rowferry_lab.sweep.audit import Expected, find_problems
-from rowferry_lab.sweep.grid import AUTO, Grid, Result, Setting, Trial
+from rowferry_lab.sweep.grid import AUTO, SEED, Result, Setting
 from rowferry_queues.migrate.spec import MIGRATE
 
-REQUESTS_AN_ENTRY = 3
-"""At the most, where nothing fails: a look, a copy, and the one copy that asks what the server honours."""
-TIME_FACTOR = 10
-"""How many times as long as the latency alone would take, a run may take."""
-FEWEST_IN_FLIGHT = 4
-"""Of a worker that finds the number by itself, on average."""
-AT_LEAST = timedelta(seconds=60)
+LONGEST_RUN = timedelta(hours=1)
+IN_FLIGHT = 64
+"""Requests of the check at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class SweepEnvironment:
-    """The running servers of a sweep, and the plan between their buckets."""
-
-    connection: Connection
-    base: Environment
-    server: FakeS3Server
-    """The S3 server of the environment."""
-    plan: Plan
-
-
-@contextmanager
-def open_environment() -> Generator[SweepEnvironment]:
-    """Start a PostgreSQL and a fake S3 server; stop and remove both afterwards."""
-    server = FakeS3Server()
-    with start_environment(lambda: server) as base, connect("sweep", autocommit=True) as connection:
-        initialise(connection)
-        yield SweepEnvironment(connection, base, server, read_plan(base.plan_path))
-
-
-def run_trial(environment: SweepEnvironment, grid: Grid, trial: Trial) -> Result:
-    """Run one trial and return what it gave. Raises RowferryError when its worker fails or takes far too long."""
-    connection, server, plan = environment.connection, environment.server, environment.plan
-    server.set_latency(timedelta(0))
-    prepare(connection, plan, grid.entries, seed=grid.seed, clean_production=True)
-    expected = Expected.of(plan, _draw_again(plan, grid))
-    enqueue(connection, plan, EnqueueRequest(MIGRATE, trial.setting.batch_size))
-    server.set_latency(grid.latency)
-    cpu_before = server.read_cpu_seconds()
-    worker_cpu = _work(environment, trial.setting, bound_run(grid, trial.setting))
-    server_cpu = timedelta(seconds=server.read_cpu_seconds() - cpu_before)
-    server.set_latency(timedelta(0))
-    problems = find_problems(connection, plan, expected)
-    duration = _read_span(connection, plan)
-    return Result(trial, expected.legacy_entries, duration, worker_cpu, server_cpu, tuple(problems))
-
-
-def bound_run(grid: Grid, setting: Setting) -> timedelta:
-    """Return how long the worker of a run may take at the most."""
-    return AT_LEAST + TIME_FACTOR * REQUESTS_AN_ENTRY * grid.latency * grid.entries / (
-        setting.parallel or FEWEST_IN_FLIGHT
-    )
-
-
-def _draw_again(plan: Plan, grid: Grid) -> list[SampleImage]:
-    """Return the images that `prepare` has just made: the same seed draws the same."""
+def run_once(
+    environment: Environment, connection: Connection, rows: int, latency: timedelta, setting: Setting
+) -> Result:
+    """Migrate once and return what it gave. Raises RowferryError when the worker fails or takes far too long."""
+    plan, server = environment.plan, environment.s3_server
     (entries,) = plan.entries
-    rng = Random(grid.seed)  # noqa: S311 - to be repeatable, not to be secret
-    return list(islice(draw_images(entries, count(1), rng), grid.entries))
+    prepare(connection, plan, rows, seed=SEED, clean_production=True)
+    rng = Random(SEED)  # noqa: S311 - to be repeatable, not to be secret
+    images = list(islice(draw_images(entries, count(1), rng), rows))  # as `prepare` has drawn them
+    ends = {map_text(image.key, entries).text if image.side == "legacy" else image.key: image for image in images}
+    legacy = _list(environment, plan.legacy.bucket)
+    enqueue(connection, plan, EnqueueRequest(MIGRATE, setting.batch_size))
+    server.set_latency(latency)
+    _work(environment, setting)
+    server.set_latency(timedelta(0))
+    problems = find_problems(environment, connection, ends, legacy)
+    row = fetch_one(connection, statement("sweep_duration"), {"migration": plan.name})
+    return Result(setting, len(legacy), float(row["seconds"] or 0), problems)
 
 
-def _work(environment: SweepEnvironment, setting: Setting, bound: timedelta) -> timedelta:
-    """Run one worker of one process until the queue is empty and return the CPU time that it used.
+def _work(environment: Environment, setting: Setting) -> None:
+    """Run one worker of one process until the queue is empty.
 
     It is gone however this ends, and however this process dies. The environment is temporary, so it is just killed.
     """
     number = str(setting.parallel)
     parallel = [] if setting.parallel == AUTO else ["--parallel", number, "--min-parallel", number]
     command = [sys.executable, "-m", "rowferry_cli", "worker", "--until-empty", "--processes", "1", *parallel]
-    before = _read_children_cpu()
     with ExitStack() as until:
         with hold_interrupts():
-            process = ServerProcess(command, folder=environment.base.folder, death_signal=signal.SIGKILL)
+            process = ServerProcess(command, folder=environment.folder, death_signal=signal.SIGKILL)
             until.callback(process.stop, signal.SIGKILL)
-        status = process.wait(bound)
-    if status is None:
-        raise RowferryError(f"A worker with {setting} was not done within {bound.total_seconds():.0f} s.")
-    if status:
-        words = process.read_last_words()
-        raise RowferryError(f"A worker with {setting} ended with exit status {status}: {words or 'it said nothing'}")
-    return _read_children_cpu() - before
+        status = process.wait(LONGEST_RUN)
+    if status != 0:
+        ended = f"was not done within {LONGEST_RUN}" if status is None else f"ended with exit status {status}"
+        raise RowferryError(f"A worker with {setting} {ended}: {process.read_last_words() or 'it said nothing'}")
 
 
-def _read_children_cpu() -> timedelta:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return timedelta(seconds=used.ru_utime + used.ru_stime)
+def find_problems(
+    environment: Environment, connection: Connection, ends: Mapping[str, SampleImage], legacy: Mapping[str, object]
+) -> tuple[str, ...]:
+    """Return one sentence for each thing that is not as it must be after a run.
+
+    `ends` are the images by the key where each must be now, `legacy` is the legacy bucket as it was.
+    """
+    plan = environment.plan
+    keys = {row["path"] for row in connection.execute(statement("demo_keys"))}
+    counts = read_counts(connection, plan.name, MIGRATE.name)
+    wrong = {
+        "rows have a wrong key or are missing": keys ^ ends.keys(),
+        "production objects are missing or not equal": _find_unequal(plan.production, ends),
+        "unexpected production objects": _list(environment, plan.production.bucket).keys() - ends,
+        "legacy objects were written, deleted or added": dict(
+            _list(environment, plan.legacy.bucket).items() ^ legacy.items()
+        ).keys(),
+    }
+    problems = [f"{len(found):,} {words}: {', '.join(sorted(found)[:3])}" for words, found in wrong.items() if found]
+    if not counts.balances or counts.waiting or not counts.entries == counts.migrated == len(legacy):
+        problems.append(f"{counts.migrated:,} of {len(legacy):,} entries migrated, {counts.waiting:,} waiting")
+    return tuple(problems)
 
 
-def _read_span(connection: Connection, plan: Plan) -> timedelta:
-    with translated_errors():
-        row = fetch_one(connection, statement("sweep_duration"), {"migration": plan.name})
-    return timedelta(seconds=row["seconds"] or 0)
+def _find_unequal(side: Side, ends: Mapping[str, SampleImage]) -> set[str]:
+    """Return the keys whose object has not the bytes, headers and tags of its image."""
+    requests = [ask("production", key) for key in ends for ask in (get_object, get_object_tagging)]
+    with closing(open_object_client(side, max_in_flight=IN_FLIGHT)) as client:
+        answers = iter(event_loop.run(send_many(client.send, requests, at_once=IN_FLIGHT)))
+    return {key for key, image in ends.items() if not _is_image(image, next(answers), next(answers))}
+
+
+def _is_image(image: SampleImage, found: Response | Exception, tagging: Response | Exception) -> bool:
+    if not isinstance(found, Response) or not isinstance(tagging, Response):
+        return False
+    expected = {name.lower(): value for name, value in image.headers}
+    tags = dict(parse_qsl(expected.pop("x-amz-tagging", "")))
+    has_headers = all(found.headers.get(name) == value for name, value in expected.items())
+    return found.body == image.body and has_headers and dict(read_tags(tagging.body)) == tags
+
+
+def _list(environment: Environment, bucket: str) -> dict[str, object]:
+    """Return when each object of a bucket was written, by its key."""
+    with closing(environment.open_s3()) as s3:
+        pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
+        return {one["Key"]: one["LastModified"] for page in pages for one in page.get("Contents", [])}
