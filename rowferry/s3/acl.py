@@ -39,18 +39,6 @@ def read_grants(body: bytes) -> Grants:
     return frozenset((grantee, permission) for grantee, permission in found if grantee != owner)
 
 
-def write_grants(acl: str) -> bytes:
-    """Return the body of a GetObjectAcl response of an object with a canned ACL; `read_grants` reads it."""
-    granted = next((granted for canned, granted in _GRANTS_OF.items() if canned == acl), frozenset[tuple[str, str]]())
-    listed = (
-        f"<Grant><Grantee><URI>{grantee}</URI></Grantee><Permission>{permission}</Permission></Grant>"
-        for grantee, permission in granted
-    )
-    return (
-        f"<AccessControlPolicy><AccessControlList>{''.join(listed)}</AccessControlList></AccessControlPolicy>".encode()
-    )
-
-
 def find_canned(grants: Grants) -> CannedAcl | None:
     """Return the canned ACL that grants just this; None where there is none."""
     return next((acl for acl, granted in _GRANTS_OF.items() if granted == grants), None)

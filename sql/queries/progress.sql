@@ -32,15 +32,6 @@ select
 from {table} as e
 where {where};
 
--- name: read_activity
--- What happens now: the live workers, and the rate of one queue of a migration.
-select
-    (select count(*) from rowferry.live_workers) as workers,
-    coalesce(sum(p.rate_1m), 0)::double precision as rate
-from rowferry.rate_1m as p
-inner join rowferry.migration as m on p.migration_id = m.id
-where m.name = %(migration)s and p.queue_name = %(queue)s;
-
 -- name: list_open_attempts
 -- The attempts at open batches of a migration, those of dead workers included, but for those that were taken over.
 select

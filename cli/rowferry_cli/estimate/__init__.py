@@ -1,1 +1,0 @@
-"""`rowferry estimate`: counting and sampling entries, measuring, calculating, printing."""
