@@ -12,6 +12,7 @@ import msgspec
 
 from rowferry.batch import Entry
 from rowferry.plan import Entries, ObjectPrefix
+from rowferry.urls import read_url, write_prefixes
 
 Form = Literal["legacy", "production"]
 
@@ -38,6 +39,13 @@ class MappedText(NamedTuple):
 
     keys: ObjectKeys
     text: str
+    longer: ObjectKeys | None = None
+    """Of a URL in a longer text: what it names if the signs at its end are part of it; either may be meant."""
+
+    @property
+    def objects(self) -> tuple[ObjectKeys, ...]:
+        """All that the text may name."""
+        return (self.keys,) if self.longer is None else (self.keys, self.longer)
 
 
 class MappedEntry(NamedTuple):
@@ -68,12 +76,8 @@ def legacy_is_finer(entries: Entries) -> bool:
 
 
 def write_url_pattern(entries: Entries) -> str:
-    """Return what finds the URLs in a longer text, for PostgreSQL: up to a blank, a quote or a bracket.
-
-    A full stop and the like at the end of a URL belong to the sentence. A bare prefix names no object.
-    """
-    prefixes = "|".join(re.sub(r"([^\w])", r"\\\1", prefix) for prefix in _list_prefixes(entries))
-    return rf"""(?:{prefixes})[^]["'<>(){{}}\\|^`[:space:]]*[^]["'<>(){{}}\\|^`[:space:].,;:!?]"""
+    """Return what finds the beginnings of the URLs in a longer text, for PostgreSQL."""
+    return write_prefixes(_list_prefixes(entries))
 
 
 def _list_prefixes(entries: Entries) -> list[str]:
@@ -114,7 +118,11 @@ def map_text(text: str, entries: Entries, to: Form = "production") -> MappedText
     origin: Form = "legacy" if to == "production" else "production"
     new_text = rewrite_text(text, entries, to)
     rest = text[len(prefix_of(entries, origin)) :]
-    return MappedText(name_object(entries, entries.decode(rest), to), new_text)
+    if entries.within is None:
+        return MappedText(name_object(entries, entries.decode(rest), to), new_text)
+    short, long = read_url(rest)
+    longer = None if long is None else name_object(entries, entries.decode(long), to)._replace(is_required=False)
+    return MappedText(name_object(entries, entries.decode(short), to), new_text, longer)
 
 
 def rewrite_text(text: str, entries: Entries, to: Form = "production") -> str:
@@ -168,8 +176,8 @@ def name_folder(keys: ObjectKeys, entries: Entries) -> ObjectKeys:
 
 def _map_entry(entry: Entry, entries: Entries, to: Form) -> MappedEntry:
     if not entries.computes_objects and not entries.has_places:
-        keys, new_text = map_text(entry.key, entries, to)
-        return MappedEntry((keys,), new_text)
+        mapped_text = map_text(entry.key, entries, to)
+        return MappedEntry(mapped_text.objects, mapped_text.text)
     if entries.computes_objects and not entries.has_two_texts:
         return MappedEntry(tuple(_map_computed(entry, entries)), entry.key)
     texts = _list_texts(entry.key, entries)
@@ -182,7 +190,8 @@ def _map_entry(entry: Entry, entries: Entries, to: Form) -> MappedEntry:
         return MappedEntry(tuple(_map_computed(entry, entries)), _write_texts(texts | rewritten, entries))
     mapped = {place: map_text(text, entries, to) for place, text in mapping.items()}
     new_texts = texts | {place: each.text for place, each in mapped.items()}
-    return MappedEntry(tuple(each.keys for each in mapped.values()), _write_texts(new_texts, entries))
+    objects = tuple(keys for each in mapped.values() for keys in each.objects)
+    return MappedEntry(objects, _write_texts(new_texts, entries))
 
 
 def find_objects(entry: Entry, entries: Entries) -> Iterator[StandingObject]:
@@ -204,10 +213,11 @@ def _find_objects(entry: Entry, entries: Entries) -> Iterator[StandingObject]:
     for text in _list_texts(entry.key, entries).values():
         if has_form(text, entries, "production"):
             try:
-                keys = map_text(text, entries, "legacy").keys
-                yield StandingObject(keys.production, keys.legacy)
+                for keys in map_text(text, entries, "legacy").objects:
+                    yield StandingObject(keys.production, keys.legacy, keys.is_required)
             except ValueError:
-                rest = entries.decode(text[len(prefix_of(entries, "production")) :])
+                rest = text[len(prefix_of(entries, "production")) :]
+                rest = entries.decode(rest if entries.within is None else read_url(rest)[0])
                 yield StandingObject(entries.production_object_prefix + rest, None)
 
 

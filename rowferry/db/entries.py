@@ -1,5 +1,6 @@
 """Queries over a user's table: the identifiers and parameters of one [[entries]] filled in."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -24,6 +25,7 @@ from rowferry.keys import (
     write_url_pattern,
 )
 from rowferry.plan import Entries
+from rowferry.urls import ENDS, NAMES_SOMETHING
 
 
 class EntryQueries:
@@ -65,6 +67,8 @@ class EntryQueries:
             "leaves_signed": leaves_signed(entries),
             "signed": SIGNED,
             "url_pattern": write_url_pattern(entries) if entries.within else "",
+            "url_ends": json.dumps(ENDS),
+            "url_names_something": NAMES_SOMETHING,
             "legacy_object": entries.legacy_object_prefix,
             "production_object": entries.production_object_prefix,
             **_name_states(entries, "legacy"),

@@ -69,7 +69,8 @@ def list_objects(entries: Entries, form: Form) -> sql.Composable:
 
 def list_objects_of_text(entries: Entries, form: Form) -> sql.Composable:
     """Return the same for the objects that the text itself names."""
-    decoded = sql.SQL("t.rest") if entries.encoding == "none" else statement("percent_decoded")
+    rest: sql.Composable = sql.SQL("t.rest") if entries.within is None else statement("rest_of_url")
+    decoded = rest if entries.encoding == "none" else statement("percent_decoded", rest=rest)
     parts: dict[str, sql.Composable] = {"form": sql.SQL(form), "decoded": decoded}
     if not entries.has_places:
         return statement("object_of_text", **parts)

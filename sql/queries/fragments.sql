@@ -91,11 +91,28 @@ with ordinality as m (value, number)
 coalesce(nullif(e.{column}::text, ''), '-')
 
 -- name: urls_in_text
--- The URLs in a longer text, by their numbers.
+-- The URLs in a longer text, by the numbers of their prefixes; rowferry/urls.py says where each ends.
 select
-    array[m.number::text] as place,
-    to_jsonb(m.part[1]) as value
-from regexp_matches(e.{column}::text, %(url_pattern)s, 'g') with ordinality as m (part, number)
+    array[u.number::text] as place,
+    to_jsonb(u.prefix || u.rest) as value
+from (
+    select
+        m.number,
+        m.part[1] as prefix,
+        substring(
+            a.part from coalesce(
+                %(url_ends)s::jsonb ->> right(b.part, 1),
+                case when right(b.part, 6) ~ '(&#39;|&apos;)$' then %(url_ends)s::jsonb ->> '&#39;' end,
+                %(url_ends)s::jsonb ->> ''
+            )
+        ) as rest
+    from regexp_matches(e.{column}::text, %(url_pattern)s, 'g') with ordinality as m (part, number)
+    inner join regexp_split_to_table(e.{column}::text, %(url_pattern)s) with ordinality as b (part, number)
+        on m.number = b.number
+    inner join regexp_split_to_table(e.{column}::text, %(url_pattern)s) with ordinality as a (part, number)
+        on m.number + 1 = a.number
+) as u
+where u.rest ~ %(url_names_something)s
 
 -- name: texts
 -- The texts at the path of a document, in a JSON object by their places.
@@ -189,11 +206,20 @@ case
 end
 
 -- name: put_urls
--- The longer text with other URLs in their places, all else byte for byte.
+-- The longer text with other URLs in their places: only their prefixes differ, all else stays byte for byte.
 (
-    select string_agg(concat(s.part, t.texts ->> concat('{{', s.number, '}}')), '' order by s.number)
+    select
+        string_agg(
+            concat(
+                s.part,
+                coalesce((regexp_match(t.texts ->> concat('{{', s.number, '}}'), '^' || %(url_pattern)s))[1], m.part[1])
+            ),
+            '' order by s.number
+        )
     from (select {texts}::jsonb as texts offset 0) as t
     cross join lateral regexp_split_to_table(e.{column}::text, %(url_pattern)s) with ordinality as s (part, number)
+    left join regexp_matches(e.{column}::text, %(url_pattern)s, 'g') with ordinality as m (part, number)
+        on s.number = m.number
 )
 
 -- name: to_array
@@ -235,6 +261,21 @@ select
 from jsonb_array_elements(e.objects) as l (keys)
 cross join lateral jsonb_array_elements_text(l.keys) as u (key)
 
+-- name: rest_of_url
+-- What a URL in a longer text writes behind its prefix, as rowferry/urls.py reads it: without the signs at its end, and
+-- with what stands for another character as that.
+regexp_replace(
+    replace(replace(replace(replace(replace(replace(
+        case
+            when t.rest ~ '\([^()]*\)[].,;:!?''*_~)}}|`]*$'
+                then regexp_replace(t.rest, '(\([^()]*\))[].,;:!?''*_~)}}|`]*$', '\1')
+            else regexp_replace(t.rest, '[].,;:!?''*_~)}}|`]+$', '')
+        end,
+        '&quot;', '"'), '&#34;', '"'), '&#39;', ''''), '&apos;', ''''), '&#38;', '&'), '&amp;', '&'
+    ),
+    '\\([!-/:-@[-`{{-~])', '\1', 'g'
+)
+
 -- name: percent_decoded
 -- The key that a percent-encoded text writes, without `?` and `#` and what follows them; null where its bytes are not
 -- UTF-8, as Unicode's table 3-7 has it, or hold a NUL, which no text of PostgreSQL can.
@@ -259,7 +300,7 @@ cross join lateral jsonb_array_elements_text(l.keys) as u (key)
                 ),
                 ''
             ) as bytes
-        from regexp_matches(regexp_replace(t.rest, '[?#].*', ''), '%%[0-9A-Fa-f]{{2}}|[^%%]+|%%', 'g')
+        from regexp_matches(regexp_replace({rest}, '[?#].*', ''), '%%[0-9A-Fa-f]{{2}}|[^%%]+|%%', 'g')
         with ordinality as m (part, number)
     ) as b
 )

@@ -94,7 +94,7 @@ def test_a_text_becomes_what_the_page_shows() -> None:
     (entries,) = parse_plan(read_plan_document(block), str(block)).entries
     (row,) = read_table(FORMS, "URLs and other texts")
     before, legacy, production, after = (cell.strip("`") for cell in row)
-    keys, text = map_text(before, entries)
+    keys, text, _ = map_text(before, entries)
     assert (keys.legacy, keys.production, text) == (legacy, production, after)
 
 
