@@ -19,8 +19,8 @@ def make(
     *, inherited: int = 0, crashes: int = 0, losses: int = 0, since: float | None = None, unclear: float | None = None
 ) -> tuple[Batch, Attempt]:
     batch = Batch(1, 1, 1, "migrate", {}, 100, 5, 0, inherited)
-    seconds = [None if each is None else timedelta(seconds=each) for each in (since, unclear)]
-    return batch, Attempt(1, crashes + losses + 1, crashes, losses, *seconds)
+    since_loss, unclear_for = (None if each is None else timedelta(seconds=each) for each in (since, unclear))
+    return batch, Attempt(1, crashes + losses + 1, crashes, losses, since_loss, unclear_for)
 
 
 @pytest.mark.parametrize(
