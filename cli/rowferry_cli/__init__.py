@@ -30,6 +30,7 @@ SECTIONS = {
         "plan": ("setup.plan", "Explain your plan, or write one for your database and buckets."),
         "init": ("setup.init", "Create or update the schema `rowferry` in the database."),
         "check": ("setup.check", "Check the plan against the database and the buckets; write and remove a probe."),
+        "estimate": ("estimate.command", "Estimate requests, bytes, hours and dollars; only read."),
     },
     "Work": {
         "migrate": ("migrate.command", "Run a whole migration: check, enqueue, work, show progress."),

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from rowferry.errors import UsageError
+
 SHOWN_CHARACTERS = 60
 """Of a key in a message."""
 Level = Literal["problem", "note", "fine"]
@@ -33,3 +35,9 @@ def quote_key(key: str) -> str:
     """Return a key in quotes, shortened in the middle."""
     half = SHOWN_CHARACTERS // 2
     return repr(key if len(key) <= SHOWN_CHARACTERS else f"{key[:half]}…{key[-half:]}")
+
+
+def as_error(finding: Finding) -> UsageError:
+    """Return a problem as the one sentence that ends a command."""
+    words = f"{finding.what}; {finding.remedy}" if finding.remedy else finding.what
+    return UsageError(f"{words[:1].upper()}{words[1:]}.")
