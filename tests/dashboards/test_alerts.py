@@ -90,23 +90,16 @@ def test_a_long_migration_raises_no_alert(lines: Lines) -> None:
     assert ask(lines) == {}
 
 
-def test_a_pause_raises_no_alert_unless_a_worker_made_it(lines: Lines) -> None:
+def test_a_pause_raises_no_alert_unless_a_worker_made_it_or_it_lasts_a_day(lines: Lines) -> None:
     add(lines, "copy", 100)
-    change(lines, "migration", "paused_at = now() - interval '3 h'")
     change(lines, "batch_queue", "run_after = now() - interval '9 h'")
-    assert ask(lines) == {}
+    for hours, expected in ((3, {}), (23, {}), (25, {"paused_long": pytest.approx(25 * 3600, rel=0.01)})):
+        change(lines, "migration", f"paused_at = now() - interval '{hours} h'")
+        assert ask(lines) == expected
     change(lines, "migration", "pause_reason = 'The bucket is gone.', paused_by_worker = true")
-    assert ask(lines) == {"paused_by_worker": 1}
-
-
-def test_a_pause_by_a_person_is_recalled_after_a_day(lines: Lines) -> None:
-    add(lines, "copy", 100)
-    change(lines, "migration", "paused_at = now() - interval '23 h'")
-    assert ask(lines) == {}
-    change(lines, "migration", "paused_at = now() - interval '25 h'")
-    assert ask(lines) == {"paused_long": pytest.approx(25 * 3600, rel=0.01)}
-    change(lines, "migration", "pause_reason = 'The bucket is gone.', paused_by_worker = true")
-    assert ask(lines) == {"paused_by_worker": 1}
+    for hours in (25, 3):
+        change(lines, "migration", f"paused_at = now() - interval '{hours} h'")
+        assert ask(lines) == {"paused_by_worker": 1}
 
 
 def test_a_normal_end_raises_no_alert(lines: Lines) -> None:
@@ -118,30 +111,24 @@ def test_a_normal_end_raises_no_alert(lines: Lines) -> None:
     assert ask(lines) == {}
 
 
-def test_no_workers_and_no_progress_are_told_apart(lines: Lines) -> None:
-    add(lines, "copy", 100)
+@pytest.mark.parametrize("entries", [100, 0], ids=["entries", "listings, which have no entries yet"])
+def test_no_workers_no_progress_and_their_end_are_told_apart(entries: int, lines: Lines) -> None:
+    add(lines, "copy", entries)
     assert ask(lines) == {"no_workers": 1}
     add_worker(lines, "copy")
     assert ask(lines) == {}, "it has just come"
     change(lines, "worker", "started_at = now() - interval '1 h'")
     change(lines, "batch_queue", "run_after = now() - interval '1 h'")
     assert ask(lines) == {"no_progress": 1}
-    add(lines, "copy", 100, "DONE")
-    assert ask(lines) == {}
-
-
-def test_listings_alert_though_they_have_no_entries_yet(lines: Lines) -> None:
-    add(lines, "copy", 0)
-    assert ask(lines) == {"no_workers": 1}
-    add_worker(lines, "copy")
-    change(lines, "worker", "started_at = now() - interval '1 h'")
-    change(lines, "batch_queue", "run_after = now() - interval '1 h'")
-    assert ask(lines) == {"no_progress": 1}
     change(lines, "migration", "paused_at = now(), pause_reason = 'The bucket is gone.', paused_by_worker = true")
     assert ask(lines) == {"paused_by_worker": 1}
     change(lines, "migration", "paused_at = null")
-    change(lines, "batch_queue", "status = 'ERROR', finished_at = now() - interval '1 h'")
-    assert ask(lines) == {"need_somebody": 1}
+    if entries:
+        add(lines, "copy", entries, "DONE")
+        assert ask(lines) == {}
+    else:
+        change(lines, "batch_queue", "status = 'ERROR', finished_at = now() - interval '1 h'")
+        assert ask(lines) == {"need_somebody": 1}
 
 
 def test_batches_that_were_put_off_for_long_raise_no_alert(lines: Lines) -> None:

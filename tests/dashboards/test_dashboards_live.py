@@ -192,12 +192,10 @@ def test_the_rules_are_evaluated_without_an_error(run: Run) -> None:
     assert {rule["type"] for rule in rules} == {"alerting", "recording"}
 
 
-def test_the_rules_do_what_their_own_tests_say() -> None:
-    promtool(["test", "rules", "tests/rules_test.yml"])
-
-
 def test_the_configuration_is_valid() -> None:
-    promtool(["check", "config", "prometheus.yml"])
+    command = [str(PROGRAMS["promtool"]), "check", "config", "prometheus.yml"]
+    done = subprocess.run(command, cwd=Path(FOLDER) / "prometheus", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_metrics_are_named_as_prometheus_wants_them(run: Run) -> None:
@@ -210,9 +208,3 @@ def test_the_metrics_are_named_as_prometheus_wants_them(run: Run) -> None:
                 [str(PROGRAMS["promtool"]), "check", "metrics"], input=response.read(), capture_output=True, check=False
             )
         assert checked.returncode == 0, checked.stderr.decode() + checked.stdout.decode()
-
-
-def promtool(arguments: list[str]) -> None:
-    command = [str(PROGRAMS["promtool"]), *arguments]
-    done = subprocess.run(command, cwd=Path(FOLDER) / "prometheus", capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
