@@ -1,5 +1,6 @@
 """compose.yaml keeps its promises on paper; `make test-compose` keeps them on a Docker engine."""
 
+import os
 import re
 import runpy
 import shutil
@@ -98,6 +99,18 @@ def test_what_plans_may_ask_can_be_limited(name: str) -> None:
     given = {variable: SERVICES[name]["environment"].get(variable, "not passed") for variable in ALLOWED}
     assert given == dict.fromkeys(ALLOWED)
     assert all(f"\n{variable}=" in OWN_ENV for variable in ALLOWED)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--profile", "own"), ("--env-file", "compose/own.env")])
+def test_compose_itself_accepts_the_file(arguments: tuple[str, ...]) -> None:
+    compose = ROOT / ".tools" / "bin" / "docker-compose"
+    if not compose.exists():
+        pytest.skip("docker compose is not here: `make test-compose` builds it")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COMPOSE_")}
+    command = [compose, *arguments, "config", "--services"]
+    ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=200, check=False)
+    assert (ended.returncode, ended.stderr) == (0, ""), "compose refuses it, or warns of something"
+    assert set(ended.stdout.split()) == (OWN if arguments else set(SERVICES))
 
 
 # With servers of one's own nothing starts on what everybody knows

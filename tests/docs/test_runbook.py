@@ -42,10 +42,3 @@ def test_each_command_of_the_runbook_needs_the_database_alone(tmp_path: Path) ->
         done = run(*words)
         assert done.returncode == 0, f"rowferry {' '.join(words)}: {done.stdout}{done.stderr}"
         assert not list(tmp_path.iterdir())
-
-
-def test_each_query_of_the_runbook_runs(table: EntryTable) -> None:
-    queries = [query for block in read_blocks("sql", pages=[RUNBOOK]) for query in block.text.split(";\n") if query]
-    assert len(queries) > 4
-    for query in queries:
-        table.execute(query)
