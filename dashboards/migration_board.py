@@ -1,6 +1,6 @@
 """The dashboard *Migration*: is it moving, when is it done, what fails, which host is sick, what bounds it."""
 
-from grafana_foundation_sdk.builders.dashboard import Dashboard
+from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
 
 from colours import OUTCOMES, STEP_COLOURS, TRANSACTIONS
 from curves import DASHED, show_areas, show_curves
@@ -19,13 +19,16 @@ from frame import (
 )
 from hosts import show_hosts
 from kit import Look, only, override, prom, same_as, show_bars, sql, sql_over_time
-from migration_details import add_details
 from migration_overview import add_overview
 from promql import CHOSEN, CLUSTER, by_share_of_step
 from sources import POSTGRES, PROMETHEUS
-from tables import Column, show_table
+from tables import BAD, Column, show_table
 
 WORKERS = board_url("workers", *CHOSEN_OF_WORKERS)
+SECONDS = "s"
+"""Of what may take less than a second."""
+NUMBER = "none"
+"""Of an id: without separators."""
 
 
 def build_migration_board() -> Dashboard:
@@ -41,7 +44,7 @@ def build_migration_board() -> Dashboard:
     board = board.link(link("Workers", WORKERS, tooltip="The same time, host by host", keep=True)).link(
         link("Runbook", runbook())
     )
-    for section in (add_overview, _add_errors, _add_pace, _add_hosts, _add_bounds, add_details):
+    for section in (add_overview, _add_errors, _add_pace, _add_hosts, _add_bounds, _add_details):
         board = section(board)
     return board
 
@@ -134,3 +137,61 @@ def _add_bounds(board: Dashboard) -> Dashboard:
     transactions = f"max by (of) (rowferry_database_oldest_transaction_seconds{{{CLUSTER}}})"
     share = show_areas(steps, prom(*by_share_of_step(f"{CLUSTER},{CHOSEN}"))).max(1)
     return board.with_panel(share).with_panel(show_curves(oldest, prom(("{{of}}", transactions))))
+
+
+def _add_details(board: Dashboard) -> Dashboard:
+    """Add the rows that are closed at first; what is in them is not asked before."""
+    return board.with_row(_queues_and_tables()).with_row(_batches())
+
+
+def _queues_and_tables() -> Row:
+    rate = Look(
+        "Entries a second by queue",
+        "The lowest curve of a queue with waiting entries sets the rate of the chain.",
+        24,
+        none="no batch has finished",
+    )
+    tables = Look("Progress by table", "Each [[entries]] of the plan.", 24, 6, none="no entries yet")
+    columns = (
+        Column("done", "percent", cell="gauge", most=100, decimals=1, steps=((None, "blue"),)),
+        Column("failed", steps=BAD, cell="color-background"),
+        Column("bytes", "bytes"),
+    )
+    curves = show_curves(rate, sql_over_time("chain_rate")).interval("1m")
+    return Row("Queues and tables").with_panel(curves).with_panel(show_table(tables, sql("tables"), *columns))
+
+
+def _batches() -> Row:
+    slowest = Look(
+        "Slowest batches",
+        "The longest last attempts of the last 50,000 batches that finished in the time shown.",
+        24,
+        none="no batch has finished",
+    )
+    unsuccessful = Look(
+        "Attempts that are not DONE",
+        "The latest first, with the error, of all hosts: also those whose workers have ended.",
+        24,
+        none="all attempts are DONE",
+    )
+    batch = (Column("batch", NUMBER, 80), Column("queue", width=100), Column("duration", SECONDS, 100, 1))
+    slow = (
+        Column("entries", width=80),
+        Column("attempts", width=90),
+        Column("status", width=80),
+        Column("first id", NUMBER, 90),
+        Column("last id", NUMBER, 90),
+        Column("finished", width=195),
+    )
+    failed = (
+        Column("started", width=195),
+        Column("attempt", width=80),
+        Column("verdict", width=100),
+        Column("host", width=150, whole=True),
+        Column("error", whole=True),
+    )
+    return (
+        Row("Batches and attempts")
+        .with_panel(show_table(slowest, sql("slowest_batches"), *batch, *slow))
+        .with_panel(show_table(unsuccessful, sql("unsuccessful_attempts"), *batch, *failed))
+    )

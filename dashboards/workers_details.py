@@ -1,4 +1,4 @@
-"""What the dashboard *Workers* shows on request: the chain, processes, and limits."""
+"""What the dashboard *Workers* shows on request: processes and limits."""
 
 from grafana_foundation_sdk.builders import common
 from grafana_foundation_sdk.builders.dashboard import Dashboard, Row
@@ -6,34 +6,14 @@ from grafana_foundation_sdk.models.common import GraphThresholdsStyleMode
 
 from curves import DASHED, show_curves
 from kit import Look, prom
-from promql import CLUSTER, HERE, WORK, cpu, gauge, memory, rate
+from promql import HERE, WORK, cpu, gauge, memory, rate
 
 
 def add_details(board: Dashboard) -> Dashboard:
     """Add the rows that are closed at first; what is in them is not asked before."""
-    for row in (_chain(), _processes(), _limits()):
+    for row in (_processes(), _limits()):
         board = board.with_row(row)
     return board
-
-
-def _of_queues(metric: str) -> str:
-    """Return a gauge of the exporter for each queue of the chosen migrations."""
-    return f'max by (migration, queue) ({metric}{{{CLUSTER},migration=~"$migration"}})'
-
-
-def _chain() -> Row:
-    waiting = Look(
-        "Waiting by queue",
-        "Entries without an outcome, less those settled inside open batches. They pile up before the slowest queue.",
-    )
-    left = f"{_of_queues('rowferry_queue_entries_waiting')} - {_of_queues('rowferry_queue_entries_in_hand')}"
-    due = Look("Oldest due by queue", "How long the oldest due batch has been due.", unit="s", none="none is due")
-    name = "{{migration}} {{queue}}"
-    return (
-        Row("Chain: several queues")
-        .with_panel(show_curves(waiting, prom((name, left))))
-        .with_panel(show_curves(due, prom((name, _of_queues("rowferry_queue_oldest_due_seconds")))))
-    )
 
 
 def _processes() -> Row:

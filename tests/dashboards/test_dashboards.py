@@ -206,6 +206,8 @@ def test_every_metric_of_a_worker_is_shown_or_alerts() -> None:
         "rowferry_attempts_total",
         "rowferry_claimed_batches",
         "rowferry_objects_copied_total",
+        "rowferry_queue_entries_in_hand",
+        "rowferry_queue_entries_waiting",
         "rowferry_queue_max_in_hand",
         "rowferry_reconnects_total",
         "rowferry_table_dead_rows",
