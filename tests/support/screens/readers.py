@@ -452,19 +452,16 @@ def read_board_errors(moment: Moment, migration: str) -> Facts:
 
 
 def read_board_work(moment: Moment, migration: str) -> Facts:
-    """Read claimed batches, curves and attempts."""
+    """Read curves and attempts."""
     facts: Facts = {}
-    for name in moment.queues[migration]:
-        rows = moment.board("claimed_batches", migration, queue=name)
-        facts[f"{name}: claimed"] = len(rows)
     for name in moment.queues[migration][-1:]:
         drawn = [row["left"] for row in moment.board("speed", migration, queue=name) if row["left"] is not None]
         facts |= {f"{name}: left": drawn[-1]} if drawn else {}
-    attempts = moment.board("attempts", migration)
+    attempts = (
+        "select from rowferry.recent_attempts where migration = %(migration)s and verdict is distinct from 'DONE'"
+    )
     failed = moment.board("unsuccessful_attempts", migration)
-    facts["attempts"] = sum(attempts[0].values()) if attempts else 0
-    assert len(failed) == min(50, facts["attempts"] - (attempts[0]["DONE"] if attempts else 0))
-    facts["live"] = {row["host"]: row["live"] for row in moment.board("workers", migration) if row["live"]}
+    assert len(failed) == min(50, len(moment.rows(attempts, migration=migration)))
     return facts
 
 
