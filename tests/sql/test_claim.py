@@ -85,13 +85,6 @@ def test_many_claims_at_once_are_all_different(table: EntryTable) -> None:
     assert sorted(claimed) == ids
 
 
-def test_the_batch_that_is_due_longest_comes_first(table: EntryTable, connections: list[Connection]) -> None:
-    first, second, third = enqueue_batches(table, 3)
-    table.execute("update rowferry.batch_queue set run_after = now() - interval '1 minute' where id = %s", (third,))
-    table.execute("update rowferry.batch_queue set run_after = now() where id <> %s", (third,))
-    assert [claim_id(connection) for connection in connections] == [third, first, second]
-
-
 def test_a_batch_that_is_due_later_is_not_claimed(table: EntryTable, connections: list[Connection]) -> None:
     _, second = enqueue_batches(table, 2)
     table.execute("update rowferry.batch_queue set run_after = now() + interval '1 hour' where id <> %s", (second,))

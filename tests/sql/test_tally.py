@@ -101,7 +101,10 @@ def read(connection: psycopg.Connection[Any], query: LiteralString) -> list[tupl
 
 
 FAILED = st.lists(
-    st.tuples(st.sampled_from(("missing", "conflict", "failed", "changed")), st.sampled_from(("NoSuchKey", "Timeout"))),
+    st.tuples(
+        st.sampled_from(("missing", "conflict", "failed", "changed", "deleted")),
+        st.sampled_from(("NoSuchKey", "Timeout")),
+    ),
     max_size=3,
 )
 

@@ -52,27 +52,6 @@ def test_counts_balance_over_several_attempts(ten: EntryTable) -> None:
     ten.check_balance()
 
 
-def test_a_verdict_leaves_the_failures_of_other_batches(ten: EntryTable) -> None:
-    ten.add_legacy(range(10, 20))
-    ten.enqueue(10)
-    with hold(ten) as held:
-        held.finish(Judgement(Verdict.ERROR, error="two things"), migrated=8, missing=1, failed=1)
-    before = ten.failures()
-    assert len(before) == 2
-    with hold(ten) as held:
-        held.finish(Judgement(Verdict.DONE), migrated=10)
-    assert ten.failures() == before
-
-
-def test_an_entry_that_changed_and_was_read_again_has_one_outcome(ten: EntryTable) -> None:
-    with hold(ten) as held:
-        held.finish(Judgement(Verdict.RETRY), changed=1, failed=1, migrated=8)
-    with hold(ten) as held:
-        held.finish(Judgement(Verdict.DONE), migrated=2)
-    assert ten.counts() == {"migrated": 10}
-    assert ten.failures() == []
-
-
 def test_a_done_batch_whose_counts_do_not_balance_is_refused(ten: EntryTable) -> None:
     with pytest.raises(psycopg.errors.CheckViolation, match="batch_queue_done_balances"):
         ten.execute("update rowferry.batch_queue set status = 'DONE', migrated = 9")
