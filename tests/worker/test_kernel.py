@@ -129,12 +129,7 @@ def test_the_batch_of_a_killed_worker_is_run_by_its_neighbour_without_a_wait(
     eventually(lambda: not migration.execute(SESSIONS))  # PostgreSQL has noticed, too
     migration.work()
     assert migration.verdicts() == [None, "RELEASED", "DONE"]
-    ((reason,), (number,)) = (
-        [row[name] for row in migration.execute(query)]
-        for name, query in (
-            ("error", "select error from rowferry.batch_attempt where verdict = 'RELEASED'"),
-            ("number", "select number from rowferry.batch_attempt where verdict = 'DONE'"),
-        )
-    )
-    assert (reason, number) == ("its previous worker has ended: it is run as one that has crashed a worker", 2)
+    _, released, done = migration.attempts()
+    assert released["error"] == "its previous worker has ended: it is run as one that has crashed a worker"
+    assert done["number"] == 2
     migration.audit()

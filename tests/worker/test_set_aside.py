@@ -73,7 +73,9 @@ def test_a_worker_that_stops_when_empty_says_what_it_could_not_work_on(two: Migr
     ended = two.run("worker", "--until-empty", "--processes", processes)
     assert ended.returncode == 2
     assert "rowferry: Migration avatars cannot be worked on here: The production bucket nowhere " in ended.stderr
+    assert "Traceback" not in ended.stderr
     assert done(two) == ["covers"]
+    assert {batch["attempts"] for batch in two.batches() if batch["status"] == "INIT"} == {0}
 
 
 def test_a_worker_may_serve_named_migrations_only(two: Migration) -> None:

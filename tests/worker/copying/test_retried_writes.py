@@ -45,10 +45,6 @@ def method(request: pytest.FixtureRequest) -> CopyMethod:
     return METHODS[request.param]
 
 
-def large_fake(method: CopyMethod, existing: bytes | None = None, **more: Any) -> FakeBuckets:
-    return fake_with(LARGE, existing, **more)
-
-
 def end_of(fake: FakeBuckets, copy: Coroutine[Any, Any, CopyResult]) -> CopyResult | ObjectError:
     try:
         return fake.run(copy)
@@ -75,7 +71,7 @@ def refuse_first(fake: FakeBuckets, error: Response, *, others: bytes | None = N
 def test_what_appears_before_a_write_is_sent_again_is_not_overwritten(
     error: Response, support: Support, method: CopyMethod
 ) -> None:
-    fake = large_fake(method)
+    fake = fake_with(LARGE)
     refuse_first(fake, error, others=b"another!!!")
     assert end_of(fake, copy_object(fake.s3, options_of(method, support), OLD, NEW)) == CopyResult(Outcome.CONFLICT)
     assert fake.production[NEW].body == b"another!!!"
@@ -83,7 +79,7 @@ def test_what_appears_before_a_write_is_sent_again_is_not_overwritten(
 
 @pytest.mark.parametrize("support", ["unknown", "ignored", "supported"])
 def test_a_busy_server_is_asked_again_until_it_has_time(support: Support, method: CopyMethod) -> None:
-    fake = large_fake(method, honours=WRITING)
+    fake = fake_with(LARGE, honours=WRITING)
     refuse_first(fake, BUSY, times=retry.TRIES - 1)
     end = end_of(fake, copy_object(fake.s3, options_of(method, support), OLD, NEW))
     assert isinstance(end, CopyResult)
@@ -92,14 +88,14 @@ def test_a_busy_server_is_asked_again_until_it_has_time(support: Support, method
 
 
 def test_a_server_that_stays_busy_is_not_asked_for_ever(method: CopyMethod) -> None:
-    fake = large_fake(method)
+    fake = fake_with(LARGE)
     refuse_first(fake, BUSY, times=1000)
     assert getattr(end_of(fake, copy_object(fake.s3, options_of(method), OLD, NEW)), "code", "") == "SlowDown"
     assert sum(request.operation in WRITING for request in fake.seen) == retry.TRIES
 
 
 def test_what_is_to_be_overwritten_is_overwritten_at_the_second_try_as_well(method: CopyMethod) -> None:
-    fake = large_fake(method, b"another!!!")
+    fake = fake_with(LARGE, b"another!!!")
     refuse_first(fake, BUSY)
     end = end_of(fake, overwrite(fake.s3, options_of(method), OLD, NEW))
     assert isinstance(end, CopyResult)
@@ -119,11 +115,14 @@ def hold(fake: FakeBuckets, *operations: str, held: Callable[[], object]) -> Non
     fake.interfere = interfere
 
 
+def context_of(give_up: Event) -> BatchContext:
+    nothing: Any = None
+    return BatchContext(nothing, CLAIMED, Attempt(1, 1, 0), nothing, UNTRIED, CopyScheduler(1), give_up)
+
+
 def release_while(fake: FakeBuckets, method: CopyMethod, give_up: Event) -> None:
     """Copy an object for a batch that is released once `give_up` is set."""
-    nothing: Any = None
-    context = BatchContext(nothing, CLAIMED, Attempt(1, 1, 0), nothing, UNTRIED, CopyScheduler(1), give_up)
-    options = options_of(method)
+    context, options = context_of(give_up), options_of(method)
     with fake.serving(), pytest.raises(BatchReleased):
         run_copies(context, lambda key: copy_object(fake.s3, options, key, NEW), [OLD])
     assert fake.production == {}
@@ -155,7 +154,7 @@ def test_a_batch_that_is_released_sends_nothing_after_a_pause(monkeypatch: pytes
     ids=["server", "stream"],
 )
 def test_the_uploads_of_a_batch_that_is_released_are_aborted(method: CopyMethod, held_at: str) -> None:
-    fake, held = large_fake(method), Event()
+    fake, held = fake_with(LARGE), Event()
     hold(fake, held_at, held=held.set)
     release_while(fake, method, held)
     assert fake.operations[-1] == "AbortMultipartUpload production"
@@ -165,7 +164,7 @@ def test_the_uploads_of_a_batch_that_is_released_are_aborted(method: CopyMethod,
 def test_an_upload_whose_completion_is_under_way_is_left_alone_when_its_batch_is_released() -> None:
     """The server may complete it all the same."""
     method = StreamCopy(threshold_bytes=4)
-    fake, held = large_fake(method), Event()
+    fake, held = fake_with(LARGE), Event()
     hold(fake, "CompleteMultipartUpload", held=held.set)
     release_while(fake, method, held)
     assert "AbortMultipartUpload production" not in fake.operations
@@ -173,16 +172,14 @@ def test_an_upload_whose_completion_is_under_way_is_left_alone_when_its_batch_is
 
 def test_a_slot_hears_of_a_copy_that_ends_with_an_unexpected_timeout() -> None:
     """It is not taken for one of the slot's own short waits, which would never end."""
-    nothing: Any = None
     give_up = Event()
-    context = BatchContext(nothing, CLAIMED, Attempt(1, 1, 0), nothing, UNTRIED, CopyScheduler(1), give_up)
 
     async def copy(_key: str) -> CopyResult:
         asyncio.get_running_loop().call_later(2, give_up.set)
         raise TimeoutError("a mistake")
 
     with pytest.raises(TimeoutError, match="a mistake"):
-        run_copies(context, copy, [OLD])
+        run_copies(context_of(give_up), copy, [OLD])
 
 
 async def cancel_held(fake: FakeBuckets, copy: Coroutine[Any, Any, CopyResult], *operations: str) -> None:
@@ -200,7 +197,7 @@ def test_an_abort_that_gets_no_response_is_given_up(monkeypatch: pytest.MonkeyPa
     """Else it would be sent again and again for a batch that others may have by now."""
     monkeypatch.setattr(upload, "ABORT_WITHIN", timedelta(seconds=0.05))
     method = StreamCopy(threshold_bytes=4)
-    fake = large_fake(method)
+    fake = fake_with(LARGE)
 
     async def test() -> None:
         await cancel_held(fake, copy_object(fake.s3, options_of(method), OLD, NEW), "UploadPart")
@@ -215,7 +212,7 @@ def test_a_copy_that_is_cancelled_during_an_abort_overwrites_nothing_after_it(mo
     """The object that stopped the upload may be what another worker has written for the batch meanwhile."""
     monkeypatch.setattr(upload, "ABORT_WITHIN", timedelta(seconds=0.05))
     method = StreamCopy(threshold_bytes=4)
-    fake = large_fake(method)
+    fake = fake_with(LARGE)
     fake.before = lambda request: (
         fake.production.update({NEW: stored(b"another!!!")}) if request.operation == "UploadPart" else None
     )

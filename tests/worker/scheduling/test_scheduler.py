@@ -41,6 +41,7 @@ class Server:
         await settle()
 
     async def respond_to_all(self) -> None:
+        await settle()
         while self.pending:
             await self.respond()
 
@@ -151,7 +152,6 @@ async def test_copies_start_in_the_order_of_their_batches() -> None:
     server, scheduler = Server(), CopyScheduler(2)
     server.start(scheduler, keys(0, 4))
     server.start(scheduler, keys(4, 8))
-    await settle()
     await server.respond_to_all()
     assert server.started == list(keys(0, 8))
 
@@ -259,7 +259,6 @@ async def test_a_mistake_of_ours_at_the_end_of_a_look_fails_its_batch() -> None:
 async def test_the_error_of_a_copy_holds_nothing_of_what_it_has_read() -> None:
     server = Server()
     batch = server.start(CopyScheduler(3), keys(0, 1, end="error"))
-    await settle()
     await server.respond_to_all()
     (error,) = batch.results
     assert isinstance(error, AccessDenied)
@@ -272,7 +271,6 @@ async def test_an_unexpected_exception_fails_its_batch_and_no_other() -> None:
     server, scheduler = Server(), CopyScheduler(4)
     faulty = server.start(scheduler, {"0": (1, "well"), "1": (1, "fault"), "2": (1, "well")})
     other = server.start(scheduler, keys(3, 9))
-    await settle()
     await server.respond_to_all()
     with pytest.raises(ZeroDivisionError):
         faulty.task.result()
@@ -320,7 +318,6 @@ async def test_a_batch_that_is_stopped_before_its_first_copy_is_done() -> None:
 async def test_after_a_few_faults_of_a_whole_side_no_more_copies_start() -> None:
     server = Server()
     batch = server.start(CopyScheduler(1), keys(0, 20, end="side fault"))
-    await settle()
     await server.respond_to_all()
     assert len(server.started) == MAX_SIDE_FAULTS
     assert sum(isinstance(result, BucketNotFound) for result in batch.results) == MAX_SIDE_FAULTS
@@ -368,7 +365,6 @@ async def test_each_copy_logs_with_the_fields_of_its_own_batch() -> None:
         with log_fields(batch=batch):
             run = CopyRun(scheduler, copy, [f"{batch}{number}" for number in range(3)])
             task = asyncio.get_running_loop().create_task(run.run_all())
-    await settle()
     await server.respond_to_all()
     await task
     assert seen == {f"{batch}{number}": batch for batch in "ab" for number in range(3)}
@@ -380,7 +376,6 @@ async def test_an_object_that_is_named_twice_is_copied_once() -> None:
     server, scheduler = Server(), CopyScheduler(4)
     run = CopyRun(scheduler, server.copy, ["a", "b", "a"])
     task = asyncio.get_running_loop().create_task(run.run_all())
-    await settle()
     await server.respond_to_all()
     assert server.started == ["a", "b"]
     assert task.result() == {"a": COPIED, "b": COPIED}
