@@ -27,17 +27,16 @@ def test_a_signal_takes_effect_at_the_end_of_the_block(number: signal.Signals) -
     assert reached == [True]
 
 
-def test_without_a_signal_nothing_happens_and_all_is_as_before() -> None:
-    before = [signal.getsignal(number) for number in HELD]
-    with hold_interrupts():
-        assert [signal.getsignal(number) for number in HELD] != before
-    assert [signal.getsignal(number) for number in HELD] == before
+def test_without_a_signal_nothing_happens_and_another_thread_has_nothing_to_hold_back() -> None:
+    def read() -> list[object]:
+        return [signal.getsignal(number) for number in HELD]
 
-
-def test_on_another_thread_there_is_nothing_to_hold_back() -> None:
     def start() -> list[object]:
         with hold_interrupts():
-            return [signal.getsignal(number) for number in HELD]
+            return read()
 
+    before = read()
+    assert start() != before
+    assert read() == before
     with ThreadPoolExecutor(1) as pool:
-        assert pool.submit(start).result(10) == [signal.getsignal(number) for number in HELD]
+        assert pool.submit(start).result(10) == before

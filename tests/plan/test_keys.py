@@ -25,7 +25,7 @@ def entries(legacy: str, production: str) -> Entries:
 IMAGES = entries("image/", "avatar/")
 
 
-FORMS: tuple[tuple[tuple[str, str], str | None, str], ...] = (
+KEYS: tuple[tuple[tuple[str, str], str | None, str], ...] = (
     *((("image/", "avatar/"), key, "legacy") for key in ("image/a.png", "image/")),
     *((("image/", "avatar/"), key, "production") for key in ("avatar/a.png", "avatar/image/a.png")),
     *((("image/", "avatar/"), key, "unexpected") for key in ("image", "/image/a", "Image/a", " image/a", "", None)),
@@ -40,7 +40,7 @@ FORMS: tuple[tuple[tuple[str, str], str | None, str], ...] = (
 )
 
 
-@pytest.mark.parametrize(("prefixes", "key", "form"), FORMS)
+@pytest.mark.parametrize(("prefixes", "key", "form"), KEYS)
 def test_the_prefix_decides_the_form_and_of_two_the_longer(
     prefixes: tuple[str, str], key: str | None, form: str
 ) -> None:

@@ -66,6 +66,9 @@ def test_what_is_left_out_has_a_default(path: Path) -> None:
         entries=(Entries("public.avatars", "id", "path", "image/", "avatar/", None),),
         database=DatabaseLimits(None, None),
     )
+    where = r'path ~ "\u0000|\\\u0000"'  # a backslash before u0000, and no NUL
+    path.write_text(f"{MINIMAL}where = '{where}'", encoding="utf-8")
+    assert read_plan(path).entries[0].where == where
 
 
 def test_objects_need_no_table(path: Path) -> None:
@@ -200,28 +203,16 @@ def test_what_is_no_name_of_a_bucket_has_its_sentence(bucket: str, path: Path) -
     assert mistake_in(path, replaced('"old"', f'"{bucket}"')) == sentence
 
 
-def test_a_file_that_is_not_there_is_named_with_what_to_do(path: Path) -> None:
+def test_a_file_that_is_not_there_or_no_text_or_no_toml_is_no_plan(path: Path) -> None:
     with pytest.raises(PlanError, match=r"^There is no plan at .*rowferry.toml: write one .* --plan\.$"):
         read_plan(path)
-
-
-def test_a_backslash_before_u0000_is_no_nul(path: Path) -> None:
-    path.write_text(MINIMAL + r"""where = 'path ~ "\u0000|\\\u0000"'""", encoding="utf-8")
-    assert read_plan(path).entries[0].where == r'path ~ "\u0000|\\\u0000"'
-
-
-def test_bad_toml_is_pointed_at(path: Path) -> None:
     assert mistake_in(path, "[migration\nname = 3").startswith(f"The plan {path} is not valid TOML: ")
     assert mistake_in(path, "key = path").endswith("; correct that place, texts in quotes.")
     assert "line 1" in mistake_in(path, "[migration\nname = 3")
-
-
-def test_a_file_that_is_no_text_is_no_plan(path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(PlanError, match="cannot be read"):
-        read_plan(path)
-    with pytest.raises(PlanError, match="cannot be read"):
-        read_plan(path.parent)
+    for unreadable in (path, path.parent):
+        with pytest.raises(PlanError, match="cannot be read"):
+            read_plan(unreadable)
 
 
 TEXTS = st.characters(exclude_categories=["Cs"], exclude_characters="\0")

@@ -47,7 +47,14 @@ def test_commands_that_tell_of_entries_print_no_control_character_and_the_key_ca
         assert SHOWN in done.stdout or command not in {"errors", "errors --entries", "watch --once"}
 
 
-def test_the_command_that_requeues_a_reason_with_control_characters_finds_it(failed: Migration) -> None:
+def test_files_and_json_hold_the_key_as_it_is_and_the_command_that_requeues_the_reason_finds_it(
+    failed: Migration,
+) -> None:
+    assert json.loads(failed.run("errors", "--entries", "--json").stdout)[0]["key"] == KEY
+    failed.run("report", "--manifest", "manifest.jsonl")
+    text = (failed.folder / "manifest.jsonl").read_text(encoding="utf-8")
+    assert KEY in {json.loads(line).get("key") for line in text.splitlines()}
+    assert UNFIT.search(text) is None
     (line,) = [line for line in failed.run("errors").stdout.splitlines() if "to retry" in line]
     show_words = line.replace("    to retry     rowferry", r"printf '%s\0'")
     words = subprocess.run(["sh", "-c", show_words], capture_output=True, text=True, check=True).stdout.split("\0")
@@ -63,14 +70,6 @@ def test_migrate_prints_no_control_character_and_its_log_holds_none(moto_migrati
     assert SHOWN in done.stdout
     log = (migration.folder / "it.log").read_text(encoding="utf-8")
     assert UNFIT.search(log) is None
-
-
-def test_files_and_json_hold_the_key_as_it_is(failed: Migration) -> None:
-    assert json.loads(failed.run("errors", "--entries", "--json").stdout)[0]["key"] == KEY
-    failed.run("report", "--manifest", "manifest.jsonl")
-    text = (failed.folder / "manifest.jsonl").read_text(encoding="utf-8")
-    assert KEY in {json.loads(line).get("key") for line in text.splitlines()}
-    assert UNFIT.search(text) is None
 
 
 def test_a_log_in_words_keeps_each_entry_in_one_line() -> None:

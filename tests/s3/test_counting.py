@@ -52,22 +52,18 @@ def test_a_listing_without_an_end_is_refused(kind: str) -> None:
         read_all(serve)
 
 
-def test_no_date_of_a_listing_is_parsed(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_date_of_a_listing_is_parsed_and_a_count_that_is_given_up_says_so_at_once(
+    migration: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(_text: str) -> None:
         raise AssertionError("a date that nobody reads was parsed")
 
     migration.fill(3)
-    side = migration.read_plan().legacy
-    credentials = load_credentials(side, migration.environment)
+    plan, heard = migration.read_plan(), list[str]()
     with monkeypatch.context() as patched:
         patched.setattr(botocore.parsers, "DEFAULT_TIMESTAMP_PARSER", refuse)
-        with open_bucket(side, credentials) as bucket:
+        with open_bucket(plan.legacy, load_credentials(plan.legacy, migration.environment)) as bucket:
             assert [len(keys) for keys in bucket.list_keys()] == [3]
-
-
-def test_a_count_that_is_given_up_says_so_at_once(migration: Migration) -> None:
-    migration.fill(3)
-    heard: list[str] = []
-    with count_objects_meanwhile(migration.read_plan(), heard.append, timedelta(seconds=-1)) as wait:
+    with count_objects_meanwhile(plan, heard.append, timedelta(seconds=-1)) as wait:
         assert not wait()["legacy"].is_complete
     assert "the legacy bucket has at least 3 objects: the count is given up" in heard

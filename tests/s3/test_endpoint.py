@@ -35,6 +35,8 @@ ADDRESSES = (
      "/photos/"),
     ("by the host", own("https://fra1.example.com", addressing="virtual"), "https://fra1.example.com", 443,
      "photos.fra1.example.com", "/"),
+    ("by the host, with a path", own("https://h.example.com/s3", addressing="virtual"), "https://h.example.com/s3", 443,
+     "photos.h.example.com", "/s3/"),
     ("an address, never by the host", own("http://127.0.0.1:9000", addressing="virtual"), "http://127.0.0.1:9000", 9000,
      "127.0.0.1:9000", "/photos/"),
     ("IPv6, never by the host", own("http://[::1]:9000", addressing="virtual"), "http://[::1]:9000", 9000, "[::1]:9000",

@@ -80,8 +80,10 @@ def ranged(first: int | None, last: int | None) -> Request:
 
 COPY = operations.copy_object("new +", source_bucket="old", source_key="/a b?c", if_none_match=False)
 PINNED = operations.copy_object("k", source_bucket="b", source_key="k", if_none_match=True, source_etag="abc")
-SOURCE = {"source_bucket": "old", "source_key": "s", "source_etag": "e"}
 ACL = operations.put_object_acl("k", "public-read")
+PART = operations.upload_part_copy(
+    "k", source_bucket="old", source_key="s", source_etag="e", first_byte=0, last_byte=9, upload_id="u", part_number=1
+)
 REQUESTS: tuple[tuple[Request, str, dict[str, str]], ...] = (
     (COPY, "PUT new%20%2B", {"x-amz-copy-source": "/old//a%20b%3Fc"}),
     (
@@ -104,7 +106,7 @@ REQUESTS: tuple[tuple[Request, str, dict[str, str]], ...] = (
     ),
     (operations.abort_multipart_upload("k", upload_id="u&v"), "DELETE k?uploadId=u%26v", {}),
     (
-        operations.upload_part_copy("k", **SOURCE, first_byte=0, last_byte=9, upload_id="u", part_number=1),
+        PART,
         "PUT k?partNumber=1&uploadId=u",
         {
             "x-amz-copy-source": "/old/s",

@@ -13,9 +13,8 @@ from rowferry.errors import AccessDenied, BucketNotFound, CutOff, ObjectError, T
 from rowferry.http import event_loop
 from rowferry.plan import Side
 from rowferry.s3.client import ObjectClient, check_bucket, open_object_client
-from rowferry.s3.operations import get_object, head_object
 from support.processes.processes import wait_for
-from support.s3.clients import WAIT_SECONDS, ask, begin, side_of
+from support.s3.clients import GET, HEAD, WAIT_SECONDS, ask, begin, side_of
 from support.s3.stand_in import Behaviour, StandIn, answer, hang_up, keep_silent, refuse
 
 
@@ -70,7 +69,7 @@ def test_any_response_answers_a_probe_also_while_cut_off(reply: Behaviour) -> No
         check_bucket(client, side)
         event_loop.call_soon(client.cut_off, CutOff("Silent", "the server does not answer"))
         event_loop.run(client.probe(timedelta(seconds=60)))
-        assert isinstance(ask(client, head_object("production", "k")).error, CutOff)
+        assert isinstance(ask(client, HEAD).error, CutOff)
 
 
 @pytest.mark.parametrize(("reply", "seconds", "expected"), [(keep_silent, 0.5, TimedOut), (hang_up, 60, Unreachable)])
@@ -79,31 +78,22 @@ def test_a_probe_without_a_response_says_so(reply: Behaviour, seconds: float, ex
         event_loop.run(client.probe(timedelta(seconds=seconds)))
 
 
-def test_cutting_off_ends_what_is_in_flight_and_a_later_request_is_sent() -> None:
-    arrived = Event()
+def test_cutting_off_ends_what_is_in_flight_each_with_its_own_error_and_a_later_request_is_sent() -> None:
+    """An error says which request met it, and its traceback holds what that request had read."""
+    arrived: list[socket.socket] = []
 
     def hear_and_keep_silent(connection: socket.socket) -> None:
-        arrived.set()
+        arrived.append(connection)
         keep_silent(connection)
 
-    with asking(hear_and_keep_silent, answer(200)) as (client, _):
-        waiting = begin(client, head_object("production", "k"))
-        wait_for(arrived.is_set)
-        event_loop.call_soon(client.cut_off, CutOff("Silent", "the server does not answer"))
-        assert isinstance(waiting.result(WAIT_SECONDS).error, CutOff)
-        event_loop.call_soon(client.cut_off, None)
-        wait_for(lambda: ask(client, head_object("production", "k")).error is None)
-
-
-def test_each_request_that_is_cut_off_gets_an_error_of_its_own() -> None:
-    """An error says which request met it, and its traceback holds what that request had read."""
-    with asking(keep_silent, keep_silent, at_once=2) as (client, _):
-        requests = [head_object("production", "k"), get_object("production", "k")]
-        waiting = [begin(client, request) for request in requests]
-        wait_for(lambda: len(client._pool._open) == 2)
+    with asking(hear_and_keep_silent, hear_and_keep_silent, answer(200), at_once=2) as (client, _):
+        waiting = [begin(client, request) for request in (HEAD, GET)]
+        wait_for(lambda: len(arrived) == 2)
         event_loop.call_soon(client.cut_off, CutOff("Silent", "the server does not answer"))
         errors = [future.result(WAIT_SECONDS).error for future in waiting]
-        assert [error.operation for error in errors if error is not None] == [r.operation for r in requests]
+        assert [error.operation for error in errors if isinstance(error, CutOff)] == ["HeadObject", "GetObject"]
+        event_loop.call_soon(client.cut_off, None)
+        wait_for(lambda: ask(client, HEAD).error is None)
 
 
 def test_closing_waits_for_no_event_loop_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
