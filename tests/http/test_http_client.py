@@ -142,22 +142,17 @@ def test_headers_without_an_end_are_refused_while_they_come(subtests: pytest.Sub
     hold_exchanges({repr(start): Exchange([partial(talk, start=start)], longer) for start in starts}, subtests)
 
 
-def test_a_connection_that_the_server_has_closed_is_not_used_again() -> None:
+def test_a_connection_that_the_server_has_closed_or_that_has_rested_for_long_is_not_used_again() -> None:
     with facing(X) as (client, server):
         ask(client, GET)
         server._connections[0].shutdown(socket.SHUT_RDWR)
         wait_for(lambda: not client._pool._open)
-        assert ask(client, GET).error is None
+        assert ask(client, GET).body == b"x"
         assert connections_of(server) == 2
-
-
-def test_a_connection_that_has_rested_for_long_is_not_used_again() -> None:
-    with facing(X) as (client, server):
-        ask(client, GET)
         (connection,) = client._pool._open
         connection.idle_since -= IDLE_SECONDS + 1
         assert ask(client, GET).body == b"x"
-        assert connections_of(server) == 2
+        assert connections_of(server) == 3
 
 
 def test_no_more_connections_than_allowed() -> None:
