@@ -74,14 +74,11 @@ def test_keys_are_looked_up_in_every_form(migration: Migration, fields: dict[str
     assert look(migration) == {"media/": (2, 1), "other/": (1, 1)}
 
 
-def test_one_folder_that_holds_all_is_opened(migration: Migration) -> None:
+def test_one_folder_that_holds_all_is_opened_and_folders_that_are_named_after_ids_are_one(migration: Migration) -> None:
     put(migration, "app/uploads/one/1", "app/uploads/two/2")
     assert look(migration) == {"app/uploads/one/": (1, 1), "app/uploads/two/": (1, 1)}
-
-
-def test_folders_that_are_named_after_ids_are_one(migration: Migration) -> None:
-    put(migration, *(f"{number}/x" for number in range(5)), "avatars/1")
-    assert look(migration) == {"avatars/": (1, 1), "0/ to 4/": (5, 5)}
+    put(migration, *(f"{number}/x" for number in range(5)))
+    assert look(migration) == {"app/": (2, 2), "0/ to 4/": (5, 5)}
 
 
 def test_in_one_bucket_the_copies_are_not_left_behind(migration: Migration) -> None:

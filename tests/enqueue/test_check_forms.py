@@ -258,20 +258,16 @@ def test_a_state_that_no_row_has_is_shown_with_those_that_there_are(migration: M
     assert not [found for found in check(migration) if "no row has" in found.what]
 
 
-def test_one_state_for_two_columns_is_refused(table: EntryTable) -> None:
+def test_states_tell_the_rows_of_one_column_apart_and_one_for_two_columns_is_refused(table: EntryTable) -> None:
     """The first that moves would say that the object of the other has moved as well."""
-    entries_of(table).update(STATE)
-    table.plan["entries"].append({**entries_of(table), "key": "short"})
-    told = refused(table, "public.avatars.path and public.avatars.short both set store")
-    assert "name all objects of a row in the `objects` of one [[entries]]" in told
-
-
-def test_states_tell_the_rows_of_one_column_apart(table: EntryTable) -> None:
     entries_of(table).update(STATE, name="one")
     table.plan["entries"].append({**entries_of(table), "name": "two", "moved": {"store": ["older", "newer"]}})
     assert [found for found in row_problems(table) if "same rows" in found] == []
     table.plan["entries"][1]["moved"] = {"store": ["older", "new"]}
     refused(table, "one and two name the same rows and the same column")
+    table.plan["entries"][1] = {**entries_of(table), "name": "two", "key": "short"}
+    told = refused(table, "one and two both set store")
+    assert "name all objects of a row in the `objects` of one [[entries]]" in told
 
 
 def test_texts_beside_computed_keys_are_tried_too(table: EntryTable) -> None:

@@ -21,13 +21,20 @@ def check(run_rowferry: Run) -> dict[str, list[str]]:
     return found
 
 
-def test_queues_that_can_work_are_fine(noted: EntryTable, run_rowferry: Run) -> None:
+def test_queues_that_can_work_are_fine_also_beside_a_faulty_package(
+    noted: EntryTable, run_rowferry: Run, tmp_path: Path, plug_in: PlugIn
+) -> None:
     assert_went_well(run_rowferry("check"))
     found = check(run_rowferry)
     assert found["problem"] == []
     assert "queue note: public.avatars.path; then echo" in found["fine"]
     assert "queue echo: public.avatars.path" in found["fine"]
     assert "note looks at 1 tables, 1 readable" in found["fine"]
+    plug_in.install("broken", FAULTY)
+    write_plan(noted, tmp_path, {"faulty": {}, "note": {}})
+    found = check(run_rowferry)
+    assert [words for words in found["problem"] if "faulty" in words and "ModuleNotFoundError" in words]
+    assert "queue note: public.avatars.path" in found["fine"]
 
 
 Settings = dict[str, dict[str, object]]
@@ -80,16 +87,6 @@ def test_each_fault_of_a_queue_is_found(
             assert [words for words in found if words.startswith(fault)], found
             done = run_rowferry("check")
             assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-
-
-def test_a_faulty_package_of_a_queue_is_found(
-    noted: EntryTable, run_rowferry: Run, tmp_path: Path, plug_in: PlugIn
-) -> None:
-    plug_in.install("broken", FAULTY)
-    write_plan(noted, tmp_path, {"faulty": {}, "note": {}})
-    found = check(run_rowferry)
-    assert [words for words in found["problem"] if "faulty" in words and "ModuleNotFoundError" in words]
-    assert "queue note: public.avatars.path" in found["fine"]
 
 
 def test_all_faults_of_all_queues_are_found_at_once_and_a_queue_s_own_check_has_its_say(

@@ -41,6 +41,8 @@ def test_objects_can_be_tagged_and_no_probe_is_left_where_a_queue_of_the_plan_ta
     assert problems(any_migration) == []
     bucket = any_migration.production.bucket
     assert f"objects of the production bucket {bucket} can be tagged" in words(any_migration, "fine")
+    found = [each.what for each in check(any_migration, may_write=False)]
+    assert any("whether" in each and "takes tags" in each for each in found)
     assert any_migration.production.listing() == {}
 
 
@@ -52,13 +54,13 @@ def test_each_version_is_tagged_by_itself(moto: S3Server, make_migration: Callab
         assert words(migration, "fine", "can be tagged") != []
 
 
-@pytest.mark.parametrize(
-    ("deviations", "said"),
-    [
-        (Deviations(knows_tags=False), "knows no tags (NotImplemented"),
-        (Deviations(puts_tags=False), "takes tags and does not keep them"),
-    ],
+UNTAGGED = (
+    (Deviations(knows_tags=False), "knows no tags (NotImplemented"),
+    (Deviations(puts_tags=False), "takes tags and does not keep them"),
 )
+
+
+@pytest.mark.parametrize(("deviations", "said"), UNTAGGED)
 def test_a_server_without_tags_is_found_with_a_next_step(
     deviations: Deviations, said: str, make_migration: Callable[..., Migration]
 ) -> None:
@@ -107,13 +109,6 @@ def test_a_missing_right_is_named(log: RequestLog, logged_migration: Migration) 
             (finding,) = [each for each in check(migration) if each.level == "problem"]
         assert finding.remedy == f"give the production credentials {right} there"
         assert "cannot be tagged" in finding.what
-
-
-def test_a_check_that_may_not_write_says_what_it_has_not_tried(migration: Migration) -> None:
-    prepare(migration)
-    found = [each.what for each in check(migration, may_write=False)]
-    assert any("whether" in each and "takes tags" in each for each in found)
-    assert migration.production.listing() == {}
 
 
 UNUSABLE: tuple[tuple[dict[str, object], str], ...] = (

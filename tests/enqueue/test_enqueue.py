@@ -4,6 +4,7 @@ import pytest
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from rowferry.plan_file import parse_plan
 from support.entries.entry_table import EntryTable
 from support.queue.waiting_ranges import finish, two_tables
 
@@ -22,34 +23,28 @@ def test_ranges_follow_the_order_of_the_ids_and_are_full_and_a_second_enqueue_ad
 
 
 LATER = (
-    ([*range(100, 110)], [5, 7, 500], 10, [("5", "7"), ("500", "500")], [2, 1]),
-    ([10, 11], [1, 20], 10, [("1", "1"), ("20", "20")], [1, 1]),  # no range reaches across a waiting one
-    ([10, 20], [15], 10, [], []),  # what is within a waiting range is left to its batch
+    ([*range(100, 110)], 10, [5, 7, 500], 10, [("5", "7"), ("500", "500")], [2, 1]),
+    ([10, 11], 10, [1, 20], 10, [("1", "1"), ("20", "20")], [1, 1]),  # no range reaches across a waiting one
+    ([10, 20], 10, [15], 10, [], []),  # what is within a waiting range is left to its batch
+    ([100, 200], 1, [90, 91, *range(101, 111)], 5, [("90", "91"), ("101", "105"), ("106", "110")], [2, 5, 5]),
 )
-"""Ids that wait in one range, ids that came later, the size of batches, and the ranges and sizes of the new ones."""
+"""Ids that wait, the size of their batches, ids that came later and their batches' size, new ranges and their sizes."""
 
 
 def test_entries_that_came_later_are_picked_up_beside_the_ranges_that_wait(
     table: EntryTable, subtests: pytest.Subtests
 ) -> None:
     """Else a batch would hold the entries of another as well, and both workers would be at them."""
-    for first, later, batch_size, ranges, sizes in LATER:
-        table.execute("truncate public.avatars; delete from rowferry.batch_queue")
+    for first, first_size, later, size, ranges, sizes in LATER:
+        table.execute("truncate public.avatars")
+        table.execute("delete from rowferry.batch_queue")
         table.add_legacy(first)
-        table.enqueue(100)
+        waiting = table.enqueue(first_size)[0].batches
         table.add_legacy(later)
-        (done,) = table.enqueue(batch_size)
+        (done,) = table.enqueue(size)
         with subtests.test(f"{first} {later}"):
-            assert (table.ranges()[1:], done.entries) == (ranges, sum(sizes))
-            assert [batch["entry_count"] for batch in table.batches()[1:]] == sizes
-
-
-def test_a_stretch_between_waiting_ranges_is_cut_into_full_batches(table: EntryTable) -> None:
-    table.add_legacy([100, 200])
-    table.enqueue(1)
-    table.add_legacy([*range(90, 92), *range(101, 111)])
-    table.enqueue(5)
-    assert [batch["entry_count"] for batch in table.batches()[2:]] == [2, 5, 5]
+            assert (table.ranges()[waiting:], done.entries) == (ranges, sum(sizes))
+            assert [batch["entry_count"] for batch in table.batches()[waiting:]] == sizes
 
 
 def test_a_narrow_range_within_a_wide_one_uncovers_nothing(table: EntryTable) -> None:
@@ -147,20 +142,14 @@ def test_a_dry_run_says_the_same_and_writes_nothing(table: EntryTable) -> None:
     assert planned == table.enqueue(4)
 
 
-def test_batches_carry_what_the_worker_needs(table: EntryTable) -> None:
+def test_batches_carry_what_the_worker_needs_and_the_stored_plan_is_the_one_that_was_read(table: EntryTable) -> None:
     table.plan["migration"]["max_attempts"] = 3
+    table.plan["entries"][0]["where"] = "id > 0"
     table.add_legacy([1])
     table.enqueue(on_conflict="keep")
     batch = table.batch()
     assert batch["payload"] == {"entries": "public.avatars.path", "first": "1", "last": "1", "on_conflict": "keep"}
     assert (batch["queue_name"], batch["max_attempts"], batch["attempts"]) == ("migrate", 3, 0)
-
-
-def test_the_stored_plan_is_the_one_that_was_read(table: EntryTable) -> None:
-    from rowferry.plan_file import parse_plan
-
-    table.plan["entries"][0]["where"] = "id > 3"
-    table.enqueue()
     (row,) = table.execute("select plan, passes, revision from rowferry.migration")
     assert parse_plan(row["plan"], "stored") == table.read_plan()
     assert (row["passes"], row["revision"]) == (1, 1)

@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from datetime import datetime, timedelta
+from datetime import datetime
 from threading import Barrier
 from typing import Any
 
@@ -92,34 +92,28 @@ def empty(table: EntryTable, id_type: str) -> None:
     table.execute("truncate rowferry.migration, rowferry.batch_queue, rowferry.entry_failure cascade")
 
 
+WAIT_FOR_LOCKS = """
+select from pg_stat_activity
+where wait_event_type = 'Lock' and clock_timestamp() - query_start > interval '200 milliseconds'
+"""
+
+
 def test_a_second_enqueuer_waits_for_the_first_and_adds_only_the_rest(
     table: EntryTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long that takes: longer than rows that the application holds are waited for."""
     monkeypatch.setenv(LOCK_TIMEOUT, "0.05")
     table.add_legacy(range(100))
-    with connect_plainly(table.dsn) as first, ThreadPoolExecutor(1) as pool:
+    plain = psycopg.Connection[DictRow].connect(table.dsn, autocommit=True, row_factory=dict_row)
+    with plain as first, ThreadPoolExecutor(1) as pool:
         with first.transaction():
             enqueue(first, table.read_plan(), EnqueueRequest(MIGRATE, 10, limit=60))
             second = pool.submit(table.enqueue, 7)
-            wait_for(lambda: second.done() or is_waiting_for_lock(table, timedelta(milliseconds=200)))
+            wait_for(lambda: second.done() or table.execute(WAIT_FOR_LOCKS))
             assert not second.done()
             assert table.batches() == []
         assert second.result(100)[0].entries == 40
     assert table.execute(sql.SQL(NOT_IN_ONE_RANGE).format(type=BIGINT)) == []
-
-
-WAIT_FOR_LOCKS = """
-select from pg_stat_activity where wait_event_type = 'Lock' and clock_timestamp() - query_start > %s
-"""
-
-
-def connect_plainly(dsn: str) -> psycopg.Connection[dict[str, object]]:
-    return psycopg.Connection[DictRow].connect(dsn, autocommit=True, row_factory=dict_row)
-
-
-def is_waiting_for_lock(table: EntryTable, since: timedelta) -> bool:
-    return bool(table.execute(WAIT_FOR_LOCKS, [since]))
 
 
 def test_many_enqueuers_at_once_do_not_double(table: EntryTable) -> None:

@@ -65,7 +65,7 @@ def test_the_command_says_it_in_one_sentence(ready: Migration, subtests: pytest.
             assert "Traceback" not in done.stdout + done.stderr
 
 
-def test_a_server_that_is_no_s3_is_called_so_and_told_from_a_missing_bucket(ready: Migration) -> None:
+def test_a_server_that_is_no_s3_is_called_so_and_told_from_a_missing_bucket_and_a_proxy(ready: Migration) -> None:
     for welcome in (answer(404, b"<html>nobody</html>"), answer(200, b"<html>welcome</html>"), answer(404)):
         with answered_by(ready, "legacy", StandIn(answer(200), welcome)) as found:
             assert "does not answer as S3 does" in found[0].what
@@ -73,6 +73,11 @@ def test_a_server_that_is_no_s3_is_called_so_and_told_from_a_missing_bucket(read
     missing = StandIn(answer(404), answer(404, error_body("NoSuchBucket")))
     with answered_by(ready, "legacy", missing) as found:
         assert found[0].what.startswith("there is no legacy bucket")
+    body = gzip.compress(page(["image/u1/me.png"]).body)
+    packed = answer(200, body, Content_Encoding="gzip", Server="Apache/2.4.62 (Debian)")
+    with answered_by(ready, "legacy", StandIn(answer(200), packed)) as found:
+        assert "lists comes compressed (gzip)" in found[0].what
+        assert "the proxy before it (Apache/2.4.62 (Debian)) compress nothing: nginx `gzip off`" in found[0].remedy
 
 
 def test_a_server_that_breaks_off_ranges_is_not_at_another_address(ready: Migration) -> None:
@@ -89,14 +94,6 @@ def test_a_server_that_breaks_off_ranges_is_not_at_another_address(ready: Migrat
         assert "cannot be read: ConnectionLost" in found.what
         assert "why GetObject with a range ends so" in found.remedy
         assert "endpoint_url" not in found.remedy
-
-
-def test_a_listing_that_a_proxy_compresses_names_the_proxy(ready: Migration) -> None:
-    body = gzip.compress(page(["image/u1/me.png"]).body)
-    packed = answer(200, body, Content_Encoding="gzip", Server="Apache/2.4.62 (Debian)")
-    with answered_by(ready, "legacy", StandIn(answer(200), packed)) as found:
-        assert "lists comes compressed (gzip)" in found[0].what
-        assert "the proxy before it (Apache/2.4.62 (Debian)) compress nothing: nginx `gzip off`" in found[0].remedy
 
 
 @pytest.mark.soak
