@@ -149,16 +149,15 @@ class Asker(PlainRequests):
         self.write_parts(key, copy=False, complete=condition)
 
     def ask_source_condition(self, operation: str) -> str:
-        key, condition = f"pinned {operation}", {"CopySourceIfMatch": '"0123456789abcdef0123456789abcdef"'}
-        if operation == "CopyObject":
-            unpinned = self.refuses(lambda: self.write("CopyObject", key))
-            pinned = self.refuses(lambda: self.write("CopyObject", key, **condition))
-        else:
-            unpinned = self.refuses(lambda: self.write_parts(key, copy=True))
-            pinned = self.refuses(lambda: self.write_parts(key, copy=True, part=condition))
-        if unpinned:
+        def write(**condition: str) -> None:
+            if operation == "CopyObject":
+                self.write("CopyObject", f"pinned {operation}", **condition)
+            else:
+                self.write_parts(f"pinned {operation}", copy=True, part=condition)
+
+        if unpinned := self.refuses(write):
             return f"no such operation ({unpinned})"
-        return judge_condition(pinned)
+        return judge_condition(self.refuses(lambda: write(CopySourceIfMatch='"0123456789abcdef0123456789abcdef"')))
 
     def ask_completion(self) -> str:
         return "named" if self.write_parts("completed", copy=False).get("ETag", "").strip('"') else "empty"

@@ -147,7 +147,7 @@ def look_large(setup: Environment) -> Iterator[str]:
 
 
 def plant_missing(setup: Environment) -> None:
-    setup.plant_row("missing objects", "lost.png")
+    setup.plant("missing objects", "lost.png", None)
 
 
 def look_missing(setup: Environment) -> None:

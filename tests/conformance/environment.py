@@ -64,22 +64,14 @@ class Environment:
             return True
         return self.production.copies_parts if in_parts else self.production.copies_objects
 
-    def plant(self, check: str, name: str, body: bytes, **properties: Any) -> str:
-        """Put a legacy object and a row that points at it; return the id of the row."""
-        row_id = self.next_id()
-        self.migration.add(row_id, name, body, **properties)
+    def plant(self, check: str, name: str, body: bytes | None, **properties: Any) -> None:
+        """Add a row, and the legacy object that it points at unless that is not to be there: None."""
+        row_id = str(1 + sum(map(len, self.planted.values())))
+        if body is None:
+            self.migration.add_row(row_id, FROM + name)
+        else:
+            self.migration.add(row_id, name, body, **properties)
         self.planted.setdefault(check, {})[row_id] = name
-        return row_id
-
-    def plant_row(self, check: str, name: str) -> str:
-        """Add a row whose object is not there."""
-        row_id = self.next_id()
-        self.migration.add_row(row_id, FROM + name)
-        self.planted.setdefault(check, {})[row_id] = name
-        return row_id
-
-    def next_id(self) -> str:
-        return str(1 + sum(map(len, self.planted.values())))
 
     def work(self) -> None:
         """Enqueue and let the worker that is running finish all of it."""
