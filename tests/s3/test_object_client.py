@@ -24,7 +24,7 @@ from rowferry.s3.operations import Request
 from support.processes.processes import wait_for
 from support.s3.buckets import Buckets
 from support.s3.clients import COPY, GET, HEAD, WAIT_SECONDS, ask, begin, clients_of, facing, opened, side_of
-from support.s3.exchanges import Came, Exchange, hold_exchanges
+from support.s3.scenarios import Came, Scenario, hold_scenarios
 from support.s3.stand_in import (
     Behaviour,
     StandIn,
@@ -69,8 +69,8 @@ MISBEHAVIOURS: tuple[tuple[Request, Behaviour, Came], ...] = (
 
 
 def test_each_misbehaviour_has_its_class(subtests: pytest.Subtests) -> None:
-    exchanges = (Exchange([behaviour], [(request, came)]) for request, behaviour, came in MISBEHAVIOURS)
-    hold_exchanges({f"{number} {each.asked[0][1]}": each for number, each in enumerate(exchanges)}, subtests)
+    scenarios = (Scenario([behaviour], [(request, came)]) for request, behaviour, came in MISBEHAVIOURS)
+    hold_scenarios({f"{number} {each.asked[0][1]}": each for number, each in enumerate(scenarios)}, subtests)
 
 
 def test_only_an_answer_of_any_status_counts_as_one() -> None:

@@ -17,8 +17,8 @@ from rowferry.s3.results import (
     read_written_etag,
 )
 from support.s3.clients import COPY, GET, HEAD
-from support.s3.exchanges import Exchange, hold_exchanges
 from support.s3.said import OK, say
+from support.s3.scenarios import Scenario, hold_scenarios
 from support.s3.stand_in import Behaviour, answer
 
 NAMESPACE = b' xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
@@ -121,27 +121,27 @@ def ranged(content_range: str, body: bytes = b"abc") -> list[Behaviour]:
 
 
 ANSWERS = {
-    "merely accepted": Exchange([answer(202, ETag='"e"')], [(COPY, (ServerFault, "HTTP 202"))]),
-    "a HEAD without a size": Exchange([say(OK + b'ETag: "e"\r\n\r\n')], [(HEAD, (ServerFault, "NoContentLength"))]),
-    "a weak ETag": Exchange([say(OK + b'ETag: W/"e"\r\n' + CHUNKED)], [(GET, ServerFault)]),
-    "recoded on the way": Exchange([say(OK + b"Content-Encoding: gzip\r\n" + CHUNKED)], [(GET, ServerFault)]),
-    "a whole object": Exchange([answer(200, b"abcdefghi")], [(RANGED, ObjectDamaged)]),
-    "a body that is too short": Exchange(ranged("bytes 3-5/9", b"ab"), [(RANGED, ObjectDamaged)]),
-    "a body that is too long": Exchange(ranged("bytes 3-5/9", b"abcd"), [(RANGED, ObjectDamaged)]),
-    "the last bytes, fewer than asked for": Exchange(ranged("bytes 3-4/5", b"ab"), [(RANGED, b"ab")]),
+    "merely accepted": Scenario([answer(202, ETag='"e"')], [(COPY, (ServerFault, "HTTP 202"))]),
+    "a HEAD without a size": Scenario([say(OK + b'ETag: "e"\r\n\r\n')], [(HEAD, (ServerFault, "NoContentLength"))]),
+    "a weak ETag": Scenario([say(OK + b'ETag: W/"e"\r\n' + CHUNKED)], [(GET, ServerFault)]),
+    "recoded on the way": Scenario([say(OK + b"Content-Encoding: gzip\r\n" + CHUNKED)], [(GET, ServerFault)]),
+    "a whole object": Scenario([answer(200, b"abcdefghi")], [(RANGED, ObjectDamaged)]),
+    "a body that is too short": Scenario(ranged("bytes 3-5/9", b"ab"), [(RANGED, ObjectDamaged)]),
+    "a body that is too long": Scenario(ranged("bytes 3-5/9", b"abcd"), [(RANGED, ObjectDamaged)]),
+    "the last bytes, fewer than asked for": Scenario(ranged("bytes 3-4/5", b"ab"), [(RANGED, b"ab")]),
     **{
-        f"bytes of another range, {one[:12]}": Exchange(ranged(one), [(RANGED, ObjectDamaged)])
+        f"bytes of another range, {one[:12]}": Scenario(ranged(one), [(RANGED, ObjectDamaged)])
         for one in ("bytes 0-2/9", "bytes 3-4/9", "bytes 3-5/²", "bytes 3-5/" + "9" * 5000, "")
     },
     **{
-        f"the bytes that were asked for, {one}": Exchange(ranged(one), [(RANGED, b"abc")])
+        f"the bytes that were asked for, {one}": Scenario(ranged(one), [(RANGED, b"abc")])
         for one in ("bytes 3-5/9", "bytes 3-5/6", "bytes 3-5/*")
     },
 }
 
 
 def test_a_client_takes_what_it_has_asked_for_and_nothing_else(subtests: pytest.Subtests) -> None:
-    hold_exchanges(ANSWERS, subtests)
+    hold_scenarios(ANSWERS, subtests)
 
 
 @pytest.mark.parametrize("code", REMEDY_OF_CODE)

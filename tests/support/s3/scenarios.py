@@ -1,4 +1,4 @@
-"""Tables of exchanges: what a server does, what it is asked for, and what must come of each request."""
+"""Tables of scenarios: what a server does, what it is asked for, and what must come of each request."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ Came = bytes | type[ObjectError] | tuple[type[ObjectError], str] | Mapping[str, 
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class Scenario:
     """A client of a new server: what that does with one request after the other, and what comes of those asked."""
 
     server: Sequence[Behaviour]
@@ -30,14 +30,14 @@ class Exchange:
     """Of the client."""
 
 
-def hold_exchanges(exchanges: Mapping[str, Exchange], subtests: pytest.Subtests) -> None:
-    """Make each exchange, and hold what comes of it against the table."""
-    for name, exchange in exchanges.items():
-        with subtests.test(name), facing(*exchange.server, **exchange.settings) as (client, server):
-            for request, came in exchange.asked:
+def hold_scenarios(scenarios: Mapping[str, Scenario], subtests: pytest.Subtests) -> None:
+    """Run each scenario, and hold what comes of it against the table."""
+    for name, scenario in scenarios.items():
+        with subtests.test(name), facing(*scenario.server, **scenario.settings) as (client, server):
+            for request, came in scenario.asked:
                 hold_result(ask(client, request), came)
-            assert exchange.connections in {None, connections_of(server)}
-            assert exchange.requests in {None, len(server.requests)}
+            assert scenario.connections in {None, connections_of(server)}
+            assert scenario.requests in {None, len(server.requests)}
 
 
 def hold_result(got: Result, came: Came) -> None:
