@@ -113,18 +113,15 @@ def test_what_botocore_raises_becomes_a_class_of_ours(subtests: pytest.Subtests)
         bucket.count_objects()
 
 
-def test_a_silent_host_is_unreachable_in_one_sentence() -> None:
+def test_a_silent_host_and_a_bucket_name_that_s3_does_not_allow_are_each_one_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    with open_bucket(ProductionSide("bucket", endpoint_url=url), KEYS) as bucket:
+    side = ProductionSide("bucket", endpoint_url=url)
+    with open_bucket(side, KEYS) as bucket:
         with pytest.raises(Unreachable, match=url) as raised:
             bucket.check_exists()
         assert "\n" not in str(raised.value)
         assert raised.value.code == "EndpointConnectionError"
-
-
-def test_a_bucket_name_that_s3_does_not_allow_is_a_users_mistake() -> None:
-    side = ProductionSide("bucket", endpoint_url="http://127.0.0.1:1")
     msgspec.structs.force_setattr(side, "bucket", "no such bucket")  # which a plan never holds
     with open_bucket(side, KEYS) as bucket, pytest.raises(UsageError, match=r"production.bucket 'no such bucket'"):
         bucket.check_exists()
