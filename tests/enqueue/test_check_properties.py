@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from rowferry_enqueue.checks.finding import Finding
-from rowferry_lab.servers.fake_s3.settings import Deviations
 from support.entries.checks import check
 from support.entries.entry_table import FROM, TO
 from support.entries.estimating import fake_migration
 from support.entries.migration import Migration
+from support.s3.deviations import Deviations
 from support.s3.request_log import RequestLog, logged
 from support.s3.stand_in import StandIn, answer
 

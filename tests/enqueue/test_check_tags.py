@@ -11,13 +11,13 @@ from rowferry.db.entries import EntryQueries
 from rowferry.errors import UsageError
 from rowferry.queues import find_queue
 from rowferry_enqueue.checks.queues.columns import check_queue_rows
-from rowferry_lab.servers.fake_s3.settings import Deviations
 from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.checks import check, problems
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.postgres.roles import new_role
 from support.s3.buckets import Buckets, fresh_buckets
+from support.s3.deviations import Deviations
 from support.s3.fake_s3 import running_fakes
 from support.s3.request_log import LoggedRequest, RequestLog
 from support.s3.servers import SERVERS, NotInstalled

@@ -1,13 +1,7 @@
 """The fake S3 server answers as real servers do, requests of the benches included; what it cannot do, it refuses."""
 
 import hashlib
-import json
-import tempfile
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
-from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,33 +10,18 @@ from botocore.exceptions import ClientError
 from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_lab.servers.fake_s3.uniform import name_key
 from rowferry_lab.servers.s3_servers import FakeS3Server
-from support.processes.processes import is_running
 from support.s3.buckets import Buckets, connect_s3, fresh_buckets
 
 PROPERTIES = {"ContentType": "text/plain", "CacheControl": "no-store", "Metadata": {"author": "me"}}
 ODD_KEYS = ["some folder/ä+%41?.txt", "plus+plus", "\U0001f5bc.png", "#&'", "e\u0301", "\u00e9"]
 PART_BYTES = 5 * 1024 * 1024
 BODY_BYTES = 300_000
-UNIFORM = {"Bucket": "legacy", "Key": name_key(1)}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[FakeS3Server]:
-    with FakeS3Server() as server:
-        yield server
-
-
-@pytest.fixture
-def client(server: FakeS3Server) -> Iterator[Any]:
-    with fresh_buckets(server) as found:
-        yield found.client
 
 
 @pytest.fixture(params=["fake", "moto", "versitygw"])
 def buckets(request: pytest.FixtureRequest) -> Iterator[Buckets]:
     """Two fresh buckets in the fake and in two servers of others: the same table of requests holds for all."""
-    found = request.getfixturevalue("server" if request.param == "fake" else request.param)
-    with fresh_buckets(found) as fresh:
+    with fresh_buckets(request.getfixturevalue(request.param)) as fresh:
         yield fresh
 
 
@@ -63,7 +42,7 @@ def refusal(call: Callable[..., Any], **arguments: Any) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("key", ODD_KEYS)
-def test_an_object_is_copied_with_its_properties_and_tags(buckets: Buckets, key: str) -> None:
+def test_an_object_is_copied_with_its_properties_and_tags_or_with_others(buckets: Buckets, key: str) -> None:
     s3, source = buckets.client, {"Bucket": buckets.legacy, "Key": key}
     target = {"Bucket": buckets.production, "Key": key}
     put = s3.put_object(**source, Body=b"words", Tagging="album=1&kind=a%20b", **PROPERTIES)
@@ -76,12 +55,6 @@ def test_an_object_is_copied_with_its_properties_and_tags(buckets: Buckets, key:
     assert tags == {"album": "1", "kind": "a b"}
     (listed,) = s3.list_objects_v2(Bucket=buckets.production)["Contents"]
     assert (listed["Key"], listed["Size"], listed["ETag"]) == (key, 5, put["ETag"])
-
-
-def test_a_copy_may_replace_what_describes_the_object(buckets: Buckets) -> None:
-    s3, source = buckets.client, {"Bucket": buckets.legacy, "Key": "k"}
-    target = {"Bucket": buckets.production, "Key": "k"}
-    s3.put_object(**source, Body=b"words", Tagging="album=1", **PROPERTIES)
     replaced = {"MetadataDirective": "REPLACE", "TaggingDirective": "REPLACE", "Tagging": "album=2"}
     s3.copy_object(**target, CopySource=source, ContentType="image/x", **replaced)
     found = s3.head_object(**target)
@@ -196,92 +169,28 @@ def test_an_upload_that_is_aborted_is_gone(buckets: Buckets) -> None:
 # What only the fake has
 
 
-def test_a_copy_honours_the_condition_that_moto_ignores(server: FakeS3Server, client: Any) -> None:
-    with fresh_buckets(server) as found:
-        here, there = ({"Bucket": name, "Key": "k"} for name in (found.legacy, found.production))
-        client.put_object(**here, Body=b"words")
-        client.copy_object(**there, CopySource=here, IfNoneMatch="*")
-        assert refusal(client.copy_object, **there, CopySource=here, IfNoneMatch="*") == (412, "PreconditionFailed")
+def test_a_copy_honours_the_condition_that_moto_ignores(fake_buckets: Buckets) -> None:
+    s3 = fake_buckets.client
+    here, there = ({"Bucket": name, "Key": "k"} for name in (fake_buckets.legacy, fake_buckets.production))
+    s3.put_object(**here, Body=b"words")
+    s3.copy_object(**there, CopySource=here, IfNoneMatch="*")
+    assert refusal(s3.copy_object, **there, CopySource=here, IfNoneMatch="*") == (412, "PreconditionFailed")
+    assert refusal(s3.get_bucket_lifecycle_configuration, Bucket="two") == (501, "NotImplemented")
 
 
-def test_what_it_cannot_do_it_refuses(client: Any) -> None:
-    assert refusal(client.get_bucket_lifecycle_configuration, Bucket="two") == (501, "NotImplemented")
-
-
-@pytest.fixture(scope="module")
-def uniform() -> Iterator[tuple[FakeS3Server, Any]]:
-    """Yield the fake as the benches start it, and a client."""
-    with FakeS3Server(f"--body-bytes={BODY_BYTES}", "--objects=1500", "--latency-seconds=0.001") as server:
-        client = connect_s3(server)
-        yield server, client
-        client.close()
-
-
-def test_every_legacy_key_of_a_bench_holds_the_same_object(uniform: tuple[FakeS3Server, Any]) -> None:
-    server, s3 = uniform
-    whole = s3.get_object(**UNIFORM)
-    body = whole["Body"].read()
-    assert len(body) == BODY_BYTES
-    assert whole["ETag"].strip('"') == hashlib.md5(body).hexdigest()
-    there = {"Bucket": "production", "Key": "avatar/copied.png"}
-    assert refusal(s3.head_object, **there)[0] == 404
-    before = server.read_stats()
-    s3.copy_object(**there, CopySource=UNIFORM)
-    assert s3.head_object(**there)["ContentLength"] == BODY_BYTES
-    after = server.read_stats()
-    assert (after["objects"], after["requests"]) == (before["objects"] + 1, before["requests"] + 2)
-    assert after["cpu_seconds"] >= before["cpu_seconds"]
-
-
-def test_a_listing_of_a_bench_shows_every_legacy_object_once(uniform: tuple[FakeS3Server, Any]) -> None:
-    _, s3 = uniform
-    pages = list(s3.get_paginator("list_objects_v2").paginate(Bucket="legacy", Prefix="image/"))
-    keys = [item["Key"] for page in pages for item in page["Contents"]]
-    assert len(pages) == 2
-    assert keys == sorted(keys) == [name_key(number) for number in range(1, 1501)]
-
-
-def test_the_parts_of_a_bench_are_hashed_and_not_kept(uniform: tuple[FakeS3Server, Any]) -> None:
-    _, s3 = uniform
-    there = {"Bucket": "production", "Key": "avatar/parts.png"}
+@pytest.mark.parametrize("ending", ["", "?"])
+def test_a_part_with_another_etag_than_named_completes_nothing(fake_buckets: Buckets, ending: str) -> None:
+    s3, there = fake_buckets.client, {"Bucket": fake_buckets.production, "Key": "a"}
     upload = {**there, "UploadId": s3.create_multipart_upload(**there)["UploadId"]}
-    bodies = [b"first" * 200_000, b"second"]
-    parts = [
-        {"PartNumber": number, "ETag": s3.upload_part(**upload, PartNumber=number, Body=body)["ETag"]}
-        for number, body in enumerate(bodies, 1)
-    ]
-    assert [part["ETag"].strip('"') for part in parts] == [hashlib.md5(body).hexdigest() for body in bodies]
-    s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
-    assert s3.head_object(**there)["ContentLength"] == sum(map(len, bodies))
-
-
-def test_a_share_of_the_requests_is_refused() -> None:
-    with FakeS3Server("--refused-share=1") as server:
-        client = connect_s3(server)
-        assert refusal(client.list_objects_v2, Bucket="one") == (503, "SlowDown")
-        client.close()
-
-
-def test_every_answer_takes_the_set_latency_at_least(server: FakeS3Server, client: Any) -> None:
-    client.create_bucket(Bucket="one")
-    server.set_latency(timedelta(seconds=0.2))
-    began = time.monotonic()
-    client.head_bucket(Bucket="one")
-    slow = time.monotonic() - began
-    server.set_latency(timedelta(0))
-    assert slow >= 0.2
-
-
-def test_it_counts_its_requests_and_its_cpu(server: FakeS3Server, client: Any) -> None:
-    def stats() -> dict[str, float]:
-        with urllib.request.urlopen(f"{server.endpoint_url}/_stats", timeout=10) as answer:
-            return json.load(answer)
-
-    client.create_bucket(Bucket="one")
-    before = stats()
-    client.head_bucket(Bucket="one")
-    assert stats()["requests"] == before["requests"] + 1
-    assert server.read_cpu_seconds() > 0
+    etags = [s3.upload_part(**upload, PartNumber=number, Body=b"words")["ETag"] for number in (1, 2, 3)]
+    listed = s3.get_paginator("list_parts").paginate(**upload, PaginationConfig={"PageSize": 2})
+    assert [part["ETag"] for page in listed for part in page["Parts"]] == etags
+    parts = [{"PartNumber": number, "ETag": etag + ending} for number, etag in enumerate(etags, 1)]
+    if ending:
+        assert refusal(s3.complete_multipart_upload, **upload, MultipartUpload={"Parts": parts})[1] == "InvalidPart"
+    else:
+        s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
+        assert read(s3, **target_of(there)) == b"words" * 3
 
 
 @pytest.mark.parametrize(
@@ -297,10 +206,42 @@ def test_an_unreadable_length_is_not_guessed(head: bytes, length: int | None) ->
     assert Request(head).read_length() == length
 
 
-def test_it_leaves_neither_process_nor_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with FakeS3Server() as server:
-        pid = server.pid
-        assert is_running(pid)
-    assert not is_running(pid)
-    assert not list(tmp_path.iterdir())
+# As benches start it, in a process of its own
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[tuple[FakeS3Server, Any]]:
+    """Yield the server and a client."""
+    with FakeS3Server(f"--body-bytes={BODY_BYTES}", "--objects=1500", "--latency-seconds=0.001") as server:
+        client = connect_s3(server)
+        yield server, client
+        client.close()
+
+
+def test_every_legacy_key_of_a_bench_holds_the_same_object(bench: tuple[FakeS3Server, Any]) -> None:
+    server, s3 = bench
+    body = read(s3, "legacy", name_key(1))
+    there = {"Bucket": "production", "Key": "avatar/copied.png"}
+    assert (len(body), refusal(s3.head_object, **there)[0]) == (BODY_BYTES, 404)
+    before = server.read_stats()
+    s3.copy_object(**there, CopySource={"Bucket": "legacy", "Key": name_key(2)})
+    assert s3.head_object(**there)["ETag"].strip('"') == hashlib.md5(body).hexdigest()
+    after = server.read_stats()
+    assert (after["objects"], after["requests"]) == (before["objects"] + 1, before["requests"] + 2)
+    assert after["cpu_seconds"] >= before["cpu_seconds"] > 0
+    assert after["writes_accepted"]["rowferry"] == before["writes_accepted"].get("rowferry", 0) + 1
+
+
+def test_a_listing_of_a_bench_shows_every_legacy_object_once(bench: tuple[FakeS3Server, Any]) -> None:
+    pages = list(bench[1].get_paginator("list_objects_v2").paginate(Bucket="legacy", Prefix="image/"))
+    keys = [item["Key"] for page in pages for item in page["Contents"]]
+    assert (len(pages), keys) == (2, [name_key(number) for number in range(1, 1501)])
+
+
+def test_the_expected_bytes_and_others_are_stored_alike(bench: tuple[FakeS3Server, Any]) -> None:
+    _, s3 = bench
+    expected = read(s3, "legacy", name_key(1))
+    for body in (expected, expected[:-1], expected[:-1] + b"?", b"?" + expected[1:], expected + b"?"):
+        etag = s3.put_object(Bucket="production", Key="avatar/1.png", Body=body)["ETag"]
+        assert etag.strip('"') == hashlib.md5(body).hexdigest()
+        assert read(s3, "production", "avatar/1.png") == body

@@ -15,7 +15,6 @@ from rowferry.db.timeouts import LOCK_TIMEOUT
 from rowferry.errors import PlanError
 from rowferry.plan_file import parse_plan
 from rowferry.queues import find_queue
-from rowferry_lab.servers.fake_s3.settings import Deviations
 from rowferry_queues.inspect import perform as performing
 from rowferry_queues.inspect.spec import MiB
 from support.entries.entry_table import FROM, TO
@@ -28,6 +27,7 @@ from support.queue.inspected import add, cut, run
 from support.queue.paused_migration import check_nothing_burnt, state_of, work_until_paused
 from support.queue.zstd_module import zstd
 from support.s3.buckets import Buckets, fresh_buckets
+from support.s3.deviations import Deviations
 from support.s3.fake_s3 import running_fakes
 from support.s3.request_log import RequestLog
 

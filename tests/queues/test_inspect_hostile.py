@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from rowferry_lab.servers.fake_s3.settings import Deviations
 from rowferry_lab.servers.fake_s3.store import make_object
 from rowferry_queues.inspect import inflating, inspection, reading
 from rowferry_queues.inspect.allowed import ALLOWED_FUNCTIONS
@@ -19,6 +18,7 @@ from support.entries.migration import Migration
 from support.queue.inspected import MODULE, add, cut, run, use, words_of
 from support.queue.zstd_module import zstd
 from support.s3.buckets import Buckets, fresh_buckets
+from support.s3.deviations import Deviations
 from support.s3.fake_s3 import running_fakes
 from support.s3.request_log import RequestLog
 

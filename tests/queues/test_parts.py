@@ -7,7 +7,6 @@ from typing import Literal
 
 import pytest
 
-from rowferry_lab.servers.fake_s3.settings import Deviations
 from support.entries.entry_table import FROM, TO
 from support.entries.parts_site import (
     BODY,
@@ -30,6 +29,7 @@ from support.entries.parts_site import (
 )
 from support.processes.processes import wait_for
 from support.s3.buckets import Buckets
+from support.s3.deviations import Deviations
 from support.s3.request_log import LoggedRequest
 
 ALL = {*range(1, PARTS + 1)}

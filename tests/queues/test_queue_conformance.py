@@ -17,11 +17,11 @@ from queue_conformance.steps import timed_steps
 from queue_conformance.worker import working
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.queues import find_queue, list_queues
-from rowferry_lab.servers.fake_s3.settings import Deviations
 from rowferry_worker.batch.context import BatchContext, BatchReleased, Perform
 from support.entries.migration import Migration
 from support.processes.processes import run_to_end
 from support.s3.buckets import fresh_buckets
+from support.s3.deviations import Deviations
 from support.s3.fake_s3 import FakeAddress, running_fakes
 
 COUNT = 7

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from rowferry_lab.servers.fake_s3.settings import Deviations
 from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.entry_table import TO
 from support.entries.listed_objects import outcomes
 from support.entries.migration import Migration
 from support.entries.tagged_rows import add, faked_site, prepare, run, versioned_buckets
 from support.s3.buckets import fresh_buckets
+from support.s3.deviations import Deviations
 from support.s3.fake_s3 import running_fakes
 from support.s3.request_log import LoggedRequest, RequestLog, logged
 

@@ -1,7 +1,6 @@
 """S3 servers in processes of their own: moto, versitygw, which is a real one, and the fake, which is fast."""
 
 import http.client
-import importlib.util
 import json
 import os
 import secrets
@@ -10,6 +9,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
 from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
@@ -55,13 +55,15 @@ class S3Server(OwnServer):
 
     def start(self) -> None:
         """Start the server and return when it answers; raises ServerFailed with its last words."""
-        try:
-            for tries_left in reversed(range(START_TRIES)):
-                if self._start_once(self.choose_port(), last_try=tries_left == 0):
-                    break
-        except BaseException:
-            self.close()
-            raise
+        for tries_left in reversed(range(START_TRIES)):
+            try:
+                self._start_on(self.choose_port())
+            except BaseException as error:
+                self.close()
+                if not tries_left or not isinstance(error, ServerFailed):
+                    raise
+            else:
+                return
 
     def close(self) -> None:
         """Stop the server and remove what it kept; nothing happens when it is stopped."""
@@ -76,35 +78,22 @@ class S3Server(OwnServer):
         """Kill the server, and start it again on the same port over what it kept; raises ServerFailed if it fails."""
         if self._process is not None:
             self._process.stop(signal.SIGKILL)
-        self._start_once(urlsplit(self.endpoint_url).port or self.choose_port(), last_try=True)
+        self._start_on(urlsplit(self.endpoint_url).port or self.choose_port())
 
-    def _start_once(self, port: int, *, last_try: bool) -> bool:
-        """Return whether the server answers on this port; raises ServerFailed if it was the last try."""
+    def _start_on(self, port: int) -> None:
+        """Start the server on this port. Raises ServerFailed when it does not answer."""
         self._folder = self._folder or Path(tempfile.mkdtemp(prefix=f"rowferry-{self.name}-", dir=self.parent))
         self._process = ServerProcess(
             self.command(port, self._folder), folder=self._folder, environment=self.environment(), temporary=True
         )
-        try:
-            self._process.wait_until(lambda: answers_http(port), deadline=START_DEADLINE)
-        except ServerFailed:
-            self.close()
-            if last_try:
-                raise
-            return False
+        self._process.wait_until(lambda: answers_http(port), deadline=START_DEADLINE)
         self.endpoint_url = f"http://127.0.0.1:{port}"
-        return True
 
 
 class MotoServer(S3Server):
     """moto in a process of its own: objects in memory, any credentials accepted."""
 
     name = "moto"
-
-    def __init__(self) -> None:
-        """Raise UsageError when moto or the flask that it needs is not installed."""
-        super().__init__()
-        if not all(importlib.util.find_spec(package) for package in ("moto", "flask", "flask_cors")):
-            raise UsageError("The S3 server of the demo is not installed; run: pip install 'rowferry[demo]'")
 
     def command(self, port: int, folder: Path) -> Sequence[str]:
         """Return the command of moto's server, which keeps nothing on disk."""
@@ -125,19 +114,15 @@ class FakeS3Server(S3Server):
     def command(self, port: int, folder: Path) -> Sequence[str]:
         """Return the command of the server, which keeps nothing on disk."""
         del folder
-        return [sys.executable, "-m", "rowferry_lab.servers.fake_s3", "--port", str(port), *self._options]
+        return [sys.executable, "-m", "rowferry_lab.servers.fake_s3.server", "--port", str(port), *self._options]
 
     def set_latency(self, latency: timedelta) -> None:
-        """Let every answer from now on take this long, up to 10 s, besides the time that it takes anyway."""
+        """Let every answer from now on take this long, besides the time that it takes anyway."""
         self.configure("latency", seconds=latency.total_seconds())
 
     def configure(self, group: str, **settings: float | str) -> None:
-        """Change the settings of `latency`, `limits` or `link` (see fake_s3/settings.py), or begin an outage."""
+        """Change the settings of `latency` or `limits` (see fake_s3/settings.py), or begin an outage."""
         self._ask("PUT", f"/_{group}?{urlencode(settings)}")
-
-    def read_cpu_seconds(self) -> float:
-        """Return the CPU seconds that it has used so far."""
-        return self.read_stats()["cpu_seconds"]
 
     def read_stats(self) -> dict[str, Any]:
         """Return what `GET /_stats` says: counts and CPU seconds since the start. Raises ServerFailed in an outage."""
@@ -186,13 +171,10 @@ class VersityServer(S3Server):
 def answers_http(port: int) -> bool:
     """Return whether a server on this port of 127.0.0.1 answers a request, with any status."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
-    try:
+    with closing(connection), suppress(OSError, http.client.HTTPException):
         connection.request("GET", "/")
         return connection.getresponse().status > 0
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
+    return False
 
 
 def check_extended_attributes(folder: Path) -> None:

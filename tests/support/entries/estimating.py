@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
-from rowferry_lab.servers.fake_s3.api import Deviations
 from rowferry_lab.servers.fake_s3.http import Request
 from support.entries.migration import Migration
 from support.s3.buckets import fresh_buckets
+from support.s3.deviations import Deviations
 from support.s3.fake_s3 import FakeAddress, running_fakes
 
 Make = Callable[..., Migration]

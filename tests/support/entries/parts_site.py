@@ -7,13 +7,13 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import Any, Literal
 
-from rowferry_lab.servers.fake_s3.settings import Deviations
 from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
 from support.processes.processes import DEADLINE, wait_for
 from support.processes.small_parts import PART_BYTES, small_parts
 from support.s3.bodies import make_body
 from support.s3.buckets import Buckets, fresh_buckets
+from support.s3.deviations import Deviations
 from support.s3.fake_s3 import running_fakes
 from support.s3.request_log import LoggedRequest, RequestLog, logged
 

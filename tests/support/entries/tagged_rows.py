@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from rowferry_lab.servers.fake_s3.settings import Deviations
 from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.entry_table import TO
 from support.entries.listed_objects import outcomes
 from support.entries.migration import Migration
 from support.s3.buckets import Buckets, fresh_buckets, remove_bucket
+from support.s3.deviations import Deviations
 from support.s3.fake_s3 import FakeAddress, running_fakes
 
 PER_TENANT = {"tier": "cold", "tenant": {"column": "tenant_id"}}

@@ -17,14 +17,13 @@ from rowferry.s3.access.endpoint import resolve_endpoint
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.operations import Request as SentRequest
 from rowferry.s3.responses import Response
-from rowferry_lab.servers.fake_s3.body import Body
+from rowferry_lab.servers.fake_s3 import http
 from rowferry_lab.servers.fake_s3.connection import Connection
-from rowferry_lab.servers.fake_s3.http import Request, respond
-from rowferry_lab.servers.fake_s3.server import FakeS3
-from rowferry_lab.servers.fake_s3.settings import WRITES, Deviations
+from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_lab.servers.fake_s3.store import Bucket, Store, StoredObject, Upload, compute_md5, make_object
 from rowferry_worker.objects.requests import ObjectRequests
-from support.s3.fake_s3 import endpoint_at, serve_on_thread
+from support.s3.deviations import WRITES, Deviations, changed
+from support.s3.fake_s3 import DeviantConnection, DeviantS3, endpoint_at, serve_on_thread
 
 T = TypeVar("T")
 Objects = dict[str, StoredObject]
@@ -39,7 +38,7 @@ HELD = Response(-1)
 """No response: the connection stays open."""
 
 
-class FakeBuckets(FakeS3):
+class FakeBuckets(DeviantS3):
     """The buckets `legacy` and `production`; `honours`: the operations that heed If-None-Match."""
 
     def __init__(
@@ -58,7 +57,7 @@ class FakeBuckets(FakeS3):
         """Returns the response, LOST or HELD in the place of the server's own; called on the server's thread."""
         self.interfere_early: Callable[[Request], Response | None] = lambda _: None
         """Returns the response to a request that is refused before its body is read."""
-        self.connection: Connection
+        self.connection: DeviantConnection
         """That of the request which `interfere` is asked about."""
         self.cut_off: list[Request] = []
         """Requests whose connections ended in their bodies."""
@@ -95,14 +94,13 @@ class FakeBuckets(FakeS3):
 
     def deviate(self, **changes: Any) -> None:
         """Behave otherwise from now on."""
-        self._api.deviations = self._deviations = replace(self._deviations, **changes)
+        self.api.deviations = replace(self.api.deviations, **changes)
 
     def carry_out(self, request: Request) -> bytes:
         """Do what a request asks for, and return the response that the server would send."""
-        response = self._api.answer(request)
-        return response if isinstance(response, bytes) else b"".join(response)
+        return b"".join(self.api.answer(request).render())
 
-    def begin(self, request: Request) -> bytes | None:
+    def begin(self, request: Request) -> http.Response | None:
         """Refuse what the test says, else what S3 does."""
         self.seen.append(request)
         own = super().begin(request)
@@ -110,16 +108,17 @@ class FakeBuckets(FakeS3):
             instead = self.interfere_early(request)
         except BaseException as failure:  # noqa: BLE001 - raised by the thread of the test
             self._failure = failure
-            return respond(500)
-        return own if instead is None else write_response(instead, request)
+            return http.Response(500)
+        return own if instead is None else as_served(instead, request)
 
-    def take_cut_off(self, body: Body) -> None:
+    def take_cut_off(self, request: Request, missing: int) -> None:
         """Note the request."""
-        self.cut_off.append(body.request)
-        super().take_cut_off(body)
+        self.cut_off.append(request)
+        super().take_cut_off(request, missing)
 
     def respond(self, request: Request, connection: Connection) -> None:
         """Respond as the test says, else as S3 does."""
+        assert isinstance(connection, DeviantConnection)
         self.connection = connection
         try:
             instead = self.interfere(request)
@@ -128,7 +127,7 @@ class FakeBuckets(FakeS3):
             elif instead is LOST:
                 connection.abort()
             elif instead is not HELD:
-                connection.write(write_response(instead, request))
+                connection.write(as_served(instead, request))
         except BaseException as failure:  # noqa: BLE001 - raised by the thread of the test
             self._failure = failure
             connection.abort()
@@ -175,12 +174,6 @@ def stored(
     return changed(made, etag=etag or made.etag, written=made.written if written is None else written)
 
 
-def changed(made: StoredObject, **changes: Any) -> StoredObject:
-    """Return an object that differs in these fields."""
-    fields = {name: getattr(made, name) for name in made.__struct_fields__}
-    return StoredObject(**{**fields, **changes})
-
-
 def headers_of(found: StoredObject) -> dict[str, str]:
     """Return the headers by which a HEAD describes an object."""
     lines = found.description.decode("latin-1").splitlines()
@@ -193,12 +186,12 @@ def refuse(status: int, code: str, **headers: str) -> Response:
     return Response(status, named, f"<Error><Code>{code}</Code><Message>as told</Message></Error>".encode())
 
 
-def write_response(response: Response, request: Request) -> bytes:
-    """Return a response as bytes. The length is that of the body; to a HEAD it is what the headers say, if they do."""
+def as_served(response: Response, request: Request) -> http.Response:
+    """Return a response as a server sends it. Its length is the body's; to a HEAD it is what the headers say."""
     lines = [f"{name}: {value}\r\n" for name, value in response.headers.items() if name != "content-length"]
     is_head = request.method == "HEAD"
     length = int(response.headers.get("content-length", -1)) if is_head else None
-    return respond(response.status, b"" if is_head else response.body, "".join(lines).encode(), length=length)
+    return http.Response(response.status, b"" if is_head else response.body, "".join(lines).encode(), length)
 
 
 def composite(*parts: bytes) -> str:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from rowferry_lab.servers.fake_s3.settings import Deviations
 from rowferry_lab.servers.s3_servers import MotoServer, S3Server
 from support.s3.buckets import (
     QUICK_SERVER,
@@ -15,6 +14,7 @@ from support.s3.buckets import (
     reached_by_all,
     running_for_all,
 )
+from support.s3.deviations import Deviations
 from support.s3.fake_s3 import running_fakes
 from support.s3.request_log import RequestLog, logged
 

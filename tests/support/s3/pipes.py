@@ -10,7 +10,8 @@ from rowferry.http import event_loop
 from rowferry.plan import SideName
 from rowferry.s3.operations import Request as SentRequest
 from rowferry.s3.responses import Response
-from rowferry_lab.servers.fake_s3.http import Request, respond
+from rowferry_lab.servers.fake_s3 import http
+from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_worker.copying.copy import CopyOptions, CopyResult, copy_object
 from rowferry_worker.copying.stream_copy import StreamCopy
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
@@ -88,7 +89,7 @@ class Pipe(FakeBuckets):
     def send_first(self, size: int) -> None:
         """Send the headers of the legacy object and so many bytes of it."""
         found = self.legacy[OLD]
-        self.connection.write(respond(200, b"", found.description, length=found.size) + found.body[:size])
+        self.connection.write(http.Response(200, found.body[:size], found.description, found.size))
 
     @property
     def written(self) -> bytes | None:

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from rowferry_lab.servers.fake_s3 import api
-from rowferry_lab.servers.fake_s3.settings import Deviations
 from support.entries.entry_table import Record
 from support.entries.listed_objects import check_ranges, name_objects, outcomes, put_many
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.s3.buckets import fresh_buckets
+from support.s3.deviations import Deviations
 from support.s3.fake_s3 import FakeAddress, running_fakes
 
 OBJECTS = 2_000

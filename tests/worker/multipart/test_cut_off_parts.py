@@ -8,17 +8,17 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from rowferry_lab.servers.fake_s3 import connection
 from rowferry_lab.servers.fake_s3.http import Request
-from rowferry_lab.servers.fake_s3.settings import Deviations, Link
 from rowferry_lab.servers.fake_s3.store import NOTHING, Upload, make_object
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.processes.small_parts import PART_BYTES, PLAN_BYTES, small_parts
+from support.s3 import fake_s3
 from support.s3.bodies import make_body
 from support.s3.buckets import Buckets, fresh_buckets
-from support.s3.fake_s3 import FakeAddress, running_fakes
+from support.s3.deviations import Deviations
+from support.s3.fake_s3 import FakeAddress, Link, running_fakes
 
 PARTS = 10
 BODY = make_body(PARTS * PART_BYTES - 1000)
@@ -92,7 +92,7 @@ MakeMigration = Callable[..., Migration]
 @pytest.fixture
 def make_site(make_migration: MakeMigration, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakeSite]:
     """A site of small parts, which are sent as they are read from a slow source."""
-    monkeypatch.setattr(connection, "SLICE_BYTES", PART_BYTES // 16)  # for parts that are under way for long
+    monkeypatch.setattr(fake_s3, "SLICE_BYTES", PART_BYTES // 16)  # for parts that are under way for long
     with ExitStack() as until:
 
         def make(deviations: Deviations) -> Site:

@@ -10,13 +10,13 @@ import pytest
 
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_parts
-from rowferry_lab.servers.fake_s3.settings import Deviations
 from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.processes.small_parts import PART_BYTES, PLAN_BYTES, small_parts
 from support.s3.bodies import make_body
 from support.s3.buckets import fresh_buckets
+from support.s3.deviations import Deviations, ObjectWithAcl
 from support.s3.fake_s3 import FakeAddress, running_fakes
 from support.s3.request_log import LoggedRequest, RequestLog, logged
 
@@ -261,7 +261,7 @@ def test_what_the_plan_says_of_objects_survives_a_kill(make_site: MakeSite, keep
     assert site.sent() - Counter([*range(1, PARTS + 1), PARTS]) == Counter()
     site.check_done()
     written = site.fake.fake.store.bucket(site.migration.production.bucket).find(TO + NAME)
-    assert written is not None
+    assert isinstance(written, ObjectWithAcl)
     assert written.acl == "public-read"
     assert (written.headers["cache-control"], written.headers["x-amz-server-side-encryption"]) == (
         "max-age=60",
@@ -279,5 +279,5 @@ def test_an_upload_begins_anew_where_the_plan_says_something_else_of_objects(sit
     assert site.sent() == Counter(range(1, PARTS + 1))
     site.check_done()
     written = site.fake.fake.store.bucket(site.migration.production.bucket).find(TO + NAME)
-    assert written is not None
+    assert isinstance(written, ObjectWithAcl)
     assert written.acl == "public-read"

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from rowferry_lab.servers.fake_s3.http import Request
-from rowferry_lab.servers.fake_s3.settings import Deviations
 from rowferry_lab.servers.fake_s3.uniform import make_uniform_store
 from rowferry_lab.servers.s3_servers import FakeS3Server
 from rowferry_worker.pacing.in_flight import START
@@ -21,6 +20,7 @@ from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.processes.scrape import scrape, served_port, sum_of
 from support.s3.buckets import Buckets, S3Access
+from support.s3.deviations import Deviations
 from support.s3.fake_s3 import FakeAddress, running_fakes
 
 MakeMigration = Callable[..., Migration]
@@ -112,8 +112,7 @@ def note_copies(server: FakeAddress) -> dict[str, list[tuple[float, bool]]]:
     def note(request: Request, now: float) -> Any:
         response = answer(request, now)
         if request.operation == "CopyObject":
-            refused = isinstance(response, bytes) and response.startswith(b"HTTP/1.1 503")
-            seen.setdefault(request.key, []).append((monotonic(), refused))
+            seen.setdefault(request.key, []).append((monotonic(), response.status == 503))
         return response
 
     server.fake.answer = note
@@ -136,7 +135,7 @@ def wait_until_near(port: int, bound: float) -> None:
 @pytest.mark.soak
 def test_a_bound_is_learned_and_its_pauses_are_heeded(make_migration: MakeMigration) -> None:
     with (
-        running_fakes(Deviations(), store=make_uniform_store([2000])) as (server,),
+        running_fakes(Deviations(), store=make_uniform_store(2000)) as (server,),
         enqueued(make_migration, server, 900) as migration,
     ):
         server.configure("limits", writes_per_second=50, retry_after=1)
@@ -155,7 +154,7 @@ def test_a_bound_is_learned_and_its_pauses_are_heeded(make_migration: MakeMigrat
 def test_a_server_that_counts_what_it_refuses_is_not_asked_in_vain(make_migration: MakeMigration) -> None:
     """A worker that only cuts its rate is refused most of what it sends: that keeps the server shut."""
     with (
-        running_fakes(Deviations(), store=make_uniform_store([2000])) as (server,),
+        running_fakes(Deviations(), store=make_uniform_store(2000)) as (server,),
         enqueued(make_migration, server, 400) as migration,
     ):
         server.configure("limits", writes_per_second=40, burst_seconds=1, counts_refused=True)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from rowferry_lab.servers.fake_s3.http import Request
-from rowferry_lab.servers.fake_s3.settings import Deviations
 from rowferry_lab.servers.fake_s3.store import StoredObject
 from support.entries.entry_table import FROM, TO
 from support.entries.estimating import FakeMigration, fake_migration
@@ -18,6 +17,7 @@ from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.processes.small_parts import PART_BYTES, PLAN_BYTES, small_parts
 from support.queue.queue_runs import outcomes, verify
+from support.s3.deviations import Deviations, ObjectWithAcl, changed
 from support.s3.request_log import LoggedRequest, logged
 
 pytestmark = pytest.mark.by_day("copied", "streamed in parts", "copied-*", "streamed in parts-*")
@@ -76,17 +76,17 @@ class Site:
         self.migration.migrate()
         return self.migration.counts()
 
-    def written(self, key: str = NEW) -> StoredObject:
+    def written(self, key: str = NEW) -> ObjectWithAcl:
         stored = self.found.production.fake.store.bucket(self.migration.production.bucket).find(key)
         assert stored is not None
-        return stored
+        return changed(stored)
 
     def set_acl(self, key: str, acl: str) -> None:
         """Give a legacy object an ACL that no request could give it."""
         bucket = self.found.legacy.fake.store.bucket(self.migration.legacy.bucket)
         stored = bucket.find(key)
         assert stored is not None
-        bucket.put(key, stored.copy(stored.headers, stored.tags, acl))
+        bucket.put(key, changed(stored, acl=acl))
 
 
 WAYS = {

@@ -10,7 +10,6 @@ from rowferry.plan import TagRule
 from rowferry.reports.facts import COPY_KEEPS_TAGS, COPY_LEAVES_TAGS_OUT
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3.http import Request
-from rowferry_lab.servers.fake_s3.settings import Deviations
 from rowferry_worker.copying.copy import CopyOptions
 from rowferry_worker.copying.server_copy import ServerCopy
 from rowferry_worker.copying.stream_copy import StreamCopy
@@ -19,6 +18,7 @@ from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
 from rowferry_worker.properties.settle import Properties
 from rowferry_worker.properties.tags import ASKED_FIRST, Tagging
 from support.s3.copies import NEW, OLD, copy_once, fake_with
+from support.s3.deviations import Deviations
 from support.s3.fake_buckets import FakeBuckets, changed, headers_of, refuse, stored
 
 TAGS = {"kind": "a b", "owner": "me", "empty": ""}

@@ -1,1 +1,1 @@
-"""An S3 server in memory, for the sweep, the benches and the tests: latency, limits and faults are set as it runs."""
+"""A fake S3 server for speed, throttling and pictures."""

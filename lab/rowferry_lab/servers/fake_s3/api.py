@@ -1,77 +1,49 @@
-"""The operations of the fake S3 server: each takes a request and returns a response. No I/O here."""
+"""The operations of the fake S3 server: each is a method of its name. No I/O here."""
 
-import gzip
 import re
-from collections.abc import Callable, Mapping
-from urllib.parse import quote
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote
+from uuid import uuid4
+from xml.etree import ElementTree
 from xml.sax.saxutils import escape
 
-from rowferry_lab.servers.fake_s3.http import COPIES, OPERATIONS, XML, Request, Response, refuse, respond, respond_with
-from rowferry_lab.servers.fake_s3.operations import copy_result, parse, result, timestamp
-from rowferry_lab.servers.fake_s3.settings import Deviations
-from rowferry_lab.servers.fake_s3.store import NOTHING, Bucket, S3Error, Store, StoredObject
-from rowferry_lab.servers.fake_s3.uploads import UploadOperations
+from rowferry_lab.servers.fake_s3.http import XML, Request, Response, refuse
+from rowferry_lab.servers.fake_s3.store import NOTHING, Bucket, S3Error, Store, StoredObject, Upload, make_object
 
 PAGE_KEYS = 1000
 """Keys in one page of a listing, and the most that may be asked for."""
-LEAST_GZIPPED_BYTES = 1000
-STORAGE = ("x-amz-storage-class", "x-amz-server-side-encryption")
-"""How the headers begin that a copy does not have from its source."""
-_GROUPS = "<URI>http://acs.amazonaws.com/groups/global/"
-ACLS = {
-    "public-read": [(f"{_GROUPS}AllUsers</URI>", "READ")],
-    "public-read-write": [(f"{_GROUPS}AllUsers</URI>", "READ"), (f"{_GROUPS}AllUsers</URI>", "WRITE")],
-    "authenticated-read": [(f"{_GROUPS}AuthenticatedUsers</URI>", "READ")],
-    "to-an-account": [("<ID>another</ID>", "READ")],
-}
-"""What a canned ACL grants, its owner aside; the last is not one of S3's."""
 RETURNS = {"\r": "&#13;"}
 """What a parser of XML would else read as the end of a line."""
-LOGIN_PAGE = b"<html><body>please log in: <a href='ETag'>ETag</a></body></html>"
 
 
-class FakeApi(UploadOperations):
+class FakeApi:
     """Responds to requests from a store."""
 
-    def __init__(self, store: Store, deviations: Deviations) -> None:
-        """Take both."""
-        super().__init__(store, deviations)
-        self._handlers: dict[str, Callable[[Request], Response]] = {
-            name: getattr(self, f"_{name}") for name in (*OPERATIONS.values(), *COPIES.values())
-        }
+    def __init__(self, store: Store) -> None:
+        """Take what they work on."""
+        self.store = store
 
     def answer(self, request: Request) -> Response:
         """Return the response, errors of S3 included."""
-        handler = self._handlers.get(request.operation)
-        if handler is None:
+        operation = getattr(self, f"_{request.operation}", None)
+        if operation is None:
             return refuse(request, 501, "NotImplemented")
-        if request.operation == self.deviations.login_page_for:
-            page = b"" if request.method == "HEAD" else LOGIN_PAGE
-            return respond(200, page, b"content-type: text/html\r\n", length=len(LOGIN_PAGE))
         try:
-            response = handler(request)
+            return operation(request)
         except S3Error as error:
-            return refuse(request, error.status, error.code)
-        may_compress = self.deviations.gzips_xml and "gzip" in (request.header(b"accept-encoding") or "")
-        return _compress(response) if may_compress and isinstance(response, bytes) else response
+            return refuse(request, *error.args)
 
-    # Buckets
-
-    def _CreateBucket(self, request: Request) -> bytes:
+    def _CreateBucket(self, request: Request) -> Response:
         self.store.buckets.setdefault(request.bucket, Bucket())
-        return respond(200)
+        return Response(200)
 
-    def _HeadBucket(self, request: Request) -> bytes:
+    def _HeadBucket(self, request: Request) -> Response:
         self.store.bucket(request.bucket)
-        return respond(200)
+        return Response(200)
 
-    def _DeleteBucket(self, request: Request) -> bytes:
-        if self.store.bucket(request.bucket).objects:
-            raise S3Error(409, "BucketNotEmpty")
-        del self.store.buckets[request.bucket]
-        return respond(204)
-
-    def _ListObjectsV2(self, request: Request) -> bytes:
+    def _ListObjectsV2(self, request: Request) -> Response:
         """Return a page; its continuation token is the last key, or folder, of the page before."""
         query = request.query
         most = min(int(query.get("max-keys", PAGE_KEYS)), PAGE_KEYS)
@@ -79,160 +51,170 @@ class FakeApi(UploadOperations):
         prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
         encode = quote if query.get("encoding-type") == "url" else escape
         found: dict[str, str] = {}
-        more = False
+        more = ""
         for key, stored in self.store.bucket(request.bucket).walk(prefix, after):
-            folder = _find_folder(key, prefix, delimiter)
-            if folder and (folder in found or folder == after):
+            end = key.find(delimiter, len(prefix)) if delimiter else -1
+            name = key[: end + len(delimiter)] if end >= 0 else key
+            if name in found or name == after:
                 continue
             if len(found) == most:
-                more = True
+                more = f"<NextContinuationToken>{escape(next(reversed(found), ''))}</NextContinuationToken>"
                 break
-            if folder:
-                found[folder] = f"<CommonPrefixes><Prefix>{encode(folder)}</Prefix></CommonPrefixes>"
+            if end >= 0:
+                found[name] = f"<CommonPrefixes><Prefix>{encode(name)}</Prefix></CommonPrefixes>"
             else:
-                found[key] = _describe_listed(encode(key), stored)
-        listed = "".join(found.values())
-        listed += f"<KeyCount>{len(found)}</KeyCount><IsTruncated>{str(more).lower()}</IsTruncated>"
-        if more:
-            listed += f"<NextContinuationToken>{escape(next(reversed(found), ''))}</NextContinuationToken>"
-        if encode is quote:
-            listed += "<EncodingType>url</EncodingType>"
-        return result("ListBucketResult", listed)
+                found[name] = _describe_listed(encode(key), stored)
+        listed = f"{''.join(found.values())}<IsTruncated>{str(bool(more)).lower()}</IsTruncated>{more}"
+        return result("ListBucketResult", listed + ("<EncodingType>url</EncodingType>" if encode is quote else ""))
 
-    def _DeleteObjects(self, request: Request) -> bytes:
-        bucket = self.store.bucket(request.bucket)
-        for element in parse(request.body).iter():
-            if element.tag.rpartition("}")[2] == "Key":
-                bucket.remove(element.text or "")
+    def _DeleteObjects(self, request: Request) -> Response:
+        for key in find_texts(request.body, "Key"):
+            self.store.bucket(request.bucket).remove(key)
         return result("DeleteResult", "")
 
-    # Objects
-
-    def _HeadObject(self, request: Request) -> bytes:
+    def _HeadObject(self, request: Request) -> Response:
         stored = self.store.read(request.bucket, request.key)
-        self._check_if_match(request, stored)
-        length = stored.size if self.deviations.head_length else -1
-        return respond(200, b"", self._describe(stored), length=length)
+        check_match(request, b"if-match", stored)
+        return Response(200, b"", stored.description, stored.size)
 
     def _GetObject(self, request: Request) -> Response:
         stored = self.store.read(request.bucket, request.key)
-        self._check_if_match(request, stored)
+        check_match(request, b"if-match", stored)
         asked = re.fullmatch(r"bytes=(\d+)-(\d*)", request.header(b"range") or "")
         if asked is None or not stored.size:
-            return respond_with(200, memoryview(stored.body), self._describe(stored))
-        first, last = _bound_range(asked[1], asked[2], stored.size)
+            return Response(200, stored.body, stored.description)
+        first, last = int(asked[1]), min(int(asked[2] or stored.size), stored.size - 1)
+        if first >= stored.size:
+            raise S3Error(416, "InvalidRange")
         span = f"content-range: bytes {first}-{last}/{stored.size}\r\n".encode()
-        return respond_with(206, memoryview(stored.body)[first : last + 1], self._describe(stored) + span)
+        return Response(206, memoryview(stored.body)[first : last + 1], stored.description + span)
 
-    def _PutObject(self, request: Request) -> bytes:
-        if "aws-chunked" in (request.header(b"content-encoding") or ""):
-            raise S3Error(501, "NotImplemented")
-        stored = self._receive(request, self._read_tagging(request))
-        self._write(request, stored)
-        return respond(200, headers=b'etag: "%s"\r\n' % stored.etag.encode())
+    def _PutObject(self, request: Request) -> Response:
+        stored = self.receive(request, request.describe(), read_tagging(request))
+        self.write(request, stored)
+        return Response(200, headers=b'etag: "%s"\r\n' % stored.etag.encode())
 
-    def _CopyObject(self, request: Request) -> bytes:
-        source = self._read_source(request)
-        if source.size > self.deviations.largest_copy_bytes:
-            raise S3Error(400, "EntityTooLarge")
-        headers = {name: value for name, value in source.headers.items() if not name.startswith(STORAGE)}
-        tags = source.tags
-        if request.header(b"x-amz-metadata-directive") == "REPLACE":
-            headers = request.describe()
-        if request.header(b"x-amz-tagging-directive") == "REPLACE" and self.deviations.tagging_directive:
-            tags = self._read_tagging(request)
-        headers |= self._read_storage(request)
-        tags = tags if "CopyObject" in self.deviations.keeps_tags else NOTHING
-        stored = source.copy(headers, tags, self._read_acl(request))
-        self._write(request, stored)
+    def _CopyObject(self, request: Request) -> Response:
+        source = self.read_source(request)
+        replaces = request.header(b"x-amz-metadata-directive") == "REPLACE"
+        headers = request.describe() if replaces else source.headers
+        replaces_tags = request.header(b"x-amz-tagging-directive") == "REPLACE"
+        tags = read_tagging(request) if replaces_tags else source.tags
+        stored = source.copy(headers, tags)
+        self.write(request, stored)
         return copy_result("CopyObjectResult", stored)
 
-    def _DeleteObject(self, request: Request) -> bytes:
+    def _DeleteObject(self, request: Request) -> Response:
         self.store.bucket(request.bucket).remove(request.key)
-        return respond(204)
+        return Response(204)
 
-    # ACLs
-
-    def _GetObjectAcl(self, request: Request) -> Response:
-        stored = self.store.read(request.bucket, request.key)
-        if not self.deviations.knows_acl:
-            return self._GetObject(request)
-        owner = "<ID>owner</ID><DisplayName>owner</DisplayName>"
-        grants = [("<ID>owner</ID>", "FULL_CONTROL"), *ACLS.get(stored.acl, ())]
-        listed = (
-            f"<Grant><Grantee>{grantee}</Grantee><Permission>{permission}</Permission></Grant>"
-            for grantee, permission in grants
-        )
-        content = f"<Owner>{owner}</Owner><AccessControlList>{''.join(listed)}</AccessControlList>"
-        return result("AccessControlPolicy", content)
-
-    def _PutObjectAcl(self, request: Request) -> Response:
-        if not self.deviations.knows_acl:
-            return self._PutObject(request)
-        stored = self.store.read(request.bucket, request.key)
-        if self.deviations.puts_acl:
-            replaced = stored.copy(stored.headers, stored.tags, request.header(b"x-amz-acl") or "private")
-            self.store.bucket(request.bucket).put(request.key, replaced)
-        return respond(200)
-
-    # Tags
-
-    def _GetObjectTagging(self, request: Request) -> bytes:
-        self._refuse_unknown_tags()
+    def _GetObjectTagging(self, request: Request) -> Response:
         tags = self.store.read(request.bucket, request.key).tags
         words = ((escape(name, RETURNS), escape(value, RETURNS)) for name, value in tags.items())
         found = (f"<Tag><Key>{name}</Key><Value>{value}</Value></Tag>" for name, value in words)
         return result("Tagging", f"<TagSet>{''.join(found)}</TagSet>")
 
-    def _PutObjectTagging(self, request: Request) -> bytes:
-        self._refuse_unknown_tags()
-        words = [
-            element.text or ""
-            for element in parse(request.body).iter()
-            if element.tag.rpartition("}")[2] in {"Key", "Value"}
-        ]
-        if words or self.deviations.removes_tags:
-            self._tag(request, dict(zip(words[::2], words[1::2], strict=True)))
-        return respond(200)
+    def _CreateMultipartUpload(self, request: Request) -> Response:
+        self.store.bucket(request.bucket)
+        upload_id = uuid4().hex
+        upload = Upload(request.bucket, request.key, request.describe(), read_tagging(request))
+        self.store.uploads[upload_id] = upload
+        return result("InitiateMultipartUploadResult", f"<UploadId>{upload_id}</UploadId>")
 
-    def _DeleteObjectTagging(self, request: Request) -> bytes:
-        self._tag(request, {})
-        return respond(204)
+    def _UploadPart(self, request: Request) -> Response:
+        part = self.receive(request, NOTHING, NOTHING)
+        self._add_part(request, part)
+        return Response(200, headers=b'etag: "%s"\r\n' % part.etag.encode())
 
-    def _tag(self, request: Request, tags: Mapping[str, str]) -> None:
-        stored = self.store.read(request.bucket, request.key)
-        if self.deviations.puts_tags:
-            self.store.bucket(request.bucket).put(request.key, stored.copy(stored.headers, tags, stored.acl))
+    def _UploadPartCopy(self, request: Request) -> Response:
+        source = self.read_source(request)
+        asked = re.fullmatch(r"bytes=(\d+)-(\d+)", request.header(b"x-amz-copy-source-range") or "")
+        part = make_object(source.body[int(asked[1]) : int(asked[2]) + 1] if asked else source.body)
+        self._add_part(request, part)
+        return copy_result("CopyPartResult", part)
 
-    def _refuse_unknown_tags(self) -> None:
-        if not self.deviations.knows_tags:
-            raise S3Error(501, "NotImplemented")
+    def _add_part(self, request: Request, part: StoredObject) -> None:
+        self.store.upload(request.query["uploadId"]).parts[int(request.query["partNumber"])] = part
+
+    def _CompleteMultipartUpload(self, request: Request) -> Response:
+        upload_id = request.query["uploadId"]
+        upload = self.store.upload(upload_id)
+        numbers = [int(text) for text in find_texts(request.body, "PartNumber")]
+        stored = upload.assemble(numbers)
+        etags = [text.strip('"') for text in find_texts(request.body, "ETag")]
+        if etags and etags != [upload.parts[number].etag for number in numbers]:
+            raise S3Error(400, "InvalidPart")
+        self.write(request, stored)
+        del self.store.uploads[upload_id]
+        return result("CompleteMultipartUploadResult", f"<ETag>&quot;{stored.etag}&quot;</ETag>")
+
+    def _AbortMultipartUpload(self, request: Request) -> Response:
+        self.store.upload(request.query["uploadId"])
+        del self.store.uploads[request.query["uploadId"]]
+        return Response(204)
+
+    def receive(self, request: Request, headers: Mapping[str, str], tags: Mapping[str, str]) -> StoredObject:
+        """Return an object or a part made of the body."""
+        expected = self.store.expect(request.key)
+        if expected is not None and expected.body == request.body:
+            return expected.copy(headers, tags)
+        return make_object(request.body, headers, tags)
+
+    def write(self, request: Request, stored: StoredObject) -> None:
+        """Write an object. Raises S3Error when none may be there and one is."""
+        bucket = self.store.bucket(request.bucket)
+        if request.header(b"if-none-match") == "*" and bucket.find(request.key):
+            raise S3Error(412, "PreconditionFailed")
+        bucket.put(request.key, stored)
+
+    def read_source(self, request: Request) -> StoredObject:
+        """Return the object that is copied. Raises S3Error when there is none, or the condition does not hold."""
+        source = unquote(request.header(b"x-amz-copy-source") or "").removeprefix("/")
+        stored = self.store.read(*source.split("/", 1))
+        check_match(request, b"x-amz-copy-source-if-match", stored)
+        return stored
 
 
 def _describe_listed(key: str, stored: StoredObject) -> str:
     """Return an object of a listing; `key`: as the listing writes it."""
     return (
         f"<Contents><Key>{key}</Key><ETag>&quot;{stored.etag}&quot;</ETag><Size>{stored.size}</Size>"
-        f"<LastModified>{timestamp(stored.written)}</LastModified><StorageClass>STANDARD</StorageClass></Contents>"
+        f"<LastModified>{timestamp(stored.written)}</LastModified></Contents>"
     )
 
 
-def _find_folder(key: str, prefix: str, delimiter: str) -> str:
-    """Return what a key is listed under instead: all up to the delimiter; empty where it has none behind the prefix."""
-    end = key.find(delimiter, len(prefix)) if delimiter else -1
-    return key[: end + len(delimiter)] if end >= 0 else ""
+def check_match(request: Request, name: bytes, stored: StoredObject) -> None:
+    """Raise S3Error when the condition in this header names another ETag."""
+    wanted = request.header(name)
+    if wanted is not None and wanted.strip('"') != stored.etag:
+        raise S3Error(412, "PreconditionFailed")
 
 
-def _compress(response: bytes) -> bytes:
-    """Return a response with its XML compressed, if it is long."""
-    head, _, body = response.partition(b"\r\n\r\n")
-    if len(body) <= LEAST_GZIPPED_BYTES or XML.strip() not in head:
-        return response
-    return respond(200, gzip.compress(body), XML + b"content-encoding: gzip\r\n")
+def read_tagging(request: Request) -> dict[str, str]:
+    """Return the tags that an object gets."""
+    return dict(parse_qsl(request.header(b"x-amz-tagging") or "", keep_blank_values=True))
 
 
-def _bound_range(first: str, last: str, size: int) -> tuple[int, int]:
-    """Return the first and the last byte, both included. Raises S3Error when the object is shorter."""
-    if int(first) >= size:
-        raise S3Error(416, "InvalidRange")
-    return int(first), min(int(last), size - 1) if last else size - 1
+def timestamp(seconds: float) -> str:
+    """Return a time as S3 writes it in XML."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def result(name: str, content: str) -> Response:
+    """Return a document."""
+    return Response(200, f'<{name} xmlns="http://s3.amazonaws.com/doc/2006-03-01/">{content}</{name}>'.encode(), XML)
+
+
+def copy_result(name: str, stored: StoredObject) -> Response:
+    """Return what a copy is answered with."""
+    when = timestamp(stored.written)
+    return result(name, f"<ETag>&quot;{stored.etag}&quot;</ETag><LastModified>{when}</LastModified>")
+
+
+def find_texts(body: bytes, name: str) -> list[str]:
+    """Return the texts of all elements of this name in a document. Raises S3Error when it is none."""
+    try:
+        document: Any = ElementTree.fromstring(body)  # noqa: S314 - a client of our own sent it
+    except ElementTree.ParseError:
+        raise S3Error(400, "MalformedXML") from None
+    return [element.text or "" for element in document.iter() if element.tag.rpartition("}")[2] == name]

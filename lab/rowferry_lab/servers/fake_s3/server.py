@@ -1,47 +1,36 @@
-"""A fake S3 server: objects in memory, a set latency, little CPU. For the sweep, the benches and the tests.
+"""A fake S3 server: objects in memory, a set latency, little CPU. For the sweep, the benches and the pictures.
 
-    python -m rowferry_lab.servers.fake_s3 --port 9000 [--latency-seconds 0.07] [--writes-per-second 1000]
+    python -m rowferry_lab.servers.fake_s3.server --port 9000 [--latency-seconds 0.07]
 
-It does not check signatures, nor checksums other than Content-MD5. It forgets everything when it ends. Beside S3:
+It checks neither signatures nor digests, and forgets everything when it ends. Beside S3:
 
-- `PUT /_latency?seconds=0.07`, `PUT /_limits?writes_per_second=1000` and `PUT /_link?total_bytes_per_second=4e7` change
-  what settings.py lists; what is not named has its default again.
+- `PUT /_latency?seconds=0.07` and `PUT /_limits?writes_per_second=1000` change what settings.py lists; what is not
+  named has its default again.
 - `PUT /_outage?seconds=3` ends all connections and refuses new ones for so long; with `&silent=1` it keeps them and
   says nothing.
-- `GET /_stats` returns, as JSON: the requests answered, the objects stored, the CPU seconds used, the clock, open
-  connections, bytes, and the requests accepted and refused by operation, writes by access key as well.
+- `GET /_stats` returns counts as JSON: requests, objects, CPU seconds, the clock, open connections, and the writes
+  accepted and refused by access key.
 
 For benches, `--body-bytes` fills the bucket `legacy` with an object under every key that ends in .png; a listing shows
-`--objects` of them. With several sizes (20000,4000000) the key decides which one it has. The same bytes under
-the same name are neither copied nor hashed when they are written; other bodies of parts are hashed and not kept.
+`--objects` of them. The same bytes are neither kept nor hashed again when they are written under such a key.
 """
 
 import argparse
 import asyncio
-import errno
 import json
-import ssl
 import time
+from collections import Counter
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import uvloop
+from msgspec import convert
 
 from rowferry_lab.servers.fake_s3.api import FakeApi
-from rowferry_lab.servers.fake_s3.body import Body
-from rowferry_lab.servers.fake_s3.connection import Connection, Meter
-from rowferry_lab.servers.fake_s3.http import Request, Response, refuse, respond
-from rowferry_lab.servers.fake_s3.latency import DelayedWrites, LatencyModel
-from rowferry_lab.servers.fake_s3.limits import Admission
-from rowferry_lab.servers.fake_s3.settings import (
-    Deviations,
-    Latency,
-    Limits,
-    Link,
-    add_options,
-    read_options,
-    read_query,
-)
+from rowferry_lab.servers.fake_s3.connection import Connection
+from rowferry_lab.servers.fake_s3.http import Request, Response, refuse
+from rowferry_lab.servers.fake_s3.settings import Latency, Limits, TokenBucket
 from rowferry_lab.servers.fake_s3.store import Store
 from rowferry_lab.servers.fake_s3.uniform import make_uniform_store
 
@@ -49,173 +38,154 @@ BACKLOG = 4096
 OUTAGE_BEGINS_SECONDS = 0.02
 """So late that the response to the request for it has left."""
 LISTEN_AGAIN_SECONDS = 0.05
-"""After an outage, while somebody has the port for a connection of his own."""
+"""After an outage, while another process has the port for a connection of its own."""
 
 
 class FakeS3:
     """The server: what it stores, how it responds, and what it has been asked."""
 
-    def __init__(
-        self,
-        store: Store | None = None,
-        deviations: Deviations | None = None,
-        *,
-        latency: Latency | None = None,
-        limits: Limits | None = None,
-        link: Link | None = None,
-        seed: int = 1,
-    ) -> None:
-        """Begin with this store and this behaviour."""
-        self.before: Callable[[Request], object] | None = None
-        """Called with each request before it is answered."""
-        self.store = store or Store()
-        self.link = link or Link()
-        self.up, self.down = Meter(), Meter()
-        self.silent_until = 0.0
+    def __init__(self, api: FakeApi, latency: Latency | None = None) -> None:
+        """Begin with what this API stores."""
+        self.store = api.store
+        self.latency = latency or Latency()
         self.connections: set[Connection] = set()
-        self._deviations = deviations or Deviations()
-        self._api = FakeApi(self.store, self._deviations)
-        self._latency = LatencyModel(latency or Latency(), seed)
-        self._admission = Admission(limits or Limits(), seed)
+        self.make_connection: Callable[[FakeS3], Connection] = Connection
+        self._api = api
+        self._dice = Random(1)  # noqa: S311 - to be repeatable, not to be secret
+        self._accepted: Counter[str] = Counter()
+        """Writes, by the access key of the client."""
+        self._refused: Counter[str] = Counter()
         self._requests = 0
-        self.bytes_received = 0
-        self._bytes_accepted = 0
-        self._listening: list[tuple[asyncio.Server, int, ssl.SSLContext | None]] = []
+        self._silent_until = 0.0
+        self._listening: asyncio.Server | None = None
+        self.set_limits(Limits())
 
-    def begin(self, request: Request) -> bytes | None:
-        """Refuse a write whose condition does not hold, where the server looks that early."""
-        return self._api.refuse_early(request)
+    def set_limits(self, limits: Limits) -> None:
+        """Refuse other requests from now on; the counts stay."""
+        self._limits = limits
+        self._bounds: dict[tuple[str, bool], TokenBucket] = {}
 
     def respond(self, request: Request, connection: Connection) -> None:
         """Decide about a request and send the response to the connection when it is due."""
-        now = self._loop.time()
         if request.bucket.startswith("_"):
             connection.write(self._control(request))
             return
-        response = self.answer(request, now)
-        seconds = self._latency.draw()
-        if seconds or now < self.silent_until:
-            self._delayed.send(connection, response, max(now + seconds, self.silent_until))
+        response = self.answer(request, self._loop.time())
+        seconds = self.latency.draw(self._dice)
+        if seconds:
+            self._loop.call_later(seconds, self._send, connection, response)
         else:
-            connection.write(response)
+            self._send(connection, response)
 
     def answer(self, request: Request, now: float) -> Response:
         """Return the response to a request of S3 that came at `now`, on a clock that never goes back."""
         self._requests += 1
-        if self.before is not None:
-            self.before(request)
-        if self._admission.admit(request, now):
-            self._bytes_accepted += request.size
+        if self.admit(request, now):
             return self._api.answer(request)
-        seconds = self._admission.limits.retry_after
+        seconds = self._limits.retry_after
         return refuse(request, 503, "SlowDown", b"retry-after: %d\r\n" % seconds if seconds else b"")
 
-    def _control(self, request: Request) -> bytes:
+    def admit(self, request: Request, now: float) -> bool:
+        """Return whether a request is answered, and count it."""
+        reads = request.method in {"GET", "HEAD"}
+        rate = self._limits.reads_per_second if reads else self._limits.writes_per_second
+        name = request.bucket, reads
+        if rate and name not in self._bounds:
+            self._bounds[name] = TokenBucket(rate, self._limits)
+        admitted = not rate or self._bounds[name].take(now)
+        if admitted and self._limits.refused_share:
+            admitted = self._dice.random() >= self._limits.refused_share
+        if not reads:
+            (self._accepted if admitted else self._refused)[request.account] += 1
+        return admitted
+
+    def _send(self, connection: Connection, response: Response) -> None:
+        if self._loop.time() < self._silent_until:
+            self._loop.call_at(self._silent_until, self._send, connection, response)
+        else:
+            connection.write(response)
+
+    def _control(self, request: Request) -> Response:
         """Return the response to a request about the server itself."""
         try:
             match request.bucket:
                 case "_stats":
-                    return respond(200, json.dumps(self.read_stats()).encode(), b"content-type: application/json\r\n")
+                    return Response(200, json.dumps(self.read_stats()).encode(), b"content-type: application/json\r\n")
                 case "_latency":
-                    self._latency.set_latency(read_query(Latency, request.query))
+                    self.latency = convert(request.query, Latency, strict=False)
                 case "_limits":
-                    self._admission.set_limits(read_query(Limits, request.query))
-                case "_link":
-                    self.link = read_query(Link, request.query)
+                    self.set_limits(convert(request.query, Limits, strict=False))
                 case "_outage":
                     seconds = float(request.query["seconds"])
                     begin = self._fall_silent if request.query.get("silent") == "1" else self._refuse_connections
                     self._loop.call_later(OUTAGE_BEGINS_SECONDS, begin, seconds)
                 case _:
-                    return respond(404)
+                    return Response(404)
         except (KeyError, ValueError):
-            return respond(400)
-        return respond(204)
+            return Response(400)
+        return Response(204)
 
     def read_stats(self) -> dict[str, Any]:
         """Return the counts since the start; `seconds` is a clock to take rates by."""
         return {
             "requests": self._requests,
-            "objects": self.store.count_objects(),
+            "objects": sum(len(bucket.objects) for bucket in self.store.buckets.values()),
             "cpu_seconds": time.process_time(),
             "seconds": time.monotonic(),
             "connections": len(self.connections),
-            "bytes_received": self.bytes_received,
-            "bytes_accepted": self._bytes_accepted,
-            **self._admission.describe(),
+            "writes_accepted": self._accepted,
+            "writes_refused": self._refused,
         }
 
     # Connections
 
-    async def listen(self, port: int, tls: ssl.SSLContext | None = None) -> asyncio.Server:
-        """Listen on a port of 127.0.0.1; 0 stands for a free one."""
+    async def listen(self, port: int, **more: Any) -> asyncio.Server:
+        """Listen on a port of 127.0.0.1; 0 stands for a free one. `more` is what asyncio's create_server takes."""
         self._loop = asyncio.get_running_loop()
-        if not self._listening:
-            self._delayed = DelayedWrites(self._loop)
-        server = await self._loop.create_server(
-            lambda: Connection(self, self._loop), "127.0.0.1", port, backlog=BACKLOG, ssl=tls
+        self._listening = await self._loop.create_server(
+            lambda: self.make_connection(self), "127.0.0.1", port, backlog=BACKLOG, **more
         )
-        self._listening.append((server, server.sockets[0].getsockname()[1], tls))
-        return server
-
-    def take_connection(self, connection: Connection) -> None:
-        """Count the connection as open."""
-        self.connections.add(connection)
-
-    def drop_connection(self, connection: Connection) -> None:
-        """Count it as closed."""
-        self.connections.discard(connection)
-
-    def take_cut_off(self, body: Body) -> None:
-        """Forget the body, or keep it as a part, where the server deviates so."""
-        if self._deviations.keeps_cut_parts and body.operation == "UploadPart":
-            self._api.answer(body.fill())
+        return self._listening
 
     def _fall_silent(self, seconds: float) -> None:
-        self.silent_until = self._loop.time() + seconds
-        self._delayed.hold_until(self.silent_until)
+        self._silent_until = self._loop.time() + seconds
 
     def _refuse_connections(self, seconds: float) -> None:
-        ports = [(port, tls) for _, port, tls in self._listening]
-        for server, _, _ in self._listening:
-            server.close()
-        self._listening.clear()
+        assert self._listening is not None
+        port = self._listening.sockets[0].getsockname()[1]
+        self._listening.close()
         for connection in list(self.connections):
             connection.abort()
-        self._loop.call_later(seconds, lambda: self._loop.create_task(self._listen_again(ports)))
+        self._loop.call_later(seconds, lambda: self._loop.create_task(self._listen_again(port)))
 
-    async def _listen_again(self, ports: list[tuple[int, ssl.SSLContext | None]]) -> None:
-        for port, tls in ports:
-            while not await self._has_port(port, tls):
+    async def _listen_again(self, port: int) -> None:
+        """Listen as soon as no other process connects from this port."""
+        while True:
+            try:
+                await self.listen(port)
+                return
+            except OSError:
                 await asyncio.sleep(LISTEN_AGAIN_SECONDS)
-
-    async def _has_port(self, port: int, tls: ssl.SSLContext | None) -> bool:
-        """Listen again on a port; return whether that could be: somebody may connect from it just now."""
-        try:
-            await self.listen(port, tls)
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
-            return False
-        return True
-
-
-async def serve(server: FakeS3, port: int) -> None:
-    """Print the port and serve until the process ends."""
-    listening = await server.listen(port)
-    print(json.dumps({"port": listening.sockets[0].getsockname()[1]}), flush=True)  # noqa: T201
-    await asyncio.Event().wait()
 
 
 def main() -> None:
-    """Read the options and serve."""
+    """Read the options and serve until the process ends."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--port", type=int, default=0)
-    parser.add_argument("--body-bytes", help="sizes, with commas between")
+    parser.add_argument("--body-bytes", type=int)
     parser.add_argument("--objects", type=int, default=0)
-    parser.add_argument("--seed", type=int, default=1)
-    add_options(parser)
+    parser.add_argument("--latency-seconds", type=float, default=0.0)
+    parser.add_argument("--latency-sigma", type=float, default=0.0)
     options = parser.parse_args()
-    sizes = [int(size) for size in options.body_bytes.split(",")] if options.body_bytes else []
-    store = make_uniform_store(sizes, options.objects) if sizes else Store()
-    uvloop.run(serve(FakeS3(store, seed=options.seed, **read_options(options)), options.port))
+    store = make_uniform_store(options.body_bytes, options.objects) if options.body_bytes else Store()
+    server = FakeS3(FakeApi(store), Latency(options.latency_seconds, options.latency_sigma))
+
+    async def serve() -> None:
+        await server.listen(options.port)
+        await asyncio.Event().wait()
+
+    uvloop.run(serve())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,8 +1,6 @@
-"""The buckets of a bench: the bucket `legacy` holds one of a few objects under every key that ends in .png."""
+"""The buckets of a bench: the bucket `legacy` holds the same object under every key that ends in .png."""
 
 import random
-from collections.abc import Sequence
-from zlib import crc32
 
 from rowferry_lab.servers.fake_s3.store import Bucket, Store, StoredObject, make_object
 
@@ -10,40 +8,23 @@ BLOCK_BYTES = 1_000_003
 """The bytes of a bench repeat after so many: a prime number, so that parts of an object differ."""
 
 
-class UniformObjects:
-    """A few objects for all keys: the last name in a key decides which, so that both buckets of a bench agree."""
-
-    def __init__(self, sizes: Sequence[int], seed: int = 1) -> None:
-        """Make an object of each size; a size that stands there twice is as often."""
-        block = random.Random(seed).randbytes(BLOCK_BYTES)  # noqa: S311 - to be repeatable, not to be secret
-        made = {size: make_object(_repeat(block, size), {"content-type": "image/png"}) for size in set(sizes)}
-        self._objects = [made[size] for size in sizes]
-
-    def find(self, key: str) -> StoredObject | None:
-        """Return the object that is expected under a key; None where the key does not end in .png."""
-        if not key.endswith(".png"):
-            return None
-        if len(self._objects) == 1:
-            return self._objects[0]
-        return self._objects[crc32(key.rpartition("/")[2].encode()) % len(self._objects)]
-
-
-def _repeat(block: bytes, size: int) -> bytes:
-    return (block * -(-size // len(block)))[:size]
-
-
 class UniformBucket(Bucket):
-    """A bucket for benches: every key that ends in .png holds one of the same objects; a listing shows `listed`."""
+    """A bucket whose keys hold one object."""
 
-    def __init__(self, objects: UniformObjects, listed: int) -> None:
-        """Take the objects."""
+    def __init__(self, size: int, listed: int) -> None:
+        """Make the object. A listing shows so many keys of `name_key`."""
         super().__init__()
-        self._same = objects
+        block = random.Random(1).randbytes(BLOCK_BYTES)  # noqa: S311 - to be repeatable, not to be secret
+        self._same = make_object((block * -(-size // BLOCK_BYTES))[:size], {"content-type": "image/png"})
         self._listed = listed
 
     def find(self, key: str) -> StoredObject | None:
-        """Return the object of the key, else the one that is expected there."""
-        return self.objects.get(key) or self._same.find(key)
+        """Return the object that was written under the key, else the one that is expected there."""
+        return self.objects.get(key) or self.expect(key)
+
+    def expect(self, key: str) -> StoredObject | None:
+        """Return the object that a bench has under this key, in both buckets; None where it does not end in .png."""
+        return self._same if key.endswith(".png") else None
 
     def keys(self) -> list[str]:
         """Return the keys of `name_key` and those that were written."""
@@ -55,9 +36,9 @@ def name_key(number: int) -> str:
     return f"image/{number:09}.png"
 
 
-def make_uniform_store(sizes: Sequence[int], listed: int = 0) -> Store:
-    """Return a store with a bucket `legacy` full of objects of these sizes, and an empty bucket `production`."""
-    objects = UniformObjects(sizes)
-    store = Store(objects.find)
-    store.buckets = {"legacy": UniformBucket(objects, listed), "production": Bucket()}
+def make_uniform_store(size: int, listed: int = 0) -> Store:
+    """Return a store with a bucket `legacy` full of objects of this size, and an empty bucket `production`."""
+    legacy = UniformBucket(size, listed)
+    store = Store(legacy.expect)
+    store.buckets = {"legacy": legacy, "production": Bucket()}
     return store
