@@ -1,6 +1,7 @@
 """`prepare` makes an environment to try a migration in, the same for the same seed, and touches nothing real."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -10,15 +11,15 @@ from psycopg.conninfo import make_conninfo
 
 from rowferry.db.connection import connect
 from rowferry.errors import UsageError
-from rowferry_lab.servers.fake_s3.settings import Deviations
 from rowferry_lab.servers.fake_s3.store import make_object
-from rowferry_lab.simulated.buckets import Uploads, ready_bucket
+from rowferry_lab.simulated.buckets import open_writers, ready_bucket
 from rowferry_lab.simulated.prepare import Prepared, prepare
 from support.entries.entry_table import trusted
 from support.entries.key_forms import production_key
 from support.entries.migration import Migration
 from support.postgres.ordinary import OWNER, administrator
 from support.s3.buckets import Buckets, fresh_buckets, remove_bucket
+from support.s3.deviations import Deviations
 from support.s3.fake_s3 import running_fakes
 
 
@@ -68,15 +69,12 @@ def test_rows_and_objects_match_on_every_server(
     assert min(len(legacy), len(production)) > 5
 
 
-def test_no_legacy_key_becomes_a_key_that_is_there(simulated: Migration) -> None:
-    make(simulated, 60)
-    entries = simulated.read_plan().entries[0]
-    rows = keys(simulated)
-    assert not {production_key(key, entries) for key in rows if key.startswith("image/")} & set(rows)
-
-
-def test_pictures_have_the_properties_of_web_pictures(simulated: Migration) -> None:
+def test_pictures_are_those_of_a_web_application_and_no_legacy_key_becomes_one_that_is_there(
+    simulated: Migration,
+) -> None:
     make(simulated, 60, seed=1)
+    entries, rows = simulated.read_plan().entries[0], keys(simulated)
+    assert not {production_key(key, entries) for key in rows if key.startswith("image/")} & set(rows)
     heads = [simulated.legacy.head(key) for key in simulated.legacy.listing()]
     assert {head["ContentType"] for head in heads} == {"image/png"}
     assert {bool(head.get("CacheControl")) for head in heads} == {True, False}
@@ -163,22 +161,13 @@ def test_every_key_column_of_every_table_gets_a_picture(simulated: Migration) ->
 
 def test_the_role_may_migrate_with_its_password(making_roles: Migration) -> None:
     prepared = make(making_roles, 6, role_password="it's 50%")
-    assert (prepared.role.name, prepared.role.is_there, prepared.role.has_own_grants) == (
-        "rowferry_avatars",
-        True,
-        True,
-    )
+    assert prepared.role == "Role rowferry_avatars may migrate them and nothing else."
     dsn = make_conninfo(making_roles.dsn, user="rowferry_avatars", password="it's 50%")
     making_roles.write_plan()
     assert making_roles.run("enqueue", "--yes", DATABASE_URL=dsn).returncode == 0
     assert making_roles.run("worker", "--processes=1", "--until-empty", DATABASE_URL=dsn).returncode == 0
     with psycopg.connect(dsn) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
         connection.execute("delete from public.avatars")
-    making_roles.execute("alter role rowferry_avatars nologin password null")
-
-
-def test_the_password_reaches_the_server_as_a_verifier_only(making_roles: Migration) -> None:
-    make(making_roles, 1, role_password="very secret")
     with administrator(making_roles.dsn) as connection:
         verifier = "select rolpassword from pg_authid where rolname = 'rowferry_avatars'"
         assert connection.execute(verifier).fetchall()[0][0].startswith("SCRAM-SHA-256$")
@@ -188,7 +177,7 @@ def test_the_password_reaches_the_server_as_a_verifier_only(making_roles: Migrat
 def test_before_init_the_role_gets_the_tables_only(making_roles: Migration) -> None:
     making_roles.execute("drop schema rowferry cascade")
     prepared = make(making_roles, 1)
-    assert (prepared.role.is_there, prepared.role.has_own_grants) == (True, False)
+    assert prepared.role.startswith("Role rowferry_avatars may read the rows and rewrite their keys, and nothing else.")
     query = "select has_column_privilege('rowferry_avatars', 'public.avatars', 'path', 'update') as may"
     assert making_roles.execute(query) == [{"may": True}]
 
@@ -219,11 +208,13 @@ def test_no_way_into_the_code_that_deletes_leads_around_the_refusal(migration: M
     with pytest.raises(UsageError, match="not simulated"):
         ready_bucket(plan, plan.legacy, empty=True)
     with pytest.raises(UsageError, match="not simulated"):
-        Uploads(plan)
+        open_writers(plan).__enter__()
     assert "image/1" in migration.legacy.listing()
 
 
-def test_it_names_what_it_will_delete_and_takes_no_for_an_answer(simulated: Migration) -> None:
+def test_the_command_names_what_it_will_delete_takes_no_for_an_answer_and_says_what_it_made(
+    simulated: Migration,
+) -> None:
     simulated.fill(2)
     simulated.write_plan()
     done = simulated.run_here("prepare", "5", typed="n\n")
@@ -232,23 +223,18 @@ def test_it_names_what_it_will_delete_and_takes_no_for_an_answer(simulated: Migr
     assert simulated.legacy.bucket in done.stdout
     assert simulated.production.bucket not in done.stdout
     assert len(simulated.rows()) == 2
+    made = simulated.run_here("prepare", "12", "--yes", "--seed", "9")
+    assert (made.returncode, made.stderr) == (0, "")
+    assert "Made 12 rows" in made.stdout
+    assert "(seed 9)" in made.stdout
 
 
-def test_the_command_says_what_it_made(simulated: Migration) -> None:
+def test_impossible_numbers_are_one_sentence(simulated: Migration) -> None:
     simulated.write_plan()
-    done = simulated.run_here("prepare", "12", "--yes", "--seed", "9")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "Made 12 rows" in done.stdout
-    assert "(seed 9)" in done.stdout
-
-
-@pytest.mark.parametrize("arguments", [["0"], ["-5"], ["many"], [], ["5", "--seed", "-1"]])
-def test_impossible_numbers_are_one_sentence(simulated: Migration, arguments: list[str]) -> None:
-    simulated.write_plan()
-    done = simulated.run_here("prepare", *arguments)
-    assert done.returncode == 2
-    assert done.stderr.startswith("rowferry: ")
-    assert done.stderr.count("\n") == 1
+    for arguments in (["0"], ["-5"], ["many"], [], ["5", "--seed", "-1"]):
+        done = simulated.run_here("prepare", *arguments)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert done.stderr.startswith("rowferry: ")
 
 
 def test_a_server_that_refuses_the_pictures_leaves_the_table_as_it_was(
@@ -260,3 +246,34 @@ def test_a_server_that_refuses_the_pictures_leaves_the_table_as_it_was(
     with pytest.raises(UsageError, match="could not be written: NoSuchBucket"):
         make(simulated, 40)
     assert simulated.rows() == {"1": "image/1"}
+
+
+# With --once
+
+
+def prepare_once(migration: Migration, **environment: str) -> str:
+    make_simulated(migration).write_plan()
+    ended = migration.run_here("prepare", "20", "--once", "--yes", **environment)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def test_what_is_there_is_left_alone_and_what_is_not_there_is_made(migration: Migration) -> None:
+    migration.fill(3)
+    assert "there already" in prepare_once(migration)
+    assert len(migration.rows()) == 3
+    assert migration.legacy.read("image/u1/me.png") == b"body of 1"
+    migration.execute("drop table public.avatars")
+    assert "Made 20 rows" in prepare_once(migration)
+    assert len(migration.rows()) == 20
+
+
+def test_the_roles_password_may_come_from_a_file(making_roles: Migration, tmp_path: Path) -> None:
+    making_roles.execute("drop table public.avatars")
+    secret = tmp_path / "role_password"
+    secret.write_text("of the role\n")
+    prepare_once(making_roles, ROWFERRY_ROLE_PASSWORD_FILE=str(secret))
+    with administrator(making_roles.dsn) as connection:
+        verifier = "select rolpassword from pg_authid where rolname = 'rowferry_avatars'"
+        assert connection.execute(verifier).fetchall()[0][0].startswith("SCRAM-SHA-256$")
+        connection.execute("drop owned by rowferry_avatars; drop role rowferry_avatars")

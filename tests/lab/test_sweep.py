@@ -68,7 +68,7 @@ def test_a_sweep_compares_and_writes_its_files(run_rowferry: Run, tmp_path: Path
         (["--batch-size", "auto"], "'auto' is not a list of numbers from 1 to 100,000"),
         (["--batch-size", "0"], "'0' is not a list of numbers from 1 to 100,000"),
         (["--latency", "70"], "Invalid duration '70' for --latency: use a number and s, m, h, d or w (for exam"),
-        (["--csv", "none/s.csv"], "'none/s.csv': No such file or directory"),
+        (["--csv", "none/s.csv"], "The CSV none/s.csv cannot be written: No such file or directory."),
         (["--plot", "s.gif"], "A plot needs a name in .png, .svg, .pdf and matplotlib: pip install"),
     ],
 )
@@ -78,6 +78,16 @@ def test_a_mistake_is_one_sentence_before_anything_is_started(
     done = run_rowferry("sweep", *arguments)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert words in done.stderr
+
+
+def test_without_matplotlib_a_plot_is_refused_before_the_first_run(run_rowferry: Run, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import importlib.util as u\nfind = u.find_spec\n"
+        "u.find_spec = lambda name, package=None: None if name == 'matplotlib' else find(name, package)\n"
+    )
+    done = run_rowferry("sweep", "--plot", "s.png", PYTHONPATH=str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "matplotlib: pip install 'rowferry-lab[plot]'" in done.stderr
 
 
 @pytest.fixture

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +14,6 @@ from rowferry_cli.options import plan_option, yes_option
 
 if TYPE_CHECKING:
     from rowferry.plan import Plan
-    from rowferry_lab.simulated.prepare import Prepared
 
 
 @click.command(
@@ -56,6 +52,7 @@ def command(
     from rowferry.db.connection import connect
     from rowferry.environment import read_secret
     from rowferry.plan_file import read_plan
+    from rowferry_cli.reporter import Reporter
     from rowferry_lab.simulated.buckets import refuse_real_data
     from rowferry_lab.simulated.prepare import prepare
     from rowferry_lab.simulated.tables import are_there
@@ -72,7 +69,7 @@ def command(
     _warn(plan, clean_production=clean_production)
     if not yes:
         confirm("Delete them and go on?")
-    with connect("prepare", autocommit=True) as connection, _show_bar() as update:
+    with connect("prepare", autocommit=True) as connection, Reporter(yes=True).show_activity("making images") as show:
         prepared = prepare(
             connection,
             plan,
@@ -80,9 +77,14 @@ def command(
             seed=seed,
             clean_production=clean_production,
             role_password=role_password,
-            on_progress=update,
+            on_progress=lambda done: show(f"{done:,} of {count:,} rows and their images"),
         )
-    _report(plan, prepared)
+    images = prepared.images
+    click.echo(
+        f"Made {count:,} rows with {images['legacy']:,} images in {plan.legacy.bucket} and "
+        f"{images['production']:,} in {plan.production.bucket} (seed {prepared.seed})."
+    )
+    click.echo(prepared.role)
 
 
 def _warn(plan: Plan, *, clean_production: bool) -> None:
@@ -93,37 +95,3 @@ def _warn(plan: Plan, *, clean_production: bool) -> None:
     click.echo(f"This drops and creates:     {tables} in {name_database()}")
     for bucket, side in zip(buckets, (plan.legacy, plan.production), strict=False):
         click.echo(f"This empties:               s3://{bucket} at {side.endpoint_url or 'AWS'}")
-
-
-@contextmanager
-def _show_bar() -> Generator[Callable[[int, int], None]]:
-    """Yield what moves a bar on stderr; it does nothing where stderr is no terminal."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    from rowferry_cli.reporter import Reporter
-
-    if not sys.stderr.isatty():
-        with Reporter(yes=True).show_activity("making images") as on_progress:
-            yield lambda done, total: on_progress(f"{done:,} of {total:,} rows and their images")
-        return
-    with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("making images", total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
-
-
-def _report(plan: Plan, prepared: Prepared) -> None:
-    images, role = prepared.images, prepared.role
-    click.echo(
-        f"Made {prepared.rows:,} rows with {images['legacy']:,} images in {plan.legacy.bucket} and "
-        f"{images['production']:,} in {plan.production.bucket} (seed {prepared.seed})."
-    )
-    if not role.is_there:
-        click.echo(f"Role {role.name} was not made: this role may not make others. See `rowferry init --grants`.")
-    elif role.has_own_grants:
-        click.echo(f"Role {role.name} may migrate them and nothing else.")
-    else:
-        click.echo(
-            f"Role {role.name} may read the rows and rewrite their keys, and nothing else. Next: `rowferry init`, "
-            f"then `rowferry init --grants {role.name} --apply`."
-        )

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import csv
 import signal
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from rowferry.errors import UsageError
-from rowferry_cli.command import Command
+from rowferry_cli.command import Command, Group
 from rowferry_cli.options import Duration
 from rowferry_lab.sweep.grid import AUTO, show_parallel
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from rowferry_lab.sweep.grid import Result, Summary
 
+FILE = click.Path(dir_okay=False, path_type=Path)
 MOST = 100_000
 PLOTS = (".png", ".svg", ".pdf")
 
@@ -40,43 +42,41 @@ def _read_numbers(_context: click.Context, option: click.Parameter, text: str) -
     return tuple(sorted(numbers))
 
 
-@click.command("sweep", cls=Command, short_help="Measure which batch size and parallelism are best, simulated.")
-@click.option(
+option = partial(click.option, show_default=True)
+
+
+@click.command(
+    "sweep",
+    cls=Command,
+    groups=(Group("Runs", "More runs and more rows make the figures steadier.", ("--repetitions", "--entries")),),
+    short_help="Measure which batch size and parallelism are best, in a simulated environment.",
+)
+@option(
     *("-b", "--batch-size", "batch_sizes"),
     default="100,500,1000",
-    show_default=True,
     callback=_read_numbers,
     metavar="N,N,…",
     help="Entries per batch: the values to try.",
 )
-@click.option(
+@option(
     *("--parallel", "parallels"),
     default="auto,256,1024",
-    show_default=True,
     callback=_read_numbers,
     metavar="N,N,…",
     help="Objects in flight: the values to try; auto: the worker finds them by itself, as it does by default.",
 )
-@click.option("--repetitions", default=3, show_default=True, type=click.IntRange(1, 100), help="Runs of each setting.")
-@click.option(
+@option("--repetitions", default=3, type=click.IntRange(1, 100), help="Runs of each setting.")
+@option(
     "--entries",
     default=8000,
-    show_default=True,
     type=click.IntRange(10, 100_000),
     help="Rows to create for each run; half of them are legacy. Take eight times the largest batch.",
 )
-@click.option(
-    "--latency",
-    default="70ms",
-    show_default=True,
-    type=Duration("70ms"),
-    metavar="TIME",
-    help="The response time of the simulated S3 server.",
-)
-@click.option("--csv", "file", type=click.File("w", lazy=False), metavar="FILE", help="Write one line per run to it.")
-@click.option(
+@option("--latency", default="70ms", type=Duration("70ms"), metavar="TIME", help="Of each response of the S3 server.")
+@option("--csv", "path", type=FILE, metavar="FILE", help="Write one line per run to this file.")
+@option(
     "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Draw the plot into this .png, .svg or .pdf (needs `pip install 'rowferry-lab[plot]'`).",
 )
@@ -86,7 +86,7 @@ def command(
     repetitions: int,
     entries: int,
     latency: timedelta,
-    file: TextIO | None,
+    path: Path | None,
     plot: Path | None,
 ) -> int:
     """Compare batch sizes and parallelisms: migrate simulated images with each combination.
@@ -111,12 +111,16 @@ def command(
     if plot is not None and (plot.suffix not in PLOTS or find_spec("matplotlib") is None):
         raise UsageError(f"A plot needs a name in {', '.join(PLOTS)} and matplotlib: pip install 'rowferry-lab[plot]'")
     settings = [*order_runs(batch_sizes, parallels, repetitions)]
-    writer = csv.writer(file or StringIO())
+    try:
+        file = path.open("w", buffering=1, encoding="utf-8") if path else StringIO()
+    except OSError as error:
+        raise UsageError(f"The CSV {path} cannot be written: {error.strerror}.") from error
+    writer = csv.writer(file)
     writer.writerow(("batch_size", "parallel", "entries", "seconds", "entries_per_second", "correct"))
     results: list[Result] = []
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends as Ctrl-C does: nothing is left behind
     click.echo(f"{len(settings)} runs of {entries:,} rows. Starting a PostgreSQL and a simulated S3 server …")
-    with start_environment() as environment, connect("sweep", autocommit=True) as connection:
+    with file, start_environment() as environment, connect("sweep", autocommit=True) as connection:
         initialise(connection)
         for setting in settings:
             result = run_once(environment, connection, entries, latency, setting)
@@ -131,7 +135,6 @@ def command(
         click.echo(f"{show_parallel(parallel):>9}  {size:>10,}  {runs:>4}  {mean:>9,.0f}  {stdev:>6,.0f}")
     if plot is not None and summaries:
         _draw(plot, summaries, f"rowferry sweep: {1000 * latency.total_seconds():g} ms, ± standard deviation")
-        click.echo(f"Plot: {plot}")
     return 1 if any(result.problems for result in results) else 0
 
 
@@ -146,7 +149,6 @@ def _draw(path: Path, summaries: Sequence[Summary], title: str) -> None:
         drawn = axis.errorbar(x, y, yerr=deviations, marker="o", capsize=3, label=label)
         for one in (one for one in own if one.setting.parallel == AUTO):
             axis.axhline(one.mean, linestyle="--", color=drawn.lines[0].get_color(), label=f"{label}, auto")
-    axis.set_xscale("log", base=2)
-    axis.set(ylim=(0, None), xlabel="objects in flight (--parallel)", ylabel="entries/s", title=title)
+    axis.set(xscale="log", ylim=(0, None), xlabel="objects in flight (--parallel)", ylabel="entries/s", title=title)
     axis.legend()
     figure.savefig(path)

@@ -17,12 +17,9 @@ from rowferry_lab.servers.postgres_programs import (
     make_cluster,
     make_reachable,
 )
-from rowferry_lab.servers.server_process import OwnServer, ServerFailed, ServerProcess, choose_account, find_free_port
+from rowferry_lab.servers.server_process import OwnServer, ServerProcess, choose_account, find_free_port
 
 START_DEADLINE = timedelta(seconds=120)
-
-SOCKET_PATH_BYTES = 103
-"""The longest path of a unix socket that every system takes (macOS: 104 with the final zero byte)."""
 
 THROWAWAY_SETTINGS = {
     "fsync": "off",
@@ -78,12 +75,6 @@ class EmbeddedPostgres(OwnServer):
             self._folder = Path(tempfile.mkdtemp(prefix="rowferry-postgres-"))
         return self._folder
 
-    @property
-    def socket_folder(self) -> Path | None:
-        """Return the folder of the unix socket; None when its path would be too long for one."""
-        longest = self.folder / ".s.PGSQL.65535"
-        return self.folder if len(os.fsencode(longest)) <= SOCKET_PATH_BYTES else None
-
     def dsn(self, database: str = "postgres") -> str:
         """Return a URL of a database over TCP, with user and password, as DATABASE_URL takes it."""
         user, password, name = (quote(word, safe="") for word in (self.user, self.password, database))
@@ -94,12 +85,16 @@ class EmbeddedPostgres(OwnServer):
 
         Raises ServerFailed with the server's last words, and leaves nothing running then.
         """
-        try:
-            self._prepare()
-            self._start_on_some_port()
-        except BaseException:
-            self.close()
-            raise
+        for last_try in (True,) if self.port else (False, False, True):
+            try:
+                self._prepare()
+                self._start_on(self.port or find_free_port())
+            except BaseException as error:
+                self.close()
+                if last_try or "Address already in use" not in str(error):
+                    raise
+            else:
+                return
 
     def stop(self, mode: StopMode = "fast") -> None:
         """Stop the server, `fast` in order, `immediate` as a crash would; nothing happens when it is stopped."""
@@ -129,22 +124,11 @@ class EmbeddedPostgres(OwnServer):
         if not (self.folder / "data" / "PG_VERSION").exists():
             make_cluster(self._programs, self.folder, self._account, user=self.user, password=self.password)
 
-    def _start_on_some_port(self) -> None:
-        """Start on the port of the last start; at the first one on a free port, and on another if that was taken."""
-        for last_try in (True,) if self.port else (False, False, True):
-            try:
-                self._start_once(self.port or find_free_port())
-                break
-            except ServerFailed as failure:
-                self.stop("immediate")
-                if last_try or "Address already in use" not in str(failure):
-                    raise
-
-    def _start_once(self, port: int) -> None:
+    def _start_on(self, port: int) -> None:
         options = {
             "listen_addresses": "127.0.0.1",
             "port": str(port),
-            "unix_socket_directories": str(self.socket_folder or ""),
+            "unix_socket_directories": "..",  # of the data: its folder, by a path that is never too long
             **self._settings,
         }
         self._process = ServerProcess(

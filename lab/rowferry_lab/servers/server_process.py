@@ -97,14 +97,6 @@ def post_guard(pid: int, death_signal: signal.Signals, folder_to_remove: Path | 
     )
 
 
-def dismiss_guard(guard: subprocess.Popen[bytes]) -> None:
-    """End a guard whose server is gone, or is looked after otherwise."""
-    guard.kill()
-    guard.wait()
-    if guard.stdin:
-        guard.stdin.close()
-
-
 class ServerProcess:
     """One running server and its guard, a shell that stops the server when this process dies before it could."""
 
@@ -145,19 +137,15 @@ class ServerProcess:
             self._process.wait()
             raise
 
-    @property
-    def running(self) -> bool:
-        """Return whether the server has not ended."""
-        return self._process.poll() is None
-
     def wait_until(self, is_ready: Callable[[], bool], *, deadline: timedelta) -> None:
         """Return once `is_ready()`; raise ServerFailed, with the end of the server's log, if it ends or is too slow."""
         give_up_at = time.monotonic() + deadline.total_seconds()
-        while self.running and time.monotonic() < give_up_at:
-            if is_ready() and self.running:
+        while self._process.poll() is None and time.monotonic() < give_up_at:
+            if is_ready() and self._process.poll() is None:
                 return
             time.sleep(POLL_INTERVAL.total_seconds())
-        state = "was not ready in time" if self.running else f"ended with status {self._process.returncode}"
+        status = self._process.poll()
+        state = "was not ready in time" if status is None else f"ended with status {status}"
         raise ServerFailed(f"{self._name} {state}:\n{self.read_last_words()}")
 
     def wait(self, deadline: timedelta) -> int | None:
@@ -181,4 +169,5 @@ class ServerProcess:
             except subprocess.TimeoutExpired:
                 self._process.kill()
                 self._process.wait()
-        dismiss_guard(self._guard)
+        self._guard.kill()
+        self._guard.communicate()

@@ -1,25 +1,23 @@
 """The buckets of a simulated environment: made, emptied and filled. The only code that writes to a legacy bucket."""
 
 import os
-from collections.abc import Generator
-from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION, Future, wait
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
-from typing import Any, Self
+from typing import Any
 
 from msgspec.structs import asdict
 
 from rowferry.errors import BucketNotFound, ObjectError, UsageError
 from rowferry.http import event_loop
-from rowferry.plan import Plan, ProductionSide, Side, SideName
+from rowferry.plan import Plan, ProductionSide, Side
 from rowferry.s3.access.credentials import load_credentials
 from rowferry.s3.access.endpoint import resolve_endpoint
 from rowferry.s3.boto import Bucket, open_client
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.errors import BOTO_ERRORS, translate_boto_error
 from rowferry.s3.operations import put_object
-from rowferry.s3.responses import Response
-from rowferry.s3.retry import send_with_retries
+from rowferry.s3.retry import send_many
 from rowferry_lab.simulated.images import SampleImage
 
 IN_FLIGHT = 32
@@ -39,25 +37,20 @@ def refuse_real_data(plan: Plan) -> None:
 def ready_bucket(plan: Plan, side: Side, *, empty: bool) -> None:
     """Make the bucket if it is not there; otherwise delete all its objects if `empty`.
 
-    Raises UsageError, ObjectError. Deletes nothing of a plan that is not simulated.
+    Raises UsageError. Deletes nothing of a plan that is not simulated.
     """
     refuse_real_data(plan)
-    client = open_client(side, load_credentials(side, os.environ))
-    with _translated(side):
+    with closing(open_client(side, load_credentials(side, os.environ))) as client:
         try:
             Bucket(side, client).check_exists()
-        except BucketNotFound:
-            _make_bucket(client, side)
-        else:
             if empty:
                 _empty_bucket(client, side)
-        finally:
-            client.close()
-
-
-def _make_bucket(client: Any, side: Side) -> None:
-    elsewhere = {"CreateBucketConfiguration": {"LocationConstraint": side.region}}
-    client.create_bucket(Bucket=side.bucket, **({} if side.region == "us-east-1" else elsewhere))
+        except BucketNotFound:
+            elsewhere = {"CreateBucketConfiguration": {"LocationConstraint": side.region}}
+            client.create_bucket(Bucket=side.bucket, **({} if side.region == "us-east-1" else elsewhere))
+        except (ObjectError, *BOTO_ERRORS) as error:
+            found = error if isinstance(error, ObjectError) else translate_boto_error(error, side)
+            raise UsageError(f"The {side.name} bucket {side.bucket} cannot be prepared: {found}.") from error
 
 
 def _empty_bucket(client: Any, side: Side) -> None:
@@ -72,59 +65,29 @@ def _empty_bucket(client: Any, side: Side) -> None:
 
 
 @contextmanager
-def _translated(side: Side) -> Generator[None]:
-    try:
-        yield
-    except BOTO_ERRORS as error:
-        raise translate_boto_error(error, side) from error
+def open_writers(plan: Plan) -> Generator[Callable[[Sequence[SampleImage]], None]]:
+    """Yield what writes images to both buckets, many at once. It raises UsageError where one cannot be written.
 
+    Raises UsageError unless the plan is simulated.
+    """
+    refuse_real_data(plan)
+    with ExitStack() as until:
+        clients = {
+            side.name: until.enter_context(closing(_open_writer(side))) for side in (plan.legacy, plan.production)
+        }
 
-class Uploads:
-    """Writes images to both buckets, many at once; a context manager that waits for all of them in the end."""
+        def write(images: Sequence[SampleImage]) -> None:
+            for side, client in clients.items():
+                requests = [
+                    put_object(image.key, image.body, headers=image.headers, if_none_match=False)
+                    for image in images
+                    if image.side == side
+                ]
+                for result in event_loop.run(send_many(client.send, requests, at_once=IN_FLIGHT)):
+                    if isinstance(result, ObjectError):
+                        raise UsageError(f"An image could not be written: {result}.") from result
 
-    def __init__(self, plan: Plan) -> None:
-        """Connect at the first image. Raises UsageError unless the plan is simulated."""
-        refuse_real_data(plan)
-        self._plan = plan
-        self._clients: dict[SideName, ObjectClient] = {}
-        self._in_flight: set[Future[Response]] = set()
-        self._until = ExitStack()
-
-    def __enter__(self) -> Self:
-        """Open a client a side."""
-        for side in (self._plan.legacy, self._plan.production):
-            client = _open_writer(side)
-            self._until.callback(client.close)
-            self._clients[side.name] = client
-        return self
-
-    def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
-        """Wait for the uploads in flight; cancel them after an error. Raises UsageError where one has failed."""
-        with self._until:
-            if error_type is None:
-                self.wait()
-            for future in self._in_flight:
-                future.cancel()
-
-    def send(self, image: SampleImage) -> None:
-        """Send a image as soon as there is room. Raises UsageError where an upload has failed."""
-        if len(self._in_flight) >= IN_FLIGHT:
-            self._finish_some(FIRST_COMPLETED)
-        request = put_object(image.key, image.body, headers=image.headers, if_none_match=False)
-        client = self._clients[image.side]
-        self._in_flight.add(event_loop.submit(send_with_retries(client.send, request)))
-
-    def wait(self) -> None:
-        """Return when no upload is in flight. Raises UsageError where one has failed."""
-        self._finish_some(FIRST_EXCEPTION)
-
-    def _finish_some(self, return_when: str) -> None:
-        done, self._in_flight = wait(self._in_flight, return_when=return_when)
-        for future in done:
-            try:
-                future.result()
-            except ObjectError as error:
-                raise UsageError(f"A image could not be written: {error}.") from error
+        yield write
 
 
 def _open_writer(side: Side) -> ObjectClient:

@@ -4,30 +4,30 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count as count_from
+from itertools import islice
 from random import Random, SystemRandom
 
 from rowferry.db.connection import Connection, fetch_one, translated_errors
 from rowferry.db.schema import check_version
 from rowferry.db.statements import statement as core_statement
-from rowferry.errors import ObjectError, UsageError
 from rowferry.plan import Plan, SideName
 from rowferry_lab.queries import statement
-from rowferry_lab.simulated.buckets import Uploads, ready_bucket, refuse_real_data
+from rowferry_lab.simulated.buckets import open_writers, ready_bucket, refuse_real_data
 from rowferry_lab.simulated.images import draw_images
-from rowferry_lab.simulated.tables import MigrationRole, SimulatedTable, list_tables, make_role, share_rows
+from rowferry_lab.simulated.tables import SimulatedTable, list_tables, make_role, share_rows
 
-OnImage = Callable[[int, int], None]
-"""Told how many of how many rows have been made."""
+ROWS_AT_ONCE = 200
+"""Whose images are written together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """What there is now."""
 
-    rows: int
     images: dict[SideName, int]
     """Objects written to each bucket."""
-    role: MigrationRole
+    role: str
+    """What the role of the migration may do now, in a sentence."""
     seed: int
     """Makes the same images again."""
 
@@ -40,7 +40,7 @@ def prepare(
     seed: int | None = None,
     clean_production: bool = False,
     role_password: str | None = None,
-    on_progress: OnImage = lambda _done, _total: None,
+    on_progress: Callable[[int], object] = lambda _done: None,
 ) -> Prepared:
     """Drop and create the plan's tables, empty its legacy bucket, and make `count` rows with their images.
 
@@ -55,46 +55,43 @@ def prepare(
     has_schema = bool(fetch_one(connection, core_statement("has_schema"))["has_schema"])
     if has_schema:
         check_version(connection)
-    _ready_buckets(plan, clean_production=clean_production)
+    ready_bucket(plan, plan.legacy, empty=True)
+    ready_bucket(plan, plan.production, empty=clean_production)
     with translated_errors(), connection.transaction():
         if has_schema:
             connection.execute(statement("forget_batches"), {"migration": plan.name})
         for table in tables:
             table.recreate(connection)
         images = _fill(connection, plan, share_rows(count, tables), seed, on_progress)
-        role = make_role(connection, plan, role_password)
+        role = make_role(connection, plan, role_password, has_schema=has_schema)
         for table in tables:
             table.analyze(connection)
-    return Prepared(count, images, role, seed)
-
-
-def _ready_buckets(plan: Plan, *, clean_production: bool) -> None:
-    for side, empty in ((plan.legacy, True), (plan.production, clean_production)):
-        try:
-            ready_bucket(plan, side, empty=empty)
-        except ObjectError as error:
-            raise UsageError(f"The {side.name} bucket {side.bucket} cannot be prepared: {error}.") from error
+    return Prepared(images, role, seed)
 
 
 def _fill(
-    connection: Connection, plan: Plan, shares: list[tuple[SimulatedTable, int]], seed: int, on_progress: OnImage
+    connection: Connection,
+    plan: Plan,
+    shares: list[tuple[SimulatedTable, int]],
+    seed: int,
+    on_progress: Callable[[int], object],
 ) -> dict[SideName, int]:
     """Write images and rows side by side, and return how many images each bucket got."""
     rng = Random(seed)  # noqa: S311 - to be repeatable, not to be secret
     numbers = count_from(1)
     counts: Counter[SideName] = Counter()
-    total = sum(share for _, share in shares)
     done = 0
-    with Uploads(plan) as uploads:
+    with open_writers(plan) as write:
         for table, share in shares:
-            columns = [draw_images(entries, numbers, rng) for entries in table.entries]
+            drawn = zip(*(draw_images(entries, numbers, rng) for entries in table.entries), strict=False)
             with table.fill(connection) as copy:
-                for _ in range(share):
-                    images = [next(column) for column in columns]
-                    for image in images:
-                        uploads.send(image)
-                        counts[image.side] += 1
-                    done += 1
-                    copy.write_row([f"avatar {done}", *(image.key for image in images)])
-                    on_progress(done, total)
+                for first in range(0, share, ROWS_AT_ONCE):
+                    rows = list(islice(drawn, min(ROWS_AT_ONCE, share - first)))
+                    images = [image for row in rows for image in row]
+                    write(images)
+                    counts.update(image.side for image in images)
+                    for row in rows:
+                        done += 1
+                        copy.write_row([f"avatar {done}", *(image.key for image in row)])
+                    on_progress(done)
     return {"legacy": counts["legacy"], "production": counts["production"]}

@@ -2,19 +2,15 @@
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from psycopg import Copy, sql
 
 from rowferry.db.connection import Connection, fetch_one
 from rowferry.db.description import split_table
 from rowferry.db.grants import PURPOSES, compose_grants, compose_table_grants
-from rowferry.db.statements import statement as core_statement
 from rowferry.errors import UsageError
 from rowferry.plan import Entries, Plan
 from rowferry_lab.queries import statement
-
-_COMMA = sql.SQL(", ")
 
 
 class SimulatedTable:
@@ -49,7 +45,7 @@ class SimulatedTable:
     def fill(self, connection: Connection) -> Generator[Copy]:
         """Yield a COPY that takes rows of the title and one key for each of `entries`, in their order."""
         columns = [self._title, *(entries.key for entries in self.entries)]
-        query = statement("copy_rows", table=self._table, columns=_COMMA.join(map(sql.Identifier, columns)))
+        query = statement("copy_rows", table=self._table, columns=sql.SQL(", ").join(map(sql.Identifier, columns)))
         with connection.cursor() as cursor, cursor.copy(query) as copy:
             yield copy
 
@@ -79,37 +75,29 @@ def share_rows(count: int, tables: Iterable[SimulatedTable]) -> list[tuple[Simul
     return [(table, each + (number < more)) for number, table in enumerate(listed)]
 
 
-@dataclass(frozen=True, slots=True)
-class MigrationRole:
-    """The role of the migration, and what it may do."""
-
-    name: str
-    is_there: bool
-    """False when it was not there and the present role may not make roles."""
-    has_own_grants: bool
-    """Whether it was granted rowferry's own functions too; False before `rowferry init`."""
-
-
-def make_role(connection: Connection, plan: Plan, password: str | None) -> MigrationRole:
+def make_role(connection: Connection, plan: Plan, password: str | None, *, has_schema: bool) -> str:
     """Make the role `rowferry_<migration>` if it can be made, and grant it the plan's tables and rowferry's functions.
 
-    Without a password it may not log in, but be taken by `set role`. The caller holds the transaction.
+    Return in a sentence what it may do now. Without a password it may not log in, but be taken by `set role`. The
+    caller holds the transaction. `has_schema`: whether `rowferry init` was run, so that there are functions to grant.
     """
     name = f"rowferry_{plan.name}"[:63]
     role = sql.Identifier(name)
     found = fetch_one(connection, statement("look_up_role"), {"role": name})
-    has_schema = bool(fetch_one(connection, core_statement("has_schema"))["has_schema"])
     if not found["is_there"]:
         if not found["may_create"]:
-            return MigrationRole(name, is_there=False, has_own_grants=False)
+            return f"Role {name} was not made: this role may not make others. See `rowferry init --grants`."
         connection.execute(statement("create_role", role=role))
     if password is not None:
         _set_password(connection, name, password)
     if has_schema:
         connection.execute(compose_grants(name, PURPOSES, plan))
-    else:
-        connection.execute(sql.SQL("\n").join(compose_table_grants(name, PURPOSES, plan)))
-    return MigrationRole(name, is_there=True, has_own_grants=has_schema)
+        return f"Role {name} may migrate them and nothing else."
+    connection.execute(sql.SQL("\n").join(compose_table_grants(name, PURPOSES, plan)))
+    return (
+        f"Role {name} may read the rows and rewrite their keys, and nothing else. Next: `rowferry init`, then "
+        f"`rowferry init --grants {name} --apply`."
+    )
 
 
 def _set_password(connection: Connection, name: str, password: str) -> None:

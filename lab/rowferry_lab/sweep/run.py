@@ -41,17 +41,15 @@ def run_once(
     plan, server = environment.plan, environment.s3_server
     (entries,) = plan.entries
     prepare(connection, plan, rows, seed=SEED, clean_production=True)
-    rng = Random(SEED)  # noqa: S311 - to be repeatable, not to be secret
-    images = list(islice(draw_images(entries, count(1), rng), rows))  # as `prepare` has drawn them
+    images = [*islice(draw_images(entries, count(1), Random(SEED)), rows)]  # noqa: S311 - as `prepare` has drawn them
     ends = {map_text(image.key, entries).text if image.side == "legacy" else image.key: image for image in images}
     legacy = _list(environment, plan.legacy.bucket)
     enqueue(connection, plan, EnqueueRequest(MIGRATE, setting.batch_size))
     server.set_latency(latency)
     _work(environment, setting)
     server.set_latency(timedelta(0))
-    problems = find_problems(environment, connection, ends, legacy)
-    row = fetch_one(connection, statement("sweep_duration"), {"migration": plan.name})
-    return Result(setting, len(legacy), float(row["seconds"] or 0), problems)
+    span = fetch_one(connection, statement("sweep_duration"), {"migration": plan.name})["seconds"] or 0.0
+    return Result(setting, len(legacy), span, find_problems(environment, connection, ends, legacy))
 
 
 def _work(environment: Environment, setting: Setting) -> None:
@@ -59,9 +57,9 @@ def _work(environment: Environment, setting: Setting) -> None:
 
     It is gone however this ends, and however this process dies. The environment is temporary, so it is just killed.
     """
-    number = str(setting.parallel)
-    parallel = [] if setting.parallel == AUTO else ["--parallel", number, "--min-parallel", number]
-    command = [sys.executable, "-m", "rowferry_cli", "worker", "--until-empty", "--processes", "1", *parallel]
+    fixed = [f"--parallel={setting.parallel}", f"--min-parallel={setting.parallel}"]
+    command = [sys.executable, "-m", "rowferry_cli", "worker", "--until-empty", "--processes", "1"]
+    command += fixed if setting.parallel != AUTO else []
     with ExitStack() as until:
         with hold_interrupts():
             process = ServerProcess(command, folder=environment.folder, death_signal=signal.SIGKILL)

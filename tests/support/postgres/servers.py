@@ -18,8 +18,7 @@ from psycopg.rows import DictRow, dict_row
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.postgres_programs import (
     choose_postgres_binaries,
-    find_postgres_binaries,
-    read_version,
+    find_embedded_binaries,
     run_program,
 )
 from rowferry_lab.servers.server_process import choose_account
@@ -47,6 +46,21 @@ def find_installations() -> dict[int, Path]:
     named = [int(version) for version in os.environ.get("ROWFERRY_TEST_POSTGRES", "").split()]
     usable = [version for version in found if version >= OLDEST_POSTGRES]
     return {version: found[version] for version in named or sorted(usable)[-1:]}
+
+
+def find_postgres_binaries() -> list[Path]:
+    """Return the folder of programs of each PostgreSQL here: the embedded one first, then PATH, then Debian's."""
+    on_path = shutil.which("initdb")
+    candidates = [find_embedded_binaries(), Path(on_path).resolve().parent if on_path else None]
+    candidates.extend(sorted(Path("/").glob("usr/lib/postgresql/*/bin"), reverse=True))
+    found = [folder.resolve() for folder in candidates if folder and (folder / "postgres").is_file()]
+    return list(dict.fromkeys(found))
+
+
+def read_version(binaries: Path) -> int:
+    """Return the major version, such as 18, of the PostgreSQL in this folder."""
+    words = run_program(binaries / "postgres", "--version", account=None, folder=binaries).split()
+    return int(words[2].split(".")[0].rstrip("abcdefghijklmnopqrstuvwxyz"))
 
 
 def find_programs() -> dict[int, Path]:

@@ -6,14 +6,12 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
-from rowferry_lab.servers.fake_s3.http import Request
-from rowferry_lab.servers.fake_s3.store import make_object
 from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
 from support.processes.small_parts import PART_BYTES, PLAN_BYTES, small_parts
 from support.s3.buckets import fresh_buckets
 from support.s3.deviations import WRITES, Deviations
-from support.s3.fake_s3 import FakeAddress, running_fakes
+from support.s3.fake_s3 import running_fakes
 from support.s3.objects import digest
 
 LARGE_BYTES = PART_BYTES + 4096
