@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import signal
 from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
+from importlib import import_module, util
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from rowferry_lab.sweep.grid import Result, Summary
 
-FILE = click.Path(dir_okay=False, path_type=Path)
+FILE: dict[str, Any] = {"type": click.Path(dir_okay=False, path_type=Path), "metavar": "FILE"}
 MOST = 100_000
 PLOTS = (".png", ".svg", ".pdf")
 
@@ -73,13 +72,8 @@ option = partial(click.option, show_default=True)
     help="Rows to create for each run; half of them are legacy. Take eight times the largest batch.",
 )
 @option("--latency", default="70ms", type=Duration("70ms"), metavar="TIME", help="Of each response of the S3 server.")
-@option("--csv", "path", type=FILE, metavar="FILE", help="Write one line per run to this file.")
-@option(
-    "--plot",
-    type=FILE,
-    metavar="FILE",
-    help="Draw the plot into this .png, .svg or .pdf (needs `pip install 'rowferry-lab[plot]'`).",
-)
+@option("--csv", "path", help="Write one line per run to this file.", **FILE)
+@option("--plot", help="Draw the plot into this .png, .svg or .pdf (needs `pip install 'rowferry-lab[plot]'`).", **FILE)
 def command(
     batch_sizes: tuple[int, ...],
     parallels: tuple[int, ...],
@@ -108,7 +102,7 @@ def command(
     from rowferry_lab.sweep.grid import order_runs, summarise
     from rowferry_lab.sweep.run import run_once
 
-    if plot is not None and (plot.suffix not in PLOTS or find_spec("matplotlib") is None):
+    if plot is not None and (plot.suffix not in PLOTS or util.find_spec("matplotlib") is None):
         raise UsageError(f"A plot needs a name in {', '.join(PLOTS)} and matplotlib: pip install 'rowferry-lab[plot]'")
     settings = [*order_runs(batch_sizes, parallels, repetitions)]
     try:
@@ -142,13 +136,17 @@ def _draw(path: Path, summaries: Sequence[Summary], title: str) -> None:
     """Draw throughput against parallelism, one line a batch size; what the worker chooses is a dashed line."""
     figure = cast("Any", import_module("matplotlib.figure")).Figure(figsize=(7.2, 4.2), layout="constrained")
     axis = figure.subplots()
+    ticks = sorted({summary.setting.parallel for summary in summaries} - {AUTO}) or [1]
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(ticks, map(str, ticks))
+    axis.set(xlabel="objects in flight (--parallel)", ylabel="entries/s", title=title)
     for size in sorted({summary.setting.batch_size for summary in summaries}):
         own, label = [one for one in summaries if one.setting.batch_size == size], f"batches of {size:,}"
         points = [(one.setting.parallel, one.mean, one.stdev) for one in own if one.setting.parallel != AUTO]
         x, y, deviations = zip(*points, strict=True) if points else ((), (), ())
         drawn = axis.errorbar(x, y, yerr=deviations, marker="o", capsize=3, label=label)
-        for one in (one for one in own if one.setting.parallel == AUTO):
-            axis.axhline(one.mean, linestyle="--", color=drawn.lines[0].get_color(), label=f"{label}, auto")
-    axis.set(xscale="log", ylim=(0, None), xlabel="objects in flight (--parallel)", ylabel="entries/s", title=title)
+        if own[0].setting.parallel == AUTO:
+            axis.axhline(own[0].mean, linestyle="--", color=drawn.lines[0].get_color(), label=f"{label}, auto")
+    axis.set_ylim(bottom=0)
     axis.legend()
     figure.savefig(path)

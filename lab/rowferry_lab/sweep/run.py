@@ -79,14 +79,12 @@ def find_problems(
     """
     plan = environment.plan
     keys = {row["path"] for row in connection.execute(statement("demo_keys"))}
-    counts = read_counts(connection, plan.name, MIGRATE.name)
+    counts, legacy_now = read_counts(connection, plan.name, MIGRATE.name), _list(environment, plan.legacy.bucket)
     wrong = {
         "rows have a wrong key or are missing": keys ^ ends.keys(),
         "production objects are missing or not equal": _find_unequal(plan.production, ends),
         "unexpected production objects": _list(environment, plan.production.bucket).keys() - ends,
-        "legacy objects were written, deleted or added": dict(
-            _list(environment, plan.legacy.bucket).items() ^ legacy.items()
-        ).keys(),
+        "legacy objects were written, deleted or added": {key for key, _ in legacy_now.items() ^ legacy.items()},
     }
     problems = [f"{len(found):,} {words}: {', '.join(sorted(found)[:3])}" for words, found in wrong.items() if found]
     if not counts.balances or counts.waiting or not counts.entries == counts.migrated == len(legacy):
