@@ -117,6 +117,10 @@ class ObjectError(RowferryError):
         """The side and operation that failed; None and empty where that does not matter."""
         self.operation = ""
 
+    def __reduce__(self) -> tuple[type[Self], tuple[str, str]]:
+        """Let another process return it."""
+        return type(self), (self.code, self.message)
+
     def copy(self) -> Self:
         """Return an equal error, for each further request that fails for the same reason."""
         copied = type(self)(self.code, self.message)

@@ -64,8 +64,14 @@ class Words:
 
 
 def describe_fault(error: BaseException) -> str:
-    """Return what the code of a package raised, in one line; SystemExit, which would end this process, too."""
-    return " ".join(f"{type(error).__name__}: {error}".split())
+    """Return what the code of a package raised, in one line of at most 1000 characters; it may be anything.
+
+    SystemExit, which would end this process, is an error like others.
+    """
+    try:
+        return " ".join(f"{type(error).__name__}: {error}".split())[:1000]
+    except Exception:  # noqa: BLE001 - of the error's own code
+        return type(error).__name__
 
 
 def mean_all_rows(_settings: QueueSettings) -> str | None:

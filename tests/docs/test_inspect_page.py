@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from rowferry_queues.inspect.function import MOST_STUCK
-from rowferry_queues.inspect.inflating import WINDOW_BYTES
-from rowferry_queues.inspect.reading import WHOLE_BYTES
-from rowferry_queues.inspect.spec import FACTS, INSPECT, MAX_INFLATED_BYTES, InspectSettings, MiB
+from rowferry_queues.inspect.content import WINDOW_LOG
+from rowferry_queues.inspect.spec import FACTS, INSPECT, InspectSettings, MiB
+from rowferry_worker.objects.reading import WHOLE_BYTES
 from support.docs.doc_pages import ROOT, read_blocks, read_section
 from support.entries.entry_table import trusted
 from support.entries.migration import Migration
@@ -95,5 +94,6 @@ def test_the_page_names_all_facts_settings_outcomes_and_bounds() -> None:
     assert all(f"`{name}`" in settings for name in InspectSettings.__struct_encode_fields__)
     assert all(f"`{outcome}`" in read_section(PAGE, "Outcomes") for outcome in INSPECT.words.outcomes)
     text = PAGE.read_text()
-    assert (1024 * MiB, 8 * MiB, MiB // 8, 8) == (MAX_INFLATED_BYTES, WINDOW_BYTES, WHOLE_BYTES, MOST_STUCK)
-    assert all(words in text for words in ("1 GiB", "8 MiB", "128 KiB", "After 8 of them"))
+    most = InspectSettings(columns={"size": "size"}).max_inflated_bytes
+    assert (1024 * MiB, 8 * MiB, MiB // 8) == (most, 1 << WINDOW_LOG, WHOLE_BYTES)
+    assert all(words in text for words in ("1 GiB", "8 MiB", "128 KiB"))

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from rowferry_queues.inspect import allowed
-from rowferry_queues.inspect.allowed import ALLOWED_FUNCTIONS, load_function
+from rowferry import functions as allowed
+from rowferry.functions import ALLOWED_FUNCTIONS, load_function
 from support.entries.migration import Migration
-from support.queue.inspected import add, run, words_of
+from support.queue.inspected import add, end_processes, run, words_of
 from support.queue.plug_in import PlugIn
 from support.s3.buckets import Buckets
 
@@ -41,8 +41,10 @@ class Trap:
 
 @pytest.fixture(autouse=True)
 def _look_anew() -> Iterator[None]:
+    end_processes()
     yield
     allowed.forget_functions()
+    end_processes()
 
 
 @pytest.fixture

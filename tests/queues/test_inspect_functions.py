@@ -2,39 +2,33 @@
 
 import gzip
 import os
-import threading
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from rowferry_queues.inspect.allowed import ALLOWED_FUNCTIONS, forget_functions
-from rowferry_queues.inspect.spec import MiB
+from rowferry.functions import ALLOWED_FUNCTIONS, forget_functions
+from rowferry.http import event_loop
+from rowferry_queues.inspect.function import inspect
+from rowferry_queues.inspect.spec import InspectSettings, MiB
+from rowferry_worker import compute
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
-from support.queue.inspected import MODULE, add, run, use, words_of
-from support.queue.inspecting_functions import MAY_END
+from support.queue.inspected import MODULE, add, end_processes, run, use, words_of
 from support.s3.buckets import Buckets
 
 
 @pytest.fixture
 def site(moto_buckets: Buckets, make_migration: Callable[..., Migration], monkeypatch: pytest.MonkeyPatch) -> Migration:
     monkeypatch.setenv(ALLOWED_FUNCTIONS, MODULE)
+    end_processes()
     migration = make_migration(moto_buckets, moto_buckets)
     migration.execute("alter table public.avatars add words text, add name text, add lines int")
     return migration
-
-
-@pytest.fixture
-def _hanging() -> Iterator[None]:
-    """Let functions hang until the test says that it has seen enough."""
-    MAY_END.clear()
-    yield
-    MAY_END.set()
-
-
-def running_calls() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name == "rowferry-function"]
 
 
 def test_a_function_reads_lines_of_what_is_inflated(site: Migration) -> None:
@@ -68,21 +62,23 @@ FAULTS = {
     "return_list": ("FunctionFailed", "it returned list, not a dict"),
     "return_other": ("FunctionFailed", "the function returned wrods, but no words"),
     "return_much": ("FunctionFailed", "more than 1048576 bytes as words"),
+    "return_much_in_a_list": ("FunctionFailed", "more than 1048576 bytes as words"),
     "leave": ("FunctionFailed", "SystemExit"),
 }
 
 
-@pytest.mark.parametrize("function", FAULTS)
-def test_a_function_that_fails_is_the_failure_of_its_object(site: Migration, function: str) -> None:
-    use(site, function)
+def test_a_function_that_fails_is_the_failure_of_its_object(site: Migration, subtests: pytest.Subtests) -> None:
     for number in range(3):
         add(site, number, b"body")
-    assert run(site) == {"failed": 3}
-    assert site.verdicts() == ["ERROR"]
-    reason, words = FAULTS[function]
-    _, told, error = site.failure_of(1)
-    assert told == reason
-    assert words in error
+    for function, (reason, words) in FAULTS.items():
+        use(site, function)
+        site.execute("truncate rowferry.batch_queue cascade")
+        with subtests.test(function):
+            assert run(site) == {"failed": 3}
+            assert site.verdicts()[-1] == "ERROR"
+            _, told, error = site.failure_of(1)
+            assert told == reason
+            assert words in error
 
 
 def test_what_a_function_makes_of_an_unreadable_object_does_not_count(site: Migration) -> None:
@@ -95,34 +91,64 @@ def test_what_a_function_makes_of_an_unreadable_object_does_not_count(site: Migr
     assert {site.failure_of(number)[1] for number in (1, 2)} == {"TruncatedContent"}
 
 
-@pytest.mark.usefixtures("_hanging")
-@pytest.mark.parametrize("function", ["spin", "hang"])
+@pytest.mark.parametrize("function", ["spin", "hang", "hold_the_lock"])
 def test_a_function_that_does_not_end_is_given_up(site: Migration, function: str) -> None:
+    """Whatever it does, and however many do so: the next calls are as the first."""
     use(site, function, function_seconds=0.2)
     add(site, 1, b"body")
     add(site, 2, os.urandom(MiB))
-    assert run(site) == {"failed": 2}
+    for number in range(3, 10):
+        add(site, number, b"body")
+    assert run(site) == {"failed": 9}
     assert site.failure_of(1)[1:] == (
         "FunctionTimedOut",
         "FunctionTimedOut: the function did not end within 0.2 s (function_seconds)",
     )
-    MAY_END.set()
-    wait_for(lambda: not running_calls())
+    assert site.verdicts() == ["ERROR"]
 
 
-@pytest.mark.usefixtures("_hanging")
-def test_calls_that_never_end_stop_the_migration_not_the_process(site: Migration) -> None:
-    """Each keeps a thread; no entry behind them is held to be at fault."""
-    use(site, "hang", function_seconds=0.05)
-    for number in range(20):
-        add(site, number, b"body")
-    site.enqueue(queue="inspect")
-    with site.at_work(queues=["inspect"]) as take_turn:
-        take_turn()
-    assert site.verdicts() == ["RELEASED"]
-    assert site.counts() == {}
-    MAY_END.set()
-    wait_for(lambda: not running_calls())
+def test_the_wait_for_bytes_is_not_the_functions(site: Migration) -> None:
+    """Nor is the import of its module."""
+    use(site, "count_words", function_seconds=0.2)
+
+    def wait() -> Iterator[bytes]:
+        for _ in range(3):
+            time.sleep(0.15)
+            yield b"word "
+
+    settings = InspectSettings(columns={"words": "words"}, function=f"{MODULE}:count_words", function_seconds=0.2)
+    found = event_loop.run(compute.compute_in_process(inspect, wait(), settings, "key", "", seconds=0.2))
+    assert found == {"words": 3}
+
+
+def test_a_function_that_ends_its_process_is_the_failure_of_its_object(site: Migration) -> None:
+    use(site, "end_process")
+    add(site, 1, b"body")
+    add(site, 2, b"good")
+    assert run(site) == {"migrated": 1, "failed": 1}
+    assert site.failure_of(1)[1] == "FunctionFailed"
+
+
+def test_processes_end_with_the_worker_even_where_a_function_does_not(tmp_path: Path) -> None:
+    """It is killed; its process notices within a second or two."""
+    script = (
+        "from rowferry_worker.objects.computing_process import ComputingProcess\n"
+        "from support.queue.inspecting_functions import tell_and_spin\n"
+        f"ComputingProcess().call(tell_and_spin, iter([b'x']), {str(tmp_path / 'pid')!r}, seconds=100)\n"
+    )
+    path = os.pathsep.join(filter(None, sys.path))
+    with subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": path}) as parent:
+        wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
+        parent.kill()
+    pid = int((tmp_path / "pid").read_text())
+    wait_for(lambda: not is_running(pid))
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2][:3]
+    except FileNotFoundError:
+        return False
 
 
 def test_a_function_must_be_there_and_allowed(site: Migration, monkeypatch: pytest.MonkeyPatch) -> None:

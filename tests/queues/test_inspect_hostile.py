@@ -1,6 +1,5 @@
 """Objects and functions that mean harm, or are merely odd, cost neither other objects nor the event loop."""
 
-import asyncio
 import gzip
 import os
 from collections.abc import Callable
@@ -8,15 +7,12 @@ from typing import Any
 
 import pytest
 
+from rowferry.functions import ALLOWED_FUNCTIONS
 from rowferry_lab.servers.fake_s3.store import make_object
-from rowferry_queues.inspect import inflating, inspection, reading
-from rowferry_queues.inspect.allowed import ALLOWED_FUNCTIONS
-from rowferry_queues.inspect.inspection import Computed, Inspection, measure_image
 from rowferry_queues.inspect.spec import MiB
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
-from support.queue.inspected import MODULE, add, cut, run, use, words_of
-from support.queue.zstd_module import zstd
+from support.queue.inspected import MODULE, add, cut, end_processes, run, use, words_of
 from support.s3.buckets import Buckets, fresh_buckets
 from support.s3.deviations import Deviations
 from support.s3.fake_s3 import running_fakes
@@ -37,6 +33,7 @@ SVGS = {
 @pytest.fixture(autouse=True)
 def _listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ALLOWED_FUNCTIONS, MODULE)
+    end_processes()
 
 
 @pytest.fixture
@@ -53,12 +50,8 @@ def of_images(migration: Migration) -> Migration:
     return migration
 
 
-@pytest.mark.parametrize("image", SVGS)
-def test_dimensions_are_whole_pixels_that_an_integer_holds(image: bytes) -> None:
-    assert measure_image(image) == SVGS[image]
-
-
 def test_drawings_go_into_integer_columns(site: Migration) -> None:
+    """As whole pixels that an integer holds."""
     of_images(site)
     for number, image in enumerate(SVGS):
         add(site, number, image)
@@ -116,57 +109,20 @@ def test_what_is_computed_of_all_bytes_still_reads_them(site: Migration) -> None
     assert site.execute("select lines from public.avatars where id = 1") == [{"lines": MiB}]
 
 
-def test_small_zstd_objects_wait_for_room_for_their_windows(site: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each may hold 8 MiB of what came before, while it waits for a thread."""
-    site.execute("alter table public.avatars add lines int")
-    site.plan["queue"] = {"inspect": {"columns": {"lines": "lines"}}}
-    held: list[int] = []
-
-    async def compute(function: Callable[..., Any], *arguments: Any) -> Any:
-        held.append(reading.get_windows().held_bytes)
-        await asyncio.sleep(0.05)
-        return await computed(function, *arguments)
-
-    computed = inspection.compute
-    monkeypatch.setattr(inspection, "compute", compute)
-    body = zstd.compress(b"line\n" * MiB)
-    for number in range(40):
-        add(site, number, body)
-    assert run(site) == {"migrated": 40}
-    assert len(held) == 40
-    assert 0 < max(held) <= reading.WINDOWS_BYTES
-
-
-@pytest.mark.parametrize("encoding", ["gzip", "zstd"])
-def test_thousands_of_empty_members_do_not_hold_up_the_event_loop(encoding: str) -> None:
-    """Each of them begins a decompressor anew; all of them inflate to nothing."""
-    member = gzip.compress(b"") if encoding == "gzip" else zstd.compress(b"")
-    inflater = inflating.Inflater(encoding)
-    found = list(inflater.inflate(member * 1000))
-    assert b"".join(found) == b""
-    assert len(found) == 1000, "there is no moment to go on elsewhere"
-    assert inspection.count_cost(b"") * 1000 > inspection.INLINE_BYTES
-
-
-@pytest.mark.parametrize("head", [b"\x1f\x8b\x07\0", b"\x1f\x8b\x08\xe0", b"\x1f\x8bzz"])
-def test_what_merely_begins_like_gzip_is_not_inflated(head: bytes) -> None:
-    """Encrypted objects do so once in 65,536 times."""
-    inspection = Inspection(Computed(facts=frozenset({"inflated_size", "encoding"})))
-    assert b"".join([*inspection.feed(head + b"rest"), *inspection.end()]) == head + b"rest"
-    assert inspection.read_facts() == {"inflated_size": 8, "encoding": None}
-
-
 ODD_VALUES = ("return_surrogate", "return_nul", "return_huge_number", "return_deep", "return_object", "fail_oddly")
 
 
-@pytest.mark.parametrize("function", ODD_VALUES)
-def test_a_value_that_no_row_can_hold_is_the_failure_of_its_object(site: Migration, function: str) -> None:
-    use(site, f"odd_{function}")
+def test_a_value_that_no_row_can_hold_is_the_failure_of_its_object(site: Migration, subtests: pytest.Subtests) -> None:
     for number in range(4):
         add(site, number, b"odd" if number == 2 else b"good")
-    assert run(site) == {"migrated": 3, "failed": 1}
-    assert words_of(site) == {0: "good", 1: "good", 2: None, 3: "good"}
-    assert site.failure_of(2)[1]
+    for function in ODD_VALUES:
+        use(site, f"odd_{function}")
+        site.execute("truncate rowferry.batch_queue cascade")
+        site.execute("update public.avatars set words = null")
+        with subtests.test(function):
+            assert run(site) == {"migrated": 3, "failed": 1}
+            assert words_of(site) == {0: "good", 1: "good", 2: None, 3: "good"}
+            assert site.failure_of(2)[1]
 
 
 def test_a_function_sees_one_version_of_an_object_from_its_first_byte(make_migration: Callable[..., Migration]) -> None:
@@ -191,10 +147,3 @@ def test_a_function_sees_one_version_of_an_object_from_its_first_byte(make_migra
         assert run(migration) == {"migrated": 1}
         assert len(tried) == 2
         assert migration.execute("select words, size from public.avatars") == [{"words": str(MiB), "size": 4 * MiB}]
-
-
-def test_much_in_a_list_is_as_long_as_its_json(site: Migration) -> None:
-    use(site, "return_much_in_a_list")
-    add(site, 1, b"body")
-    assert run(site) == {"failed": 1}
-    assert "more than 1048576 bytes as words" in site.failure_of(1)[2]

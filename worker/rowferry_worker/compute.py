@@ -1,57 +1,51 @@
 """Computing beside the event loop: a coroutine that computes for longer than a millisecond holds up all requests."""
 
 import asyncio
-from collections.abc import Callable
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator
 from functools import cache, partial
-from queue import SimpleQueue
-from threading import Thread
 from typing import Any, ParamSpec, TypeVar
 
-from rowferry_worker.machine import count_cores
+from rowferry.http.event_loop import run_in_thread
+from rowferry_worker.objects.computing_process import ComputingProcess
 
 T = TypeVar("T")
 P = ParamSpec("P")
-
-
-class ComputePool:
-    """Threads that run functions, one a core. They are daemons: the end of the process waits for none of them.
-
-    What releases the interpreter's lock (inflating, digests) runs side by side; all else takes turns.
-    """
-
-    def __init__(self, threads: int) -> None:
-        """Start the threads."""
-        self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
-        for number in range(threads):
-            Thread(target=self._run, name=f"rowferry-compute-{number}", daemon=True).start()
-
-    def submit(self, function: Callable[[], T]) -> Future[T]:
-        """Run a function once a thread is free."""
-        future: Future[T] = Future()
-        self._calls.put((future, function))
-        return future
-
-    def _run(self) -> None:
-        while True:
-            future, function = self._calls.get()
-            if not future.set_running_or_notify_cancel():
-                continue
-            try:
-                future.set_result(function())
-            except BaseException as error:  # noqa: BLE001 - raised where it is awaited
-                future.set_exception(error)
-
-
-@cache
-def get_pool() -> ComputePool:
-    """Return the pool of this process."""
-    return ComputePool(count_cores())
+THREADS = 16
+"""How many compute at once: more than there are cores, since some wait for bytes."""
+PROCESSES = 4
+"""The same of processes: there may be a worker process for each core beside this one."""
+idle: list[ComputingProcess] = []
+"""Processes that wait for calls; event-loop thread only."""
 
 
 async def compute(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Return what a function returns, computed beside the event loop. Raises what it raises.
+    """Return what a function returns, computed on another thread. Raises what it raises.
 
-    Cancelled while it waits for a thread, it is not run; while it runs, its result is dropped.
+    Cancelled while it waits for its turn, it is not run; while it runs, its result is dropped.
     """
-    return await asyncio.wrap_future(get_pool().submit(partial(function, *args, **kwargs)))
+    async with _find_turns(THREADS):
+        return await run_in_thread(partial(function, *args, **kwargs))
+
+
+async def compute_in_process(function: Callable[..., T], chunks: Iterator[bytes], *args: Any, seconds: float) -> T:
+    """Return what a function of a module returns, computed by another process. Raises what it raises.
+
+    It gets the chunks, which may block, and the arguments. Raises TimeoutError where it computes for longer than
+    `seconds`, without its waits for chunks, and ProcessFailed where its process ends: whatever it does, it is killed.
+    """
+    async with _find_turns(PROCESSES):
+        process = idle.pop() if idle else await compute(ComputingProcess)
+        try:
+            returned, error = await compute(process.call, function, chunks, *args, seconds=seconds)
+        except BaseException:
+            process.kill()
+            raise
+        idle.append(process)
+    if error is not None:
+        raise error
+    return returned
+
+
+@cache
+def _find_turns(count: int) -> asyncio.Semaphore:
+    return asyncio.Semaphore(count)

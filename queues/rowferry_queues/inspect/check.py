@@ -1,39 +1,27 @@
 """What `rowferry check` finds about [queue.inspect]: its function, its columns, the key of its side table."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from psycopg import sql
 
 from rowferry.db.connection import fetch_one
 from rowferry.db.description import split_table
 from rowferry.db.statements import statement
-from rowferry.db.written_tables import WrittenColumn, describe_columns
+from rowferry.db.written_tables import describe_columns
 from rowferry.errors import MigrationFault
+from rowferry.functions import load_function
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
 from rowferry_enqueue.checks.queues.queue_check import QueueCheck
-from rowferry_queues.inspect.allowed import load_function
-from rowferry_queues.inspect.inflating import can_read_zstd
-from rowferry_queues.inspect.inspection import DIMENSIONS, measure_image
-from rowferry_queues.inspect.spec import FACTS, InspectSettings
+from rowferry_queues.inspect.content import ZSTD, measure_image
+from rowferry_queues.inspect.spec import DIMENSIONS, FACTS, InspectSettings
 
-FITTING = {"number": "a number", "digest": "text or bytea", "text": "text"}
+FITTING = {"number": ("N", "a number"), "digest": ("S", "text or bytea"), "text": ("S", "text")}
+"""The category of a column for each kind of value, as pg_type.typcategory has it, and its words."""
 
 
 def check(context: QueueCheck) -> Iterator[Finding]:
-    """Yield what is missing here and in the database."""
+    """Yield what is missing here and in the database; missing tables and columns were found before."""
     settings: InspectSettings = context.settings
-    yield from _check_packages(settings)
-    if settings.table is None:
-        tables = list(dict.fromkeys(queries.entries.table for queries in context.tables))
-    else:
-        tables = [settings.table]
-        yield from _check_key(context, settings.table, settings.keys)
-    for table in tables:
-        findings = list(_check_columns(context, table))
-        yield from findings or [fine(f"{table} has the columns of [queue.inspect]")]
-
-
-def _check_packages(settings: InspectSettings) -> Iterator[Finding]:
     try:
         if settings.function is not None:
             load_function(settings.function)
@@ -41,37 +29,28 @@ def _check_packages(settings: InspectSettings) -> Iterator[Finding]:
             measure_image(b"")
     except MigrationFault as error:
         yield problem(error)
-    if settings.inflate == "auto" and not can_read_zstd():
+    if settings.inflate == "auto" and ZSTD is None:
         yield note("zstd cannot be read here: objects that it has compressed will fail", "install rowferry[inspect]")
+    tables = [settings.table] if settings.table else [queries.entries.table for queries in context.tables]
+    for table in dict.fromkeys(tables):
+        findings = list(_check_table(context, settings, table))
+        yield from findings or [fine(f"{table} has the columns of [queue.inspect]")]
 
 
-def _check_columns(context: QueueCheck, table: str) -> Iterator[Finding]:
-    """Yield the columns whose type does not fit; those that are not there were found before."""
-    settings: InspectSettings = context.settings
-    kinds = {column: FACTS.get(fact, "any") for fact, column in settings.columns.items()}
-    kinds |= dict.fromkeys(settings.ids, "any") | ({settings.key: "text"} if settings.key else {})
+def _check_table(context: QueueCheck, settings: InspectSettings, table: str) -> Iterator[Finding]:
+    """Yield the columns whose type does not fit, and a side table without an index by which rows are updated."""
+    kinds = {column: FACTS[fact] for fact, column in settings.columns.items() if fact in FACTS}
+    if settings.key is not None:
+        kinds[settings.key] = "text"
     found = describe_columns(context.connection, table, list(kinds))
-    for column, kind in kinds.items():
-        if column in found and not _fits(found[column], kind):
-            what = f"{table}.{column} is {found[column].type}, but [queue.inspect] writes {FITTING[kind]} into it"
+    for name, column in found.items():
+        category, words = FITTING[kinds[name]]
+        if column.category not in category and (kinds[name], column.type) != ("digest", "bytea"):
+            what = f"{table}.{name} is {column.type}, but [queue.inspect] writes {words} into it"
             yield problem(what, "change its type, or name another column")
-
-
-def _fits(column: WrittenColumn, kind: str) -> bool:
-    match kind:
-        case "number":
-            return column.category == "N"
-        case "digest":
-            return column.category == "S" or column.type == "bytea"
-        case "text":
-            return column.category == "S"
-        case _:
-            return True
-
-
-def _check_key(context: QueueCheck, table: str, keys: Sequence[str]) -> Iterator[Finding]:
-    name = sql.Identifier(*split_table(table)).as_string(context.connection)
-    row = fetch_one(context.connection, statement("has_unique_key"), {"table": name, "columns": list(keys)})
-    if not row["has_unique_key"]:
-        columns = ", ".join(keys)
-        yield problem(f"{table} has no unique index of ({columns}) alone", "create one, so that rows can be updated")
+    if settings.table is not None:
+        name = sql.Identifier(*split_table(table)).as_string(context.connection)
+        parameters = {"table": name, "columns": list(settings.keys)}
+        if not fetch_one(context.connection, statement("has_unique_key"), parameters)["has_unique_key"]:
+            what = f"{table} has no unique index of ({', '.join(settings.keys)}) alone"
+            yield problem(what, "create one, so that rows can be updated")

@@ -7,25 +7,24 @@ from msgspec import Meta
 
 from rowferry.batch import Outcome
 from rowferry.errors import PlanError
+from rowferry.functions import refuse_function
 from rowferry.plan import AboveZero, Plan, QueueSettings, SideName
 from rowferry.queue_spec import ROW_CHANGED, QueueSpec, TableUse, Words
-from rowferry_queues.inspect.allowed import refuse_function
+from rowferry.s3.content_types import HEAD_BYTES
 
+MiB = 1024 * 1024
+DIMENSIONS = frozenset({"width", "height"})
+OF_HEAD = DIMENSIONS | {"size", "type", "encoding"}
+"""What the first bytes tell, and the headers that come with them."""
 FACTS = {
-    "size": "number",
-    "inflated_size": "number",
-    "sha256": "digest",
-    "inflated_sha256": "digest",
-    "type": "text",
-    "encoding": "text",
-    "lines": "number",
-    "width": "number",
-    "height": "number",
+    **dict.fromkeys(("size", "inflated_size", "lines", "width", "height"), "number"),
+    **dict.fromkeys(("sha256", "inflated_sha256"), "digest"),
+    **dict.fromkeys(("type", "encoding"), "text"),
 }
 """What can be computed without a function of the user's, and what kind of value it is."""
 FUNCTION = re.compile(r"\w+(\.\w+)*:\w+(\.\w+)*")
-MiB = 1024 * 1024
-MAX_INFLATED_BYTES = 1024 * MiB
+IMAGE_HEAD_BYTES = 256 * 1024
+"""Where an image tells its size: behind EXIF data and colour profiles, of 64 KiB at most each."""
 
 
 class InspectSettings(QueueSettings, frozen=True, kw_only=True):
@@ -48,7 +47,7 @@ class InspectSettings(QueueSettings, frozen=True, kw_only=True):
     """How long a call may take, without the time it waits for bytes."""
     inflate: Literal["auto", "never"] = "auto"
     """auto: gzip and zstd are inflated, by their first bytes or the object's Content-Encoding."""
-    max_inflated_bytes: Annotated[int, Meta(ge=1)] = MAX_INFLATED_BYTES
+    max_inflated_bytes: Annotated[int, Meta(ge=1)] = 1024 * MiB
     """An object that inflates to more has failed."""
     max_ratio: AboveZero = 1000.0
     """So has one that inflates to more than 16 MiB and to more than so many times its size."""
@@ -66,10 +65,9 @@ class InspectSettings(QueueSettings, frozen=True, kw_only=True):
             raise PlanError('`table` has no key: name the column of the object\'s key, for example key = "object_key"')
         if self.function is not None and not FUNCTION.fullmatch(self.function):
             raise PlanError(f"`function` is {self.function!r}: write module:function")
-        unknown = [name for name in self.columns if name not in FACTS]
-        if unknown and self.function is None:
-            known = ", ".join(FACTS)
-            raise PlanError(f"`columns` names {unknown[0]!r}, which is none of {known}: correct it, or name a function")
+        if unknown := [name for name in self.columns if name not in FACTS and self.function is None]:
+            words = f"`columns` names {unknown[0]!r}, which is none of {', '.join(FACTS)}"
+            raise PlanError(f"{words}: correct it, or name a function")
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -79,17 +77,22 @@ class InspectSettings(QueueSettings, frozen=True, kw_only=True):
     @property
     def keys(self) -> tuple[str, ...]:
         """The columns by which rows of `table` are told apart."""
-        return (*self.ids, *((self.key,) if self.key is not None else ()))
+        return self.ids if self.key is None else (*self.ids, self.key)
 
     @property
     def facts(self) -> frozenset[str]:
-        """What is computed here."""
+        """What is computed without the function."""
         return frozenset(self.columns) & FACTS.keys()
 
     @property
-    def returned(self) -> tuple[str, ...]:
-        """What the function has to return."""
-        return tuple(name for name in self.columns if name not in FACTS)
+    def head_bytes(self) -> int:
+        """How many bytes of the content tell its type, or the size of an image."""
+        return IMAGE_HEAD_BYTES if self.facts & DIMENSIONS else HEAD_BYTES
+
+    @property
+    def is_of_head(self) -> bool:
+        """Whether these bytes, and those that tell the encoding, are enough."""
+        return self.function is None and self.facts <= OF_HEAD
 
 
 def list_tables(settings: InspectSettings, plan: Plan) -> tuple[TableUse, ...]:
@@ -105,16 +108,13 @@ def list_tables(settings: InspectSettings, plan: Plan) -> tuple[TableUse, ...]:
 def fit_plan(settings: InspectSettings, plan: Plan) -> None:
     """Raise PlanError where objects without rows are to have what only a row has, or a row has too many of them."""
     bare = [*(each.label for each in plan.objects if settings.means(each.label)), *(b.label for b in settings.buckets)]
-    if bare and settings.table is None:
-        raise PlanError(f"the objects of {bare[0]} have no rows: name a `table`, or [[entries]] in `of`")
-    if bare and settings.ids:
-        raise PlanError(f"the objects of {bare[0]} have no ids: name a `key` alone, or [[entries]] in `of`")
+    if bare and (settings.table is None or settings.ids):
+        words = "rows: name a `table`" if settings.table is None else "ids: name a `key` alone"
+        raise PlanError(f"the objects of {bare[0]} have no {words}, or [[entries]] in `of`")
     if folders := [each for each in plan.entries if each.names_folders and settings.means(each.label)]:
         example = f"s3://production/{folders[0].production_object_prefix}"
-        raise PlanError(
-            f"the rows of {folders[0].label} name folders, and facts are of one object: name the folders themselves in "
-            f'`of`, for example "{example}"'
-        )
+        words = f"the rows of {folders[0].label} name folders, and facts are of one object"
+        raise PlanError(f'{words}: name the folders themselves in `of`, for example "{example}"')
 
 
 def refuse_code(settings: InspectSettings) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+from rowferry_worker import compute
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
 from support.s3.fake_s3 import FakeAddress
@@ -36,6 +37,12 @@ def run(migration: Migration, batch_size: int = 100) -> dict[str, int]:
 def cut(server: FakeAddress) -> None:
     """End all connections a moment later, while a body is on its way."""
     asyncio.get_running_loop().call_later(0.01, lambda: [each.abort() for each in server.fake.connections])
+
+
+def end_processes() -> None:
+    """End the processes that wait for calls of functions: they know the environment of an earlier test."""
+    while compute.idle:
+        compute.idle.pop().kill()
 
 
 def use(migration: Migration, function: str, **settings: object) -> None:

@@ -1,8 +1,12 @@
 """Functions for [queue.inspect], as users write them; some of them badly."""
 
 import io
+import os
+import re
+import time
+from collections.abc import Iterator
 from contextlib import suppress
-from threading import Event
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -57,14 +61,30 @@ def spin(_stream: io.BufferedReader) -> dict[str, Any]:
             msgspec.json.encode([1])
 
 
-MAY_END = Event()
-"""Set by a test that has seen enough of functions that hang."""
-
-
 def hang(_stream: io.BufferedReader) -> dict[str, Any]:
     """Wait where no exception reaches."""
-    MAY_END.wait(600)
+    time.sleep(600)
     return {"words": 1}
+
+
+def hold_the_lock(_stream: io.BufferedReader) -> dict[str, Any]:
+    """Search with a pattern that backtracks for ever, and lets no other thread run meanwhile."""
+    return {"words": re.fullmatch(r"(a+)+b", "a" * 100)}
+
+
+def end_process(stream: io.BufferedReader) -> dict[str, Any]:
+    """End the process, unless the object is good."""
+    if stream.read() != b"good":
+        os._exit(3)
+    return {"words": "good"}
+
+
+def tell_and_spin(chunks: Iterator[bytes], path: str) -> None:
+    """Write down the id of this process, and compute for ever."""
+    next(chunks)
+    Path(path).write_text(str(os.getpid()))
+    while True:
+        pass
 
 
 def _return_odd(stream: io.BufferedReader, value: Any) -> dict[str, Any]:

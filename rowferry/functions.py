@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from types import ModuleType
+from operator import attrgetter
 from typing import Any, cast
 
 from rowferry.errors import MigrationFault
 
 Function = Callable[[io.BufferedReader], Mapping[str, Any]]
 """What `function` names: it is called with a readable binary stream, and returns values by name."""
-
 GROUP = "rowferry.functions"
 """The group of entry points by which packages register functions; the value counts, `module:function`."""
 ALLOWED_FUNCTIONS = "ROWFERRY_ALLOWED_FUNCTIONS"
@@ -41,18 +40,16 @@ def load_function(name: str) -> Function:
     refuse_function(name)
     module, _, path = name.partition(":")
     try:
-        steps: list[Any] = [import_module(module)]
-        for part in path.split("."):
-            steps.append(getattr(steps[-1], part))
+        found: Any = attrgetter(path)(import_module(module))
     except Exception as error:
         words = f"The function {name} cannot be loaded ({type(error).__name__}: {error})"
         raise MigrationFault(f"{words}; install its module beside rowferry, or correct the plan.") from error
     listed = _list_allowed()
-    if listed and name not in listed and not _defines(module, path, steps[1:]):
+    if listed and name not in listed and not _defines(module, path, found):
         raise _not_listed(name)
-    if not callable(steps[-1]):
+    if not callable(found):
         raise MigrationFault(f"{name} is no function; correct the plan.")
-    return cast("Function", steps[-1])
+    return cast("Function", found)
 
 
 def forget_functions() -> None:
@@ -70,12 +67,10 @@ def _list_registered() -> frozenset[str]:
     return frozenset(f"{point.module}:{point.attr}" for point in entry_points(group=GROUP))
 
 
-def _defines(module: str, path: str, steps: list[Any]) -> bool:
+def _defines(module: str, path: str, found: object) -> bool:
     """Return whether a module, or one within it, defines what a path leads to: not what it has imported."""
-    if any(part.startswith("__") for part in path.split(".")) or any(isinstance(step, ModuleType) for step in steps):
-        return False
-    home = str(getattr(steps[-1], "__module__", None))
-    return home == module or home.startswith(f"{module}.")
+    home = str(getattr(found, "__module__", None))
+    return "__" not in path and (home == module or home.startswith(f"{module}."))
 
 
 def _not_listed(name: str) -> MigrationFault:
