@@ -10,7 +10,8 @@ returns table (
     part_bytes bigint,
     etag text,
     noted_for interval,
-    is_pending boolean
+    is_pending boolean,
+    digests bytea
 )
 language sql
 security definer
@@ -26,7 +27,8 @@ as $$
         c.part_bytes,
         c.etag,
         clock_timestamp() - c.copied_at,
-        c.is_pending
+        c.is_pending,
+        c.digests
     from rowferry.copied_object as c
     where c.production = p_production and c.key = p_key;
 $$;

@@ -1,5 +1,5 @@
 -- rowferry.record_copy(p_attempt_id bigint, p_production text, p_key text, p_upload_id text, p_etag text)
---   Remembers the object that a completed upload has become, `p_etag` being its ETag, with the digests of its parts, and
+--   Remembers the object that a completed upload has become, `p_etag` being its ETag, with the ETags of its parts where they can be digests, and
 --   forgets the upload. Returns whether this attempt held the upload; otherwise nothing is recorded.
 --   Writes: copied_object, upload, upload_part. Called by: rowferry_worker/multipart/records.py, on the ledger's own
 --   connection.
@@ -28,11 +28,11 @@ as $$
         (
             select
                 case
-                    when count(p.digest) = ceil(u.size_bytes::numeric / u.part_bytes)
-                        then string_agg(decode(p.digest, 'hex'), '' order by p.number)
+                    when count(*) = ceil(u.size_bytes::numeric / u.part_bytes)
+                        then string_agg(decode(p.etag, 'hex'), '' order by p.number)
                 end
             from rowferry.upload_part as p
-            where p.upload = u.id
+            where p.upload = u.id and p.etag ~ '^[0-9a-f]{32}$'
         )
     from rowferry.upload as u
     where

@@ -28,8 +28,6 @@ as $$
             source_etag = p_source_etag,
             size_bytes = p_size_bytes,
             part_bytes = p_part_bytes,
-            parts = '{}',
-            sent_bytes = 0,
             begun_at = clock_timestamp(),
             touched_at = clock_timestamp()
         where u.production = p_production and u.key = p_key and u.attempt_id = p_attempt_id

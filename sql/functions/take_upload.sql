@@ -79,7 +79,7 @@ begin
     where u.production = p_production and u.key = p_key;
     return query select
         true, v_upload.upload_id, v_upload.legacy, v_upload.legacy_key, v_upload.source_etag, v_upload.size_bytes,
-        v_upload.part_bytes, v_upload.parts || coalesce((
+        v_upload.part_bytes, coalesce((
             select jsonb_object_agg(p.number, p.etag)
             from rowferry.upload_part as p
             where p.upload = v_upload.id

@@ -406,8 +406,6 @@ create table rowferry.upload (
     source_etag text,
     size_bytes bigint,
     part_bytes bigint,
-    parts jsonb not null default '{}',
-    sent_bytes bigint not null default 0,
     begun_at timestamptz not null default clock_timestamp(),
     touched_at timestamptz not null default clock_timestamp(),
     constraint upload_pkey primary key (production, key),
@@ -425,24 +423,17 @@ comment on column rowferry.upload.upload_id is
 'The S3 server''s. Null: it was about to begin.';
 comment on column rowferry.upload.source_etag is
 'ETag of the legacy object: an upload of another version is not continued.';
-comment on column rowferry.upload.parts is
-'ETag by number of the parts that the S3 server has confirmed. Any other part that it lists may have been cut off.';
-comment on column rowferry.upload.sent_bytes is
-'Of these parts.';
 
 create table rowferry.upload_part (
     upload bigint not null,
     number integer not null,
     etag text not null,
-    digest text,
     constraint upload_part_pkey primary key (upload, number),
     constraint upload_part_upload_fkey foreign key (upload) references rowferry.upload (id) on delete cascade
 );
 comment on table rowferry.upload_part is
-'One part a row, of an upload whose parts are batches of their own: committed as soon as the S3 server has confirmed '
-'it, on any host. Other uploads keep theirs in upload.parts.';
-comment on column rowferry.upload_part.digest is
-'MD5 of its bytes, in hexadecimal. Null: the server does not tell it.';
+'One part a row that the S3 server has confirmed, whichever host has sent it. Any other part that the server lists may '
+'have been cut off.';
 
 create table rowferry.copied_object (
     production text not null,

@@ -12,7 +12,7 @@ select
     u.batch_id,
     coalesce('INIT' in (q.status, began.status), false) as will_continue,
     u.size_bytes,
-    least(u.size_bytes, u.sent_bytes + u.part_bytes * (
+    least(u.size_bytes, u.part_bytes * (
         select count(*)
         from rowferry.upload_part as p
         where p.upload = u.id

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from psycopg.types.json import Jsonb
 
 from rowferry.batch import Attempt, Batch, Judgement, Verdict
 from rowferry.db.connection import Connection, connect
@@ -147,7 +148,7 @@ def test_the_last_part_makes_a_batch_that_rests_due_and_no_other(workers: Worker
     for number in (1, 2):
         (row,) = workers.table.execute(f"select run_after {whole}")
         assert row["run_after"] == before["run_after"], "a part is missing"
-        workers.ledger.call("record_part", batch.id, attempt.id, WHERE, KEY, "u1", number, "e" * 32, "e" * 32)
+        workers.ledger.call("record_parts", attempt.id, WHERE, KEY, "u1", Jsonb({str(number): "e" * 32}))
     (row,) = workers.table.execute(
         f"select run_after <> %s as moved, run_after <= now() as is_due {whole}", (before["run_after"],)
     )
@@ -162,7 +163,7 @@ def test_a_part_is_recorded_with_its_own_objects_upload(workers: Workers) -> Non
         workers.ledger.call("take_upload", batch.id, attempt.id, WHERE, key, "old", "image/large.bin")
     workers.table.execute("update rowferry.upload set upload_id = 'u1'")
     for number, key in enumerate(keys, start=1):
-        workers.ledger.call("record_part", batch.id, attempt.id, WHERE, key, "u1", number, "e" * 32, "e" * 32)
+        workers.ledger.call("record_parts", attempt.id, WHERE, key, "u1", Jsonb({str(number): "e" * 32}))
     parts = "select u.key, p.number from rowferry.upload as u inner join rowferry.upload_part as p on u.id = p.upload"
     assert [(row["key"], row["number"]) for row in workers.table.execute(f"{parts} order by p.number")] == [
         (keys[0], 1), (KEY, 2)

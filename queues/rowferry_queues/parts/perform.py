@@ -11,7 +11,6 @@ from rowferry.batch import Entry, EntryResult
 from rowferry.db.connection import call
 from rowferry.errors import Awaited, ObjectRejected
 from rowferry.formatting import count, count_batches
-from rowferry.keys import ObjectKeys
 from rowferry_queues.parts.large_copy import SharedCopies, Wanted
 from rowferry_queues.parts.send import send_parts
 from rowferry_queues.parts.spec import PartsSettings
@@ -25,14 +24,16 @@ from rowferry_worker.scheduling.scheduler import ObjectResult
 
 
 def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
-    """Work on the large ones among the objects of the entries, or on parts; return one result for each of them."""
-    return send_parts(context, entries) if context.batch.is_of_parts else perform_objects(context, entries)
+    """Work on the large ones among the objects of the entries, or on parts; return one result for each of them.
 
-
-def perform_objects(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
-    """Work on the objects of the entries; return one result for each of them. No row is updated."""
+    No row is updated.
+    """
+    if context.batch.is_of_parts:
+        return send_parts(context, entries)
     if is_listed(context):
-        return run_range(context, entries, lambda objects: copy_large(context, _by_legacy(objects), stays=True))
+        return run_range(
+            context, entries, lambda objects: copy_large(context, {o.legacy: o.production for o in objects}, stays=True)
+        )
     queries = find_queries(context)
     rows = map_rows(entries, queries.entries)
     if queries.entries.names_folders:  # the queue `migrate` copies what is in them, large or small
@@ -42,43 +43,31 @@ def perform_objects(context: BatchContext, entries: Sequence[Entry]) -> list[Ent
     return look_again(context, queries, results, "legacy")
 
 
-def _by_legacy(objects: Sequence[ObjectKeys]) -> dict[str, str]:
-    return {keys.legacy: keys.production for keys in objects}
-
-
 def copy_large(context: BatchContext, objects: Mapping[str, str], *, stays: bool) -> dict[str, ObjectResult]:
     """Bring each object, legacy key to production key, a step further, and return by legacy key how that ended.
 
-    Awaited: other batches are at work on it; then the batch looks again later.
+    Awaited: other batches are at work on it; then the batch looks again later, and nothing is asked of S3 for it.
     """
     settings, s3, options = context.settings, context.object_requests(), choose_options(context, stays=stays)
     assert isinstance(settings, PartsSettings)
-    uploads = list_uploads(context, options.copies.production, list(objects.values()))
-    replaces = settings.choose_replaces(stays=stays)
-    copies = SharedCopies(s3, options, settings, replaces, begun=frozenset(uploads))
+    found = call(context.connection, "list_uploads", context.batch.id, options.copies.production, [*objects.values()])
+    uploads = {row["key"]: row["is_awaited"] for row in found}
+    replaces = settings.replace or ("older" if stays else "nothing")
+    copies = SharedCopies(s3, options, settings, replaces, frozenset(uploads))
     awaited = {key for key in objects if uploads.get(objects[key])}
     ready = [key for key in objects if key not in awaited]
     by_key = run_copies(context, lambda key: copies.advance(key, objects[key]), ready)
     for key, wanted in copies.wanted.items():
-        by_key[key] = share_parts(context, wanted, settings.batch_parts)
+        by_key[key] = share_parts(context, options.copies.production, wanted, settings.batch_parts)
     by_key |= {key: Awaited("PartsLeft", "parts are not sent yet") for key in awaited}
     context.awaited.extend(key for key, result in by_key.items() if isinstance(result, Awaited))
     return by_key
 
 
-def list_uploads(context: BatchContext, production: str, keys: Sequence[str]) -> dict[str, bool]:
-    """Return by production key whether other batches are at work on its upload; nothing for a key that has none.
-
-    Nothing is asked of S3 for those that others are at work on.
-    """
-    rows = call(context.connection, "list_uploads", context.batch.id, production, keys)
-    return {row["key"]: row["is_awaited"] for row in rows}
-
-
-def share_parts(context: BatchContext, wanted: Wanted, batch_parts: int) -> Awaited | ObjectRejected:
+def share_parts(context: BatchContext, production: str, wanted: Wanted, batch_parts: int) -> Awaited | ObjectRejected:
     """Put parts in the queue, unless they are there, and return what their object is to wait for."""
-    (row,) = call(context.connection, "add_parts", context.batch.id, *wanted, batch_parts)
-    left = count(len(wanted.numbers), "part", "parts")
+    (row,) = call(context.connection, "add_parts", context.batch.id, production, *wanted, batch_parts)
+    left = count(len(wanted[-1]), "part", "parts")
     if row["waiting"]:
         return Awaited("PartsLeft", f"{left} not sent yet")
     words = f"{left} not sent, with {count_batches(row['failed'])} of them in ERROR; requeue them as well"

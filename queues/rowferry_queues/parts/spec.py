@@ -26,10 +26,6 @@ class PartsSettings(QueueSettings, frozen=True, kw_only=True):
     replace: Replaces | None = None
     """Which production objects a pass brings up to date; None: nothing, and "older" where no row moves."""
 
-    def choose_replaces(self, *, stays: bool) -> Replaces:
-        """Return which different production objects are replaced; `stays`: no row moves."""
-        return self.replace or ("older" if stays else "nothing")
-
 
 class PartsChoices(QueueChoices, frozen=True, kw_only=True):
     """What a pass of `parts` is asked for: nothing beside the settings."""

@@ -31,12 +31,16 @@ class Clock:
         return Part(part.number, "", None)
 
 
-@pytest.mark.parametrize(("budget", "sent"), [(9, 8), (10, 20), (11, 20), (math.inf, 20)])
+@pytest.mark.parametrize(
+    ("budget", "is_shared", "sent"),
+    [(9, False, 8), (10, False, 20), (11, False, 20), (math.inf, False, 20), (10, True, 9), (0.5, True, 1)],
+)
 def test_what_takes_no_longer_than_the_attempt_had_is_sent(
-    monkeypatch: pytest.MonkeyPatch, budget: float, sent: int
+    monkeypatch: pytest.MonkeyPatch, budget: float, is_shared: bool, sent: int
 ) -> None:
+    """Of an object whose parts other batches send as well, no part is begun that would end past the budget."""
     clock = Clock(monkeypatch)
-    large = LargeObjects(deadline=clock.now + budget)
+    large = LargeObjects(deadline=clock.now + budget, is_shared=is_shared)
     sender = PartSender(clock.send, split_range(20, 1), large, may_stop=True)
     assert asyncio.run(sender.send_all()) is (sent == 20)
     assert len(sender.sent) == sent

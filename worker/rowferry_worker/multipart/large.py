@@ -78,6 +78,8 @@ class LargeObjects:
     room: PartRoom | None = None
     deadline: float = math.inf
     """End of the batch's time budget, by time.monotonic(): no more parts start then, if the upload is recorded."""
+    is_shared: bool = False
+    """Whether other batches send parts as well: what is recorded is all there is, and each keeps to its time budget."""
     can_continue: bool = True
     """False once the production server did not tell the parts of an unfinished upload: another attempt would begin anew
     as well, so objects go on to their end, however long that takes."""

@@ -55,19 +55,10 @@ class UploadRecords(KnownCopies):
         return rows is not None and bool(rows[0]["record_upload"])
 
     async def add_parts(self, key: str, upload_id: str, etags: Mapping[int, str]) -> bool | None:
-        """Record parts that are sent; return whether this attempt still holds the upload, None where that failed."""
+        """Record parts that are sent; return whether they are still this attempt's to send, None where that failed."""
         parts = Jsonb({str(number): etag for number, etag in etags.items()})
         rows = await self._ask("record_parts", self.attempt_id, self.production, key, upload_id, parts)
         return None if rows is None else bool(rows[0]["record_parts"])
-
-    async def add_part(self, key: str, upload_id: str, number: int, etag: str, digest: str | None) -> bool:
-        """Record one part of an upload whose parts are batches; return False where that upload has ended.
-
-        Raises NotRecorded where it cannot be recorded.
-        """
-        where = self.batch_id, self.attempt_id, self.production, key
-        rows = await self._ask("record_part", *where, upload_id, number, etag, digest)
-        return bool(demand_rows(rows)[0]["record_part"])
 
     async def end_with_copy(self, key: str, upload_id: str, etag: str) -> bool:
         """Remember what a completed upload has become, and forget the upload; return whether it was this attempt's.

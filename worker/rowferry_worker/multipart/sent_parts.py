@@ -101,10 +101,24 @@ async def list_sent_parts(
         return None
     found = {part.number: part for part in listed}
     return [
-        Part(part.number, held.etag, held.etag if DIGEST.fullmatch(held.etag) else None)
+        name_part(part.number, held.etag)
         for part in ranges
         if (held := found.get(part.number)) is not None and held.size_bytes == part.size_bytes and held.etag
     ]
+
+
+def name_part(number: int, etag: str) -> Part:
+    """Return a part that the server holds under an ETag, which is its digest where it can be one."""
+    return Part(number, etag, etag if DIGEST.fullmatch(etag) else None)
+
+
+async def is_known(s3: ObjectRequests, upload: Upload) -> bool:
+    """Return whether the server may go on with an upload: False where it says that it does not know it."""
+    try:
+        await s3.send(list_parts(upload.large.target_key, upload_id=upload.id), tries=1)
+    except ObjectError as error:
+        return error.code != "NoSuchUpload"
+    return True
 
 
 async def _list_all(s3: ObjectRequests, upload: Upload, *, most: int) -> list[ListedPart]:

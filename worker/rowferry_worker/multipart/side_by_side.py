@@ -81,7 +81,8 @@ class PartSender:
     def _must_stop(self) -> bool:
         """Return whether the missing parts must be left to another attempt; at least one is being sent, then."""
         is_begun = bool(self._under_way or self.sent)
-        return self._may_stop and is_begun and self._large.is_over(self._part_seconds) and not self._ends_soon()
+        is_over = self._may_stop and is_begun and self._large.is_over(self._part_seconds)
+        return is_over and (self._large.is_shared or not self._ends_soon())
 
     def _ends_soon(self) -> bool:
         """Return whether the missing parts take no longer than the object has had of the time budget.

@@ -3,8 +3,8 @@
 import asyncio
 import hashlib
 import logging
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -15,7 +15,7 @@ from rowferry_worker.multipart.completion import Large, Part, Upload, complete_u
 from rowferry_worker.multipart.large import LargeObjects
 from rowferry_worker.multipart.part_size import part_size, split_range
 from rowferry_worker.multipart.records import Recorded, UploadRecord
-from rowferry_worker.multipart.sent_parts import ConfirmedParts, list_sent_parts
+from rowferry_worker.multipart.sent_parts import ConfirmedParts, is_known, list_sent_parts, name_part
 from rowferry_worker.multipart.side_by_side import PartRange, PartSender
 from rowferry_worker.multipart.streamed_parts import PartSource
 from rowferry_worker.objects.conditional_writes import ObjectExists, WriteGuard
@@ -53,14 +53,10 @@ async def send_in_parts(
         await work.forget()
         raise
     upload, plan = await work.open(part_size(size_of(large.seen), part_bytes))
-    try:
+    async with work.aborting(upload):
         await work.send_missing(upload, plan)
         await source.check_source()
         told = await complete_upload(s3, upload, guard, large_objects.records)
-    except BaseException as error:
-        if not upload.may_be_completed and not (record.stands and may_continue(error)):
-            await work.abort(upload, hurry=isinstance(error, asyncio.CancelledError))
-        raise
     await record.end()
     return told
 
@@ -83,7 +79,7 @@ class LargeCopy:
         """Return the upload that an earlier attempt has begun, with the parts that it has sent, or a new one."""
         plan, found = self.plan(part_bytes), self.record.recorded
         if found is not None:
-            upload = Upload(self.large, found.upload_id, self.source.checks_digests)
+            upload = self.gather(found)
             if found.is_of(plan) and await self._find_sent(upload, found):
                 return upload, found
             await send_abort(self.s3, upload)
@@ -101,6 +97,12 @@ class LargeCopy:
             raise
         return upload, plan
 
+    def gather(self, found: Recorded) -> Upload:
+        """Return an upload that is recorded; with its recorded parts where others send them as well."""
+        parts = self.record.parts.items() if self.large_objects.is_shared else ()
+        named = sorted(name_part(number, etag) for number, etag in parts)
+        return Upload(self.large, found.upload_id, self.source.checks_digests, named)
+
     def plan(self, part_bytes: int) -> Recorded:
         """Return what is to be recorded of an upload that has no id yet."""
         seen, legacy = self.large.seen, self.large_objects.records.legacy
@@ -109,6 +111,8 @@ class LargeCopy:
 
     async def _find_sent(self, upload: Upload, found: Recorded) -> bool:
         """Take over the parts that an earlier attempt has sent; return False where the upload cannot be continued."""
+        if self.large_objects.is_shared:
+            return await is_known(self.s3, upload)
         ranges = list(split_range(found.size_bytes, found.part_bytes))
         sent = await list_sent_parts(self.s3, upload, ranges, self.large_objects)
         if sent is None:
@@ -124,6 +128,16 @@ class LargeCopy:
         fields = {"new_key": self.large.target_key, "parts": len(ranges), "sent": len(upload.parts)}
         _log.info("continuing the upload of an earlier attempt", extra=fields)
         return True
+
+    @asynccontextmanager
+    async def aborting(self, upload: Upload) -> AsyncGenerator[None]:
+        """Abort the upload where the block fails, unless another attempt can go on with it or it may be completed."""
+        try:
+            yield
+        except BaseException as error:
+            if not upload.may_be_completed and not (self.record.stands and may_continue(error)):
+                await self.abort(upload, hurry=isinstance(error, asyncio.CancelledError))
+            raise
 
     async def send_missing(self, upload: Upload, plan: Recorded) -> None:
         """Send the parts that the upload does not have. Raises NotFinished where the time budget ends before."""

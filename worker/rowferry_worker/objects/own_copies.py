@@ -46,6 +46,8 @@ class KnownCopy(NamedTuple):
     """How long ago that was noted."""
     is_pending: bool = False
     """Whether another write was begun since of which nobody knows how it ended."""
+    digests: bytes | None = None
+    """The MD5s of its parts, one after the other; None where they are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +64,15 @@ class KnownCopies:
         rows = await self._ask("find_copy", self.production, key)
         return KnownCopy(*(rows[0][name] for name in KnownCopy._fields)) if rows else None
 
+    async def find_copy_of(self, legacy_key: str, key: str) -> KnownCopy | None:
+        """Return what `find_copy` does, where the copy is of this legacy object."""
+        known = await self.find_copy(key)
+        return known if known and (known.legacy, known.legacy_key) == (self.legacy, legacy_key) else None
+
     async def is_known_copy(self, legacy_key: str, legacy_etag: str, key: str, etag: str) -> bool:
         """Return whether the production object is remembered as a copy of just this legacy object, by both ETags."""
-        known = await self.find_copy(key)
-        return (
-            known is not None
-            and (known.legacy, known.legacy_key) == (self.legacy, legacy_key)
-            and (known.source_etag, known.etag) == (legacy_etag, etag)
-        )
+        known = await self.find_copy_of(legacy_key, key)
+        return known is not None and (known.source_etag, known.etag) == (legacy_etag, etag)
 
     async def is_own_copy(self, key: str, etag: str) -> bool:
         """Return whether a production object is remembered as a copy of ours, of whatever the legacy object was."""
