@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from rowferry.plan.properties import MAX_TAG_NAME, MAX_TAG_VALUE, MAX_TAGS
-from rowferry_queues.tag.merge import SIGNS
+from rowferry.plan.properties import MAX_TAG_NAME, MAX_TAG_VALUE, MAX_TAGS, TAG_SIGNS
 from rowferry_queues.tag.spec import TAG
 from support.docs.doc_pages import ROOT, read_blocks, read_section
 from support.entries.listed_objects import outcomes
@@ -90,7 +89,7 @@ def test_objects_are_tagged_as_they_are_migrated(site: Migration) -> None:
 def test_the_page_names_all_outcomes_settings_and_bounds() -> None:
     said = read_section(PAGE, "Outcomes")
     assert all(f"`{outcome}`" in said for outcome in TAG.words.outcomes)
-    assert f"`{' '.join(sorted(SIGNS, key='+-=._:/@'.index))}`" in said
+    assert f"`{' '.join(sorted(TAG_SIGNS, key='+-=._:/@'.index))}`" in said
     assert all(f" {bound} " in said for bound in (MAX_TAGS, MAX_TAG_NAME, MAX_TAG_VALUE))
     settings = read_section(PAGE, "Settings")
     assert all(f"`{name}`" in settings for name in TAG.settings.__struct_encode_fields__)

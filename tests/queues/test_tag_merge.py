@@ -6,8 +6,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from rowferry.plan.properties import MAX_TAG_NAME, MAX_TAG_VALUE, MAX_TAGS
-from rowferry_queues.tag.merge import TagConflict, combine, find_fault, merge_tags, refuse_unfit
+from rowferry.batch import Entry
+from rowferry.plan.properties import MAX_TAG_NAME, MAX_TAG_VALUE, MAX_TAGS, find_tag_fault
+from rowferry_queues.tag.perform import merge_tags, refuse_unfit
+from rowferry_queues.tag.spec import TagConflict
+from rowferry_worker.batch.objects import MappedRow
 
 NAMES = st.sampled_from([f"tag-{number}" for number in range(14)])
 TAGS = st.dictionaries(NAMES, st.sampled_from(["", "a", "b"]), max_size=12)
@@ -34,44 +37,39 @@ def test_an_object_keeps_what_it_has_and_gets_what_is_wanted(found: dict[str, st
         assert merge_tags(merged, wanted) is None  # a second run writes nothing
 
 
-@given(one=TAGS, other=TAGS)
-def test_rows_of_one_object_agree_or_it_is_a_conflict(one: dict[str, str], other: dict[str, str]) -> None:
-    if any(one[name] != other[name] for name in one.keys() & other.keys()):
-        with pytest.raises(TagConflict, match="RowsDisagree"):
-            combine(one, other)
-    else:
-        assert combine(one, other) == {**one, **other}
-
-
 @given(st.text(st.characters(max_codepoint=127), max_size=20))
 def test_of_ascii_s3_takes_letters_digits_spaces_and_eight_signs(value: str) -> None:
-    assert bool(find_fault("tier", value)) == (PLAIN.fullmatch(value) is None)
+    assert bool(find_tag_fault("tier", value)) == (PLAIN.fullmatch(value) is None)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
-        ("", "a", "has a name of 0 characters, and S3 takes 1 to 128"),
-        ("n" * (MAX_TAG_NAME + 1), "a", "has a name of 129 characters"),
-        ("𝒜" * 65, "a", "has a name of 130 characters"),
-        ("aws:kind", "a", "begins with 'aws:'"),
-        ("AWS:kind", "a", "begins with 'aws:'"),
-        ("tier!", "a", "has '!' in its name"),
-        ("tier", "v" * (MAX_TAG_VALUE + 1), "would have a value of 257 characters, and S3 takes 256"),
-        ("tier", "𝒜" * 129, "would have a value of 258 characters"),
-        ("tier", "a,b", "would have ',' in its value"),
-        ("tier", "a\nb", "would have '\\n' in its value"),
-        ("tier", "a\0", "would have '\\x00' in its value"),
-        ("tier", "🐈", "would have '🐈' in its value"),
-    ],
+REFUSED = (
+    ("", "a", "has a name of 0 characters, and S3 takes 1 to 128"),
+    ("n" * (MAX_TAG_NAME + 1), "a", "has a name of 129 characters"),
+    ("𝒜" * 65, "a", "has a name of 130 characters"),
+    ("aws:kind", "a", "begins with 'aws:'"),
+    ("AWS:kind", "a", "begins with 'aws:'"),
+    ("tier!", "a", "has '!' in its name"),
+    ("tier", "v" * (MAX_TAG_VALUE + 1), "would have a value of 257 characters, and S3 takes 256"),
+    ("tier", "𝒜" * 129, "would have a value of 258 characters"),
+    ("tier", "a,b", "would have ',' in its value"),
+    ("tier", "a\nb", "would have '\\n' in its value"),
+    ("tier", "a\0", "would have '\\x00' in its value"),
+    ("tier", "🐈", "would have '🐈' in its value"),
 )
-def test_what_s3_does_not_take_is_a_conflict_that_says_why(name: str, value: str, words: str) -> None:
-    assert find_fault(name, value).startswith(words)
-    with pytest.raises(TagConflict, match=re.escape(words)):
-        refuse_unfit({"fine": "a", name: value})
+TAKEN = ("", " ", "Köln", "東京", "٣", "a+b-c=d.e_f:g/h@i", "v" * 256, "𝒜" * 128)
+ROW = MappedRow(Entry("1", "key"))
 
 
-@pytest.mark.parametrize("value", ["", " ", "Köln", "東京", "٣", "a+b-c=d.e_f:g/h@i", "v" * 256, "𝒜" * 128])
-def test_what_s3_takes_is_taken(value: str) -> None:
-    assert find_fault("tier", value) == ""
-    refuse_unfit({"tier": value})
+def test_what_s3_does_not_take_is_a_conflict_that_says_why(subtests: pytest.Subtests) -> None:
+    for name, value, words in REFUSED:
+        with subtests.test(words):
+            assert find_tag_fault(name, value).startswith(words)
+            fault = refuse_unfit(ROW, {"fine": "a", name: value}).fault
+            assert isinstance(fault, TagConflict)
+            assert words in fault.message
+
+
+def test_what_s3_takes_is_taken() -> None:
+    for value in TAKEN:
+        assert find_tag_fault("tier", value) == ""
+        assert refuse_unfit(ROW, {"tier": value}) is ROW

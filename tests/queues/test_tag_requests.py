@@ -10,8 +10,9 @@ from rowferry.errors import AccessDenied, ObjectNotFound, ObjectRejected, Server
 from rowferry.plan import SideName
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3.http import Request
-from rowferry_queues.tag.merge import TagConflict
-from rowferry_queues.tag.perform import TagWrites, tag_object
+from rowferry_queues.tag import perform
+from rowferry_queues.tag.perform import tag_object
+from rowferry_queues.tag.spec import TagConflict
 from rowferry_worker.objects.requests import ObjectRequests
 from support.s3.fake_buckets import FakeBuckets, changed, refuse, stored
 
@@ -24,10 +25,10 @@ def fake_with(tags: Mapping[str, str]) -> FakeBuckets:
     return FakeBuckets(production={KEY: stored(b"body", tags=dict(tags))})
 
 
-def tag(fake: FakeBuckets, wanted: Mapping[str, str] = COLD, *, are_kept: bool = True) -> Outcome:
-    writes = TagWrites()
-    writes.are_kept = are_kept
-    return fake.run(tag_object(fake.s3, writes, KEY, wanted)).outcome
+def tag(fake: FakeBuckets, wanted: Mapping[str, str] = COLD) -> Outcome:
+    """Tag the object at a server that was seen to keep tags."""
+    perform._keeping.add(fake)
+    return fake.run(tag_object(fake.s3, fake, KEY, wanted)).outcome
 
 
 def tags_of(fake: FakeBuckets) -> Mapping[str, str]:
@@ -122,9 +123,9 @@ def test_the_turn_of_the_write_is_waited_for_before_the_read() -> None:
             give(fake, "owner", "me")  # while it waits
         return waits.get(operation, timedelta())
 
-    s3, writes = ObjectRequests(fake.send, reserve=reserve), TagWrites()
-    writes.are_kept = True
-    assert fake.run(tag_object(s3, writes, KEY, COLD)).outcome is Outcome.MIGRATED
+    perform._keeping.add(fake)
+    s3 = ObjectRequests(fake.send, reserve=reserve)
+    assert fake.run(tag_object(s3, fake, KEY, COLD)).outcome is Outcome.MIGRATED
     assert tags_of(fake) == {"owner": "me", "tier": "cold"}
 
 
@@ -182,17 +183,16 @@ def test_a_server_that_lists_no_set_of_tags_has_none() -> None:
 
 
 def test_what_is_written_is_looked_at_until_it_was_found_once() -> None:
-    fake, writes = fake_with({}), TagWrites()
+    fake = fake_with({})
     for _ in range(3):
         fake.production[KEY] = changed(fake.production[KEY], tags={})
-        fake.run(tag_object(fake.s3, writes, KEY, COLD))
+        fake.run(tag_object(fake.s3, fake, KEY, COLD))
     assert fake.operations == [GET, PUT, GET, GET, PUT, GET, PUT]
 
 
 def test_a_server_that_loses_tags_never_counts_as_one_that_keeps_them() -> None:
-    fake, writes = fake_with({}), TagWrites()
+    fake = fake_with({})
     fake.interfere = lambda request: Response(200) if request.operation == "PutObjectTagging" else None
     for _ in range(3):
         with pytest.raises(ServerFault, match="TagsLost"):
-            fake.run(tag_object(fake.s3, writes, KEY, COLD))
-    assert not writes.are_kept
+            fake.run(tag_object(fake.s3, fake, KEY, COLD))

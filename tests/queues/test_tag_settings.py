@@ -28,7 +28,7 @@ REFUSED: tuple[tuple[dict[str, Any], str], ...] = (
     ({"set": {"tier": {"colum": "a"}}}, "colum"),
     ({"set": {"tier": 3}}, "write text in quotes or a table"),
     ({"set": {"tier": "a"}, "where": "true; drop"}, "the `where` has a semicolon"),
-    ({"set": PER_TENANT, "of": "s3://production/"}, "`of` names s3://production/, whose objects have no rows"),
+    ({"set": PER_TENANT, "of": "s3://production/"}, "the objects of s3://production/ have no rows: a column in `set`"),
     ({"set": {"tier": "a"}, "where": "true", "of": "s3://production/"}, "`where` can only be there for"),
     ({"set": PER_TENANT}, "the objects of old/\\* have no rows: a column in `set` can only be there for"),
 )

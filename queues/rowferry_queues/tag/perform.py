@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from typing import cast
-from weakref import WeakKeyDictionary
-
-from msgspec import field
+from weakref import WeakSet
 
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.errors import (
@@ -17,10 +15,10 @@ from rowferry.errors import (
     ServerFault,
 )
 from rowferry.keys import ObjectKeys
+from rowferry.plan.properties import MAX_TAGS, find_tag_fault
 from rowferry.s3.operations import Request, get_object_tagging, put_object_tagging
 from rowferry.s3.responses import name_request, read_tags
-from rowferry_queues.tag.merge import TagConflict, Tags, combine, merge_tags, refuse_unfit
-from rowferry_queues.tag.spec import TagSettings
+from rowferry_queues.tag.spec import TagConflict, TagSettings
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.batch.folders import NOT_LISTED, expand_folders, leave_first, list_listed
@@ -29,8 +27,7 @@ from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import look_again
 from rowferry_worker.batch.sources.table import find_queries
 from rowferry_worker.copying.copy import CopyResult, log_copy
-from rowferry_worker.migration import MigrationContext
-from rowferry_worker.objects.requests import UNKNOWN, ObjectRequests, demand, object_changed
+from rowferry_worker.objects.requests import UNKNOWN, ObjectRequests, Tags, demand, object_changed
 from rowferry_worker.scheduling.scheduler import ObjectResult
 
 
@@ -38,93 +35,95 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult
     """Tag the objects of production entries; return one result for each of them."""
     settings = cast("TagSettings", context.settings)
     if is_listed(context):
-        refuse_without_rows(context, settings)
-        tags = settings.choose_tags(Entry("", ""))
-        return run_range(context, entries, lambda objects: tag_listed(context, objects, tags))
+        return tag_listed(context, settings, entries)
     queries = find_queries(context)
     found = find_rows(entries, queries.entries, "production")
     if queries.entries.names_folders:
         found = expand_folders(context, queries.entries, found, ("production",))
-    rows = [choose_tags(row, settings) for row in found]
-    by_key = {**tag_objects(context, rows), **NOT_LISTED}
+    tags = {row.entry: settings.choose_tags(row.entry) for row in found}
+    rows = [refuse_unfit(row, tags[row.entry]) for row in found]
+    by_key = {**tag_objects(context, rows, tags), **NOT_LISTED}
     rows = leave_first(context, rows, by_key, "production")
     judge = Judge(by_key, "production")
     results = [judge.judge(row) for row in judge.choose_started(context, rows)]
     return look_again(context, queries, results, "production")
 
 
-def refuse_without_rows(context: BatchContext, settings: TagSettings) -> None:
-    """Raise MigrationFault where only a row could tell which tags an object gets."""
+def tag_listed(context: BatchContext, settings: TagSettings, entries: Sequence[Entry]) -> list[EntryResult]:
+    """Tag objects that no row names. Raises MigrationFault where only a row could tell which tags they get."""
     if settings.reads_rows:
         words = f"{context.batch.payload['entries']} has no rows: name the [[entries]] that are meant in `of`"
         raise MigrationFault(f"{words} of [queue.{context.queue.spec.name}]")
+    tags = settings.choose_tags(Entry("", ""))
+
+    def work(objects: Sequence[ObjectKeys]) -> dict[str, ObjectResult]:
+        by_key = run_tagging(context, {keys.production: tags for keys in objects})
+        return {keys.legacy: by_key[keys.production] for keys in objects}
+
+    return run_range(context, entries, work)
 
 
-class TaggedRow(MappedRow, frozen=True, gc=False):
-    """An entry, its objects, and the tags that they are to get."""
-
-    tags: Mapping[str, str] = field(default_factory=dict[str, str])
-
-
-def choose_tags(row: MappedRow, settings: TagSettings) -> TaggedRow:
-    """Return a row with its tags; without any it has no objects."""
-    tags = settings.choose_tags(row.entry)
-    try:
-        refuse_unfit(tags)
-    except TagConflict as conflict:
-        return TaggedRow(row.entry, fault=conflict)
-    return TaggedRow(row.entry, row.objects, fault=row.fault, tags=tags) if tags else TaggedRow(row.entry)
+def refuse_unfit(row: MappedRow, tags: Mapping[str, str]) -> MappedRow:
+    """Return a row; without its objects where there is nothing to set, or S3 does not take it."""
+    for name, value in tags.items():
+        if fault := find_tag_fault(name, value):
+            return MappedRow(row.entry, fault=TagConflict("InvalidTag", f"the tag {name!r} {fault}"))
+    return row if tags else MappedRow(row.entry)
 
 
-def tag_objects(context: BatchContext, rows: Sequence[TaggedRow]) -> dict[str, ObjectResult]:
-    """Tag the object of each production key once, many at once, and return how each ended."""
+def tag_objects(
+    context: BatchContext, rows: Sequence[MappedRow], tags: Mapping[Entry, Mapping[str, str]]
+) -> dict[str, ObjectResult]:
+    """Tag the object of each production key once, and return how each ended; where rows disagree, it is a conflict."""
     wanted: dict[str, dict[str, str]] = {}
     refused: dict[str, ObjectResult] = {}
     for row, objects in zip(rows, list_listed(rows), strict=True):
-        for each in objects:
-            try:
-                wanted[each.production] = combine(wanted.get(each.production, {}), row.tags)
-            except TagConflict as conflict:
-                refused[each.production] = conflict
+        for key in [each.production for each in objects]:
+            before = wanted.get(key, {})
+            merged = {**before, **tags[row.entry]}
+            if torn := [name for name, value in before.items() if merged[name] != value]:
+                why = f"two rows of the batch point at this object, and ask for different values of the tag {torn[0]!r}"
+                refused[key] = TagConflict("RowsDisagree", why)
+            wanted[key] = merged
     return run_tagging(context, {key: tags for key, tags in wanted.items() if key not in refused}) | refused
-
-
-def tag_listed(
-    context: BatchContext, objects: Sequence[ObjectKeys], tags: Mapping[str, str]
-) -> dict[str, ObjectResult]:
-    """Tag listed objects, and return by the listed key how each ended."""
-    by_key = run_tagging(context, {keys.production: tags for keys in objects})
-    return {keys.legacy: by_key[keys.production] for keys in objects}
 
 
 def run_tagging(context: BatchContext, wanted: Mapping[str, Mapping[str, str]]) -> dict[str, ObjectResult]:
     """Give the objects of these production keys their tags."""
-    s3, writes = context.object_requests(), _writes.setdefault(context.migration, TagWrites())
-    return run_copies(context, lambda key: log_copy(tag_object(s3, writes, key, wanted[key]), key, key), wanted)
+    s3, owner = context.object_requests(), context.migration
+    return run_copies(context, lambda key: log_copy(tag_object(s3, owner, key, wanted[key]), key, key), wanted)
+
+
+def merge_tags(found: Tags, wanted: Mapping[str, str]) -> Tags | None:
+    """Return all tags that an object is to have, at most MAX_TAGS; None where it has the wanted ones already.
+
+    Tags that are not wanted keep their values and places. Raises TagConflict where there are too many.
+    """
+    held = dict(found)
+    if wanted.items() <= held.items():
+        return None
+    merged = {**held, **wanted}
+    if len(merged) > MAX_TAGS:
+        new = ", ".join(repr(name) for name in wanted if name not in held)
+        more = f"and {new} would be more" if new else "more"
+        words = f"the object has {len(held)} tags, {more} than the {MAX_TAGS} that S3 takes"
+        raise TagConflict("TooManyTags", words)
+    return tuple(merged.items())
 
 
 WRITE = "PutObjectTagging"
-WRITE_OF_VERSION = "PutObjectVersionTagging"
-"""What S3 calls the right to the same request where it names a version."""
-
-
-class TagWrites:
-    """Whether a server keeps the tags that it takes; shared by all objects of a migration that a process tags."""
-
-    def __init__(self) -> None:
-        self.are_kept = False
-        """True once tags were found that had been written before."""
-
-
-_writes: WeakKeyDictionary[MigrationContext, TagWrites] = WeakKeyDictionary()
+_keeping = WeakSet[object]()
+"""The migrations whose server was seen to keep tags that it takes."""
 
 
 class _Equal(Exception):
     """The object has all the tags that it is to get."""
 
 
-async def tag_object(s3: ObjectRequests, writes: TagWrites, key: str, wanted: Mapping[str, str]) -> CopyResult:
+async def tag_object(s3: ObjectRequests, owner: object, key: str, wanted: Mapping[str, str]) -> CopyResult:
     """Return MIGRATED where tags were written, KEPT where the object had them: read what it has, merge, write.
+
+    `owner`: the migration, whose first write is looked at.
 
     S3 has no condition for PutObjectTagging (neither If-Match nor If-None-Match; Amazon S3 API Reference), so a tag
     that another client sets between the read and the write would be lost. The window is kept as short as S3 lets it be:
@@ -150,15 +149,19 @@ async def tag_object(s3: ObjectRequests, writes: TagWrites, key: str, wanted: Ma
     except _Equal:
         return CopyResult(Outcome.MIGRATED if sent else Outcome.KEPT)
     except ObjectError as error:
-        raise explain(error, key, names_version=version is not None) from error
-    if not writes.are_kept:
-        await confirm_tags(s3, writes, key, wanted)
+        meant = explain(error, key, names_version=version is not None)
+        raise meant from (error.__cause__ if meant is error else error)
+    if owner not in _keeping and merge_tags((await fetch_tags(s3, key))[0], wanted) is not None:
+        lost = "the tags are not there after they were written: the server loses them, or another client has set others"
+        raise ServerFault("TagsLost", lost)
+    _keeping.add(owner)
     return CopyResult(Outcome.MIGRATED)
 
 
 async def fetch_tags(s3: ObjectRequests, key: str) -> tuple[Tags, str | None]:
     """Return the tags of a production object, and the version that has them where the server tells it."""
     request = get_object_tagging("production", key)
+    unknown = name_request(ObjectRejected("TagsUnknown", "the production server knows no tags"), request)
     try:
         response = await s3.send(request)
     except ObjectError as error:
@@ -167,32 +170,22 @@ async def fetch_tags(s3: ObjectRequests, key: str) -> tuple[Tags, str | None]:
         if error.headers.get("x-amz-delete-marker") == "true":
             raise ObjectNotFound("NoSuchKey", "the last version of the object is a delete marker") from error
         if error.code in UNKNOWN:
-            raise name_request(ObjectRejected("TagsUnknown", "the production server knows no tags"), request) from error
+            raise unknown from error
         raise
     if response.etag is not None:  # it is the object itself, and so would be what is put
-        raise name_request(ObjectRejected("TagsUnknown", "the production server knows no tags"), request)
+        raise unknown
     return demand(lambda seen: read_tags(seen.body), response, request), response.headers.get("x-amz-version-id")
-
-
-async def confirm_tags(s3: ObjectRequests, writes: TagWrites, key: str, wanted: Mapping[str, str]) -> None:
-    """Note that the server keeps tags. Raises ServerFault where they are not there, though they were just written."""
-    found, _ = await fetch_tags(s3, key)
-    if merge_tags(found, wanted) is not None:
-        words = (
-            "the tags are not there after they were written: the server loses them, or another client has set others"
-        )
-        raise ServerFault("TagsLost", words)
-    writes.are_kept = True
 
 
 def explain(error: ObjectError, key: str, *, names_version: bool) -> ObjectError:
     """Return what an error of the write means, where its class does not say it; any other error as it is."""
+    meant = error
     if error.operation != WRITE:
         return error
-    if isinstance(error, AccessDenied) and names_version:
-        error.operation, error.where = WRITE_OF_VERSION, error.where.replace(WRITE, WRITE_OF_VERSION)
-    meant = error
-    if error.code == "InvalidTag":
+    if isinstance(error, AccessDenied) and names_version:  # S3 calls the right to the same request so
+        error.operation = "PutObjectVersionTagging"
+        error.where = error.where.replace(WRITE, error.operation)
+    elif error.code == "InvalidTag":
         meant = TagConflict(error.code, error.message)
     elif error.code == "NoSuchVersion":
         meant = object_changed("production", key)

@@ -6,13 +6,16 @@ from typing import Any
 from msgspec import field
 
 from rowferry.batch import Entry, Outcome
-from rowferry.errors import PlanError
-from rowferry.plan import Entries, Plan, QueueSettings
-from rowferry.plan.properties import MAX_TAGS
+from rowferry.errors import ObjectConflict, PlanError
+from rowferry.plan import Plan, QueueSettings
+from rowferry.plan.properties import MAX_TAGS, find_tag_fault
 from rowferry.plan.table import Table
 from rowferry.queue_spec import ROW_CHANGED, QueueSpec, Words
-from rowferry.sql_condition import find_fault as find_fault_of_condition
-from rowferry_queues.tag.merge import find_fault
+from rowferry.sql_condition import find_fault
+
+
+class TagConflict(ObjectConflict):
+    """S3 takes no such tag, or no further one; or two rows ask for different values of one object."""
 
 
 class FromColumn(Table, frozen=True):
@@ -37,14 +40,12 @@ class TagSettings(QueueSettings, frozen=True, kw_only=True):
                 f"`set` has {len(self.tags)} tags: write 1 to {MAX_TAGS}, as in `set = {{ tier = 'cold' }}`"
             )
         for name, value in self.tags.items():
-            if fault := find_fault(name, value if isinstance(value, str) else ""):
+            if fault := find_tag_fault(name, value if isinstance(value, str) else ""):
                 raise PlanError(f"the tag {name!r} of `set` {fault}: write another one")
             if isinstance(value, FromColumn) and not value.column:
                 raise PlanError(f"the tag {name!r} of `set` names no column")
-        if self.where is not None and (fault := find_fault_of_condition(self.where)):
+        if self.where is not None and (fault := find_fault(self.where)):
             raise PlanError(f"the `where` {fault}")
-        if self.buckets and self.reads_rows:
-            raise PlanError(f"`of` names {self.buckets[0].label}, whose objects have no rows: {self._remedy}")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -56,40 +57,21 @@ class TagSettings(QueueSettings, frozen=True, kw_only=True):
         """Whether a row decides which tags its objects get."""
         return bool(self.columns) or self.where is not None
 
-    @property
-    def _remedy(self) -> str:
-        named = [*(["a column in `set`"] if self.columns else []), *(["`where`"] if self.where is not None else [])]
-        return f"{' and '.join(named)} can only be there for [[entries]], so name those in `of`"
-
     def fit(self, plan: Plan) -> None:
         """Raise PlanError where objects without rows are to have what only a row can tell."""
-        bare = next((objects.label for objects in plan.objects if self.means(objects.label)), None)
-        if bare is not None and self.reads_rows:
-            raise PlanError(f"the objects of {bare} have no rows: {self._remedy}")
+        bare = [*(each.label for each in plan.objects if self.means(each.label)), *(b.label for b in self.buckets)]
+        if bare and self.reads_rows:
+            named = " and ".join(["a column in `set`"] * bool(self.columns) + ["`where`"] * (self.where is not None))
+            words = f"{named} can only be there for [[entries]], so name those in `of`"
+            raise PlanError(f"the objects of {bare[0]} have no rows: {words}")
 
     def choose_tags(self, entry: Entry) -> dict[str, str]:
         """Return the tags that the objects of an entry are to get; `entry.values`: those of `columns`."""
         values: Mapping[str, Any] = dict(zip(self.columns, entry.values, strict=False))
         found = {
-            name: values.get(value.column) if isinstance(value, FromColumn) else value
-            for name, value in self.tags.items()
+            name: values.get(one.column) if isinstance(one, FromColumn) else one for name, one in self.tags.items()
         }
         return {name: value for name, value in found.items() if value is not None}
-
-
-def read_columns(settings: TagSettings, _entries: Entries) -> tuple[str, ...]:
-    """Return the columns that have values of tags."""
-    return settings.columns
-
-
-def read_where(settings: TagSettings) -> str | None:
-    """Return the condition that rows must meet."""
-    return settings.where
-
-
-def fit_plan(settings: TagSettings, plan: Plan) -> None:
-    """Raise PlanError where the settings do not fit the plan."""
-    settings.fit(plan)
 
 
 TAG = QueueSpec(
@@ -111,8 +93,8 @@ TAG = QueueSpec(
     sources=frozenset({"table", "listing"}),
     sides=frozenset({"production"}),
     settings=TagSettings,
-    columns=read_columns,
-    where=read_where,
+    columns=lambda settings, _entries: settings.columns,
+    where=lambda settings: settings.where,
     check="rowferry_queues.tag.check:check",
-    fits=fit_plan,
+    fits=TagSettings.fit,
 )
