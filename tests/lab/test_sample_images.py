@@ -17,7 +17,8 @@ from rowferry_lab.simulated.tables import list_tables, share_rows
 from support.entries.key_forms import form_of_key
 
 
-def test_a_picture_is_a_valid_png() -> None:
+def test_a_picture_is_a_valid_png_and_no_two_are_the_same() -> None:
+    assert draw_png(1, Random(1)) != draw_png(2, Random(1))
     png = draw_png(17, Random(1))
     assert png.startswith(b"\x89PNG\r\n\x1a\n")
     found, position = {}, 8
@@ -30,10 +31,6 @@ def test_a_picture_is_a_valid_png() -> None:
     assert list(found) == [b"IHDR", b"tEXt", b"IDAT", b"IEND"]
     width, height = struct.unpack(">II", found[b"IHDR"][:8])
     assert len(zlib.decompress(found[b"IDAT"])) == height * (1 + 3 * width)
-
-
-def test_no_two_pictures_are_the_same() -> None:
-    assert draw_png(1, Random(1)) != draw_png(2, Random(1))
 
 
 def test_keys_have_the_form_of_their_side() -> None:
