@@ -1,5 +1,9 @@
 -- What `rowferry check` and `rowferry plan` ask before a migration.
 
+-- name: limit_statement
+-- For one transaction: a huge table is not read for long.
+select set_config('statement_timeout', %(timeout)s, true);
+
 -- name: list_names
 -- The columns of a table; all tables that are not PostgreSQL's own where it is null, with their schemas if asked.
 select a.attname::text as name
