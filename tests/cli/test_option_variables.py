@@ -32,7 +32,7 @@ def choose_value(option: click.Option) -> str:
         return next(choice for choice in option.type.choices if choice != option.default)
     if isinstance(option.type, click.IntRange):
         return str(max(7, option.type.min or 0))
-    return "9s" if isinstance(option.type, Duration) else "7"
+    return "9s" if isinstance(option.type, Duration) else " ".join(["7"] * option.nargs)
 
 
 def check_variable(command: Command, option: click.Option, monkeypatch: pytest.MonkeyPatch) -> None:

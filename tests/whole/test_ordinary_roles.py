@@ -28,7 +28,7 @@ WALK: tuple[tuple[Part, str], ...] = (
     (OWNER, "init"),
     ("enqueuer", "plan"),
     (ALL, "check"),
-    ("enqueuer", "estimate --for 2s"),
+    ("enqueuer", "estimate"),
     ("enqueuer", "enqueue --yes --batch-size 2"),
     ("operator", "pause"),
     ("operator", "resume"),

@@ -22,7 +22,7 @@ from rowferry_cli.options import json_option, plan_option
 @click.option("--gigabits", type=click.FloatRange(0.001), default=1.0, show_default=True, help="Of the link, a second.")
 @click.option(
     "--prices",
-    type=(float, float, float),
+    type=(click.FloatRange(0), click.FloatRange(0), click.FloatRange(0)),
     default=(0.09, 0.0004, 0.005),
     show_default=True,
     metavar="EGRESS READS WRITES",
