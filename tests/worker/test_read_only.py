@@ -1,4 +1,4 @@
-"""A database that cannot be written to for a moment is an outage: workers wait, and nothing is lost or charged."""
+"""A database that is away, or cannot be written to, for a moment: workers wait, and nothing is lost or charged."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,18 +9,19 @@ from psycopg import errors
 
 from rowferry.db.connection import translate
 from rowferry.errors import DatabaseUnavailable
-from rowferry_lab.servers.postgres import EmbeddedPostgres
+from rowferry_lab.servers.postgres import EmbeddedPostgres, StopMode
 from support.entries.migration import Migration
 from support.postgres.ordinary import as_owner, ordinary_postgres
 from support.postgres.servers import make_schema
 from support.processes.worker_process import eventually
+from support.s3.request_log import RequestLog, writes_of
 
 AWAY = "database unavailable, retrying"
 
 
 @pytest.fixture
 def own_postgres() -> Iterator[EmbeddedPostgres]:
-    """A PostgreSQL that the test may make read-only."""
+    """A PostgreSQL that the test may restart, or make read-only."""
     with ordinary_postgres() as server:
         make_schema(as_owner(server.dsn()))
         yield server
@@ -60,6 +61,26 @@ def test_a_worker_outlives_a_read_only_moment(
         make_read_only(own_postgres, read_only=False)
         migration.wait_until_done()
     assert migration.counts() == {"migrated": 20}
+    assert {attempt["number"] for attempt in migration.attempts()} == {1}
+    migration.audit()
+
+
+@pytest.mark.must("a database that restarts", "immediate")
+@pytest.mark.by_day("immediate")
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_a_restart_costs_no_attempt(
+    mode: StopMode, own_postgres: EmbeddedPostgres, migration: Migration, log: RequestLog
+) -> None:
+    migration.given(60, 20)
+    migration.close()
+    with migration.workers(1, "--until-empty", "--max-batches=1") as (worker,):
+        with log.holding(writes_of(range(31, 41)), where="answer") as held:
+            eventually(lambda: held)
+            own_postgres.restart(mode)
+        assert worker.wait() == 0
+    assert sum(migration.counts().values()) == 60
+    assert migration.statuses() == {"DONE"}
+    assert sorted(map(str, migration.verdicts())) == ["DONE", "DONE", "DONE", "LOST"]
     assert {attempt["number"] for attempt in migration.attempts()} == {1}
     migration.audit()
 
