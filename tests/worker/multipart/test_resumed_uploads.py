@@ -129,32 +129,41 @@ def test_a_fault_of_the_server_leaves_the_upload_to_the_next_attempt(site: Site)
     site.check_done()
 
 
-@pytest.mark.by_day("stream")
-def test_an_object_that_was_rewritten_between_begins_anew(site: Site) -> None:
-    begin_and_leave(site, PARTS)
+def rewrite(site: Site) -> None:
     site.migration.bodies["1"] = BODY[::-1]
     site.migration.legacy.put(FROM + NAME, BODY[::-1])
+
+
+def describe(site: Site) -> None:
+    site.migration.legacy.put(FROM + NAME, BODY, Metadata={"by": "me"})
+
+
+def change_plan(site: Site) -> None:
+    site.migration.plan["production"]["acl"] = "public-read"
+    site.migration.enqueue()
+
+
+CHANGES: dict[str, Callable[[Site], None]] = {
+    "bytes": rewrite,
+    "metadata": describe,
+    "plan": change_plan,
+    "upload gone": lambda site: site.fake.fake.store.uploads.clear(),
+}
+
+
+@pytest.mark.by_day("stream-*")
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_upload_begins_anew_where_what_it_was_begun_for_has_changed(site: Site, change: str) -> None:
+    begin_and_leave(site, PARTS)
+    CHANGES[change](site)
     site.log.seen.clear()
     site.migration.work()
     assert site.sent() == Counter(range(1, PARTS + 1))
     site.check_done()
-
-
-@pytest.mark.by_day("stream")
-def test_metadata_that_has_changed_between_begins_anew(site: Site) -> None:
-    begin_and_leave(site, PARTS)
-    site.migration.legacy.put(FROM + NAME, BODY, Metadata={"by": "me"})
-    site.migration.work()
-    site.check_done()
-    assert site.migration.production.head(TO + NAME)["Metadata"] == {"by": "me"}
-
-
-@pytest.mark.by_day("stream")
-def test_an_upload_that_is_gone_begins_anew(site: Site) -> None:
-    begin_and_leave(site, PARTS)
-    site.fake.fake.store.uploads.clear()
-    site.migration.work()
-    site.check_done()
+    written = site.fake.fake.store.bucket(site.migration.production.bucket).find(TO + NAME)
+    assert written is not None
+    assert written.acl == ("public-read" if change == "plan" else "private")
+    assert written.headers.get("x-amz-meta-by") == ("me" if change == "metadata" else None)
 
 
 @pytest.mark.by_day("stream")
@@ -267,17 +276,3 @@ def test_what_the_plan_says_of_objects_survives_a_kill(make_site: MakeSite, keep
         "max-age=60",
         "AES256",
     )
-
-
-@pytest.mark.by_day("stream")
-def test_an_upload_begins_anew_where_the_plan_says_something_else_of_objects(site: Site) -> None:
-    begin_and_leave(site, PARTS)
-    site.migration.plan["production"]["acl"] = "public-read"
-    site.migration.enqueue()
-    site.log.seen.clear()
-    site.migration.work()
-    assert site.sent() == Counter(range(1, PARTS + 1))
-    site.check_done()
-    written = site.fake.fake.store.bucket(site.migration.production.bucket).find(TO + NAME)
-    assert isinstance(written, ObjectWithAcl)
-    assert written.acl == "public-read"

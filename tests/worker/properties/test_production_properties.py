@@ -126,27 +126,23 @@ def site(make_site: MakeSite) -> Site:
     return make_site()
 
 
-def test_objects_are_what_the_plan_says_and_all_else_is_kept(site: Site) -> None:
-    site.add(**GIVEN)
-    assert site.run(**OF_PLAN) == {"migrated": 1}
+LEGACY = {**KEPT, "cache-control": "no-store", "content-disposition": "attachment"}
+SAID: dict[str, tuple[dict[str, str], dict[str, str], str]] = {
+    "all": (OF_PLAN, EXPECTED, "public-read"),
+    "one": ({"cache_control": "max-age=1"}, {**LEGACY, "cache-control": "max-age=1"}, "private"),
+    "nothing": ({}, LEGACY, "private"),
+}
+"""What the plan says, and the headers and the ACL that production objects have then."""
+
+
+@pytest.mark.parametrize("said", SAID)
+def test_objects_are_what_the_plan_says_and_all_else_is_kept(site: Site, said: str) -> None:
+    of_plan, headers, acl = SAID[said]
+    site.add(**GIVEN, ACL="authenticated-read")
+    assert site.run(**of_plan) == {"migrated": 1}
     written = site.written()
-    assert dict(written.headers) == EXPECTED
-    assert (written.acl, dict(written.tags), written.body) == ("public-read", {"kind": "cat"}, site.body)
-
-
-def test_without_a_word_in_the_plan_objects_are_what_the_legacy_ones_are(site: Site) -> None:
-    site.add(**GIVEN, ACL="public-read")
-    assert site.run() == {"migrated": 1}
-    written = site.written()
-    assert dict(written.headers) == {**KEPT, "cache-control": "no-store", "content-disposition": "attachment"}
-    assert (written.acl, dict(written.tags)) == ("private", {"kind": "cat"})
-
-
-def test_a_single_property_leaves_the_others_alone(site: Site) -> None:
-    site.add(**GIVEN)
-    assert site.run(cache_control="max-age=1") == {"migrated": 1}
-    expected = {**KEPT, "cache-control": "max-age=1", "content-disposition": "attachment"}
-    assert dict(site.written().headers) == expected
+    assert dict(written.headers) == headers
+    assert (written.acl, dict(written.tags), written.body) == (acl, {"kind": "cat"}, site.body)
 
 
 @pytest.mark.parametrize(
