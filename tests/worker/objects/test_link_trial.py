@@ -30,9 +30,23 @@ def pass_over(link: Callable[[float], float], size_bytes: int, *, beside: int = 
     return passed, now
 
 
-@pytest.mark.parametrize("rate", [60 * MB, 1000 * MB])
-def test_what_passes_within_twenty_seconds_passes(rate: int) -> None:
-    assert pass_over(lambda _now: rate, GB)[0] == GB
+LINKS: dict[str, tuple[Callable[[float], float], int, int, bool]] = {
+    "passes within twenty seconds": (lambda _now: 60 * MB, GB, 0, True),
+    "passes within one": (lambda _now: GB, GB, 0, True),
+    "would take longer": (lambda _now: 28 * MB, GB, 0, False),
+    "is given twice the time, since others share the link": (lambda _now: 28 * MB, GB, 3, True),
+    "would take longer than that": (lambda _now: 20 * MB, GB, 3, False),
+    "comes to its pace, as TCP begins": (lambda now: min(100 * MB, MB * 2 ** (now / 0.2)), GB, 0, True),
+    "pauses, and is fast otherwise": (lambda now: 0 if 2 < now < 4 else 100 * MB, GB, 0, True),
+    "is nearly there": (lambda _now: MB, int(REST_SECONDS * MB), 0, True),
+}
+"""A link, the size of an object, how many others pass at the same time, and whether it may pass."""
+
+
+@pytest.mark.parametrize("name", LINKS)
+def test_an_object_passes_where_that_takes_no_longer_than_it_may(name: str) -> None:
+    link, size_bytes, beside, passes = LINKS[name]
+    assert (pass_over(link, size_bytes, beside=beside)[0] == size_bytes) is passes
 
 
 @pytest.mark.parametrize("rate", [100_000, 2 * MB, 40 * MB])
@@ -42,34 +56,14 @@ def test_a_slow_connection_is_given_up_before_a_second_is_over(rate: int) -> Non
     assert passed <= rate
 
 
-def test_objects_that_share_a_link_are_given_twice_the_time() -> None:
-    assert pass_over(lambda _now: 28 * MB, GB)[0] < GB
-    assert pass_over(lambda _now: 28 * MB, GB, beside=3)[0] == GB
-    assert pass_over(lambda _now: 20 * MB, GB, beside=3)[0] < GB
-
-
 def test_the_buffers_of_the_kernel_do_not_hide_a_slow_connection() -> None:
     assert pass_over(lambda now: 100 * MB if now < 0.1 else 2 * MB, GB)[1] < 2
-
-
-def test_a_connection_that_comes_to_its_pace_is_given_the_time() -> None:
-    """Twice as much in each round trip of 0.2 s: so TCP begins."""
-    assert pass_over(lambda now: min(100 * MB, MB * 2 ** (now / 0.2)), GB)[0] == GB
-
-
-def test_a_pause_does_not_end_what_is_fast_otherwise() -> None:
-    assert pass_over(lambda now: 0 if 2 < now < 4 else 100 * MB, GB)[0] == GB
 
 
 def test_a_connection_that_becomes_slow_is_given_up() -> None:
     passed, seconds = pass_over(lambda now: 80 * MB if now < 3 else MB, GB)
     assert passed < 300 * MB
     assert seconds < 15
-
-
-def test_what_is_nearly_there_goes_on() -> None:
-    size = int(REST_SECONDS * MB)
-    assert pass_over(lambda _now: MB, size)[0] == size
 
 
 def test_a_write_that_begins_anew_is_judged_anew() -> None:
