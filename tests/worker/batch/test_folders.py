@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from support.entries.estimates import estimate
 
 from rowferry.errors import PlanError
 from support.entries.checks import check, problems
+from support.entries.estimates import estimate
 from support.entries.migration import Migration
 from support.entries.runs import LEGACY, PRODUCTION, Runs
 from support.queue.queue_runs import outcomes, revert, verify
