@@ -23,41 +23,30 @@ def tiles(page: PageReader) -> dict[str, tuple[str, str]]:
 # After a revert
 
 
-def test_the_page_of_a_reverted_migration_says_so_and_nothing_of_it_is_green(
-    migration: Migration, tmp_path: Path
+def test_the_page_says_what_is_legacy_after_a_revert_until_it_was_migrated_again(
+    migration: Migration, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
     migration.fill(3)
     migrate(migration)
     verify(migration)
     revert(migration)
-    page = write_page(migration.dsn, tmp_path, expected=0)
-    assert page.find("title")[0].text == "avatars: Reverted (rowferry report)"
-    assert page.find("header")[0].attributes["class"] == "warn"
-    assert "public.avatars.path: 3 rows reverted, none migrated since: legacy again." in page.text
-    assert "good" not in {tone for _, tone in tiles(page).values()}
-    assert "Rows were reverted since: they point at their legacy objects again." in page.text
-
-
-def test_a_migration_that_was_made_again_after_its_revert_is_done(migration: Migration, tmp_path: Path) -> None:
-    migration.fill(3)
-    migrate(migration)
-    revert(migration)
-    migrate(migration)
-    page = write_page(migration.dsn, tmp_path, expected=0)
-    assert page.find("title")[0].text == "avatars: Done (rowferry report)"
-    assert "legacy again" not in page.text
-
-
-def test_a_migration_that_is_begun_again_after_its_revert_says_what_is_legacy_still(
-    migration: Migration, tmp_path: Path
-) -> None:
-    migration.fill(3)
-    migrate(migration)
-    revert(migration)
+    with subtests.test("reverted: nothing is green"):
+        page = write_page(migration.dsn, tmp_path, expected=0)
+        assert page.find("title")[0].text == "avatars: Reverted (rowferry report)"
+        assert page.find("header")[0].attributes["class"] == "warn"
+        assert "public.avatars.path: 3 rows reverted, none migrated since: legacy again." in page.text
+        assert "good" not in {tone for _, tone in tiles(page).values()}
+        assert "Rows were reverted since: they point at their legacy objects again." in page.text
     migration.enqueue()
-    page = write_page(migration.dsn, tmp_path, expected=1)
-    assert page.find("title")[0].text == "avatars: No workers (rowferry report)"
-    assert "public.avatars.path: 3 rows reverted" in page.text
+    with subtests.test("begun again"):
+        page = write_page(migration.dsn, tmp_path, expected=1)
+        assert page.find("title")[0].text == "avatars: No workers (rowferry report)"
+        assert "public.avatars.path: 3 rows reverted" in page.text
+    migration.work()
+    with subtests.test("made again"):
+        page = write_page(migration.dsn, tmp_path, expected=0)
+        assert page.find("title")[0].text == "avatars: Done (rowferry report)"
+        assert "legacy again" not in page.text
 
 
 # Batches without entries
