@@ -124,30 +124,6 @@ def test_a_third_pass_compares_with_the_second(site: Site) -> None:
     site.check_arrived(second)
 
 
-def is_copy_in_place(seen: LoggedRequest) -> bool:
-    return "x-amz-copy-source" in seen.headers
-
-
-@pytest.mark.parametrize(("status", "code"), [(501, "NotImplemented"), (403, "AccessDenied"), (400, "InvalidRequest")])
-def test_a_server_that_does_not_copy_parts_gets_all_of_them(site: Site, status: int, code: str) -> None:
-    body = change_bytes(0)(BODY)
-    with site.log.refusing(is_copy_in_place, status, code):
-        copy_again(site, body)
-    assert site.sent() == Counter(ALL)
-    site.check_arrived(body)
-
-
-def test_a_server_that_copies_other_bytes_is_not_believed(site: Site) -> None:
-    """It says so by the ETag of the part."""
-    body, etag = change_bytes(0)(BODY), "0" * 32
-    result = f"<CopyPartResult><ETag>&quot;{etag}&quot;</ETag></CopyPartResult>".encode()
-    answer = f"HTTP/1.1 200 OK\r\nContent-Length: {len(result)}\r\n\r\n".encode() + result
-    with site.log.answering(is_copy_in_place, answer):
-        copy_again(site, body)
-    assert site.sent() == Counter(ALL)
-    site.check_arrived(body)
-
-
 def test_without_being_asked_to_a_pass_replaces_no_earlier_copy(make_migration: MakeMigration) -> None:
     with site_on_fake(make_migration, then=[]) as site:
         copy_first(site)

@@ -182,7 +182,15 @@ def test_a_copy_that_others_replace_meanwhile_is_no_source(make_migration: MakeM
         site.check_arrived(theirs)
 
 
-@pytest.mark.by_day("not allowed", "takes it for an empty part", "fails")
+def refuse(status: int, code: str) -> bytes:
+    body = f"<Error><Code>{code}</Code><Message>no</Message></Error>"
+    return f"HTTP/1.1 {status} No\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
+
+
+OTHER = f"<CopyPartResult><ETag>&quot;{'0' * 32}&quot;</ETag></CopyPartResult>"
+
+
+@pytest.mark.by_day("not allowed", "takes it for an empty part", "fails", "not implemented", "denied", "other bytes")
 @pytest.mark.parametrize(
     "answer",
     [
@@ -190,14 +198,22 @@ def test_a_copy_that_others_replace_meanwhile_is_no_source(make_migration: MakeM
         b"HTTP/1.1 500 Internal\r\nContent-Length: 0\r\n\r\n",
         b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n",
         b"HTTP/1.1 405 Not Allowed\r\nContent-Length: 0\r\n\r\n",
+        refuse(501, "NotImplemented"),
+        refuse(403, "AccessDenied"),
+        refuse(400, "InvalidRequest"),
+        f"HTTP/1.1 200 OK\r\nContent-Length: {len(OTHER)}\r\n\r\n{OTHER}".encode(),
     ],
-    ids=["takes it for an empty part", "fails", "not found", "not allowed"],
+    ids=[
+        *("takes it for an empty part", "fails", "not found", "not allowed"),
+        *("not implemented", "denied", "invalid", "other bytes"),
+    ],
 )
 def test_a_server_that_knows_no_copies_of_parts_gets_all_of_them(site: Site, answer: bytes) -> None:
+    """Nor is one believed that says, by the ETag of the part, that it has copied other bytes."""
     with site.log.answering(copies_part(*ALL), answer):
         copy_again(site, CHANGED)
         finish(site)
-    assert set(site.sent()) == ALL
+    assert site.sent() == Counter(ALL)
     site.check_arrived(CHANGED)
 
 

@@ -40,25 +40,20 @@ def give(fake: FakeBuckets, name: str, value: str) -> None:
     fake.production[KEY] = changed(fake.production[KEY], tags={**tags_of(fake), name: value})
 
 
-def test_other_tags_stay() -> None:
-    fake = fake_with({"owner": "me", "tier": "hot"})
-    assert tag(fake) is Outcome.MIGRATED
-    assert tags_of(fake) == {"owner": "me", "tier": "cold"}
-    assert fake.operations == [GET, PUT]
+ODD = {"a&<b>": "x \"y\" 'z'", "line": "1\r2\n3\t4", " blank ": "  ", "café": "日本\U0001f600", "empty": ""}
+"""As lenient servers take them: a carriage return must not become the end of a line."""
 
 
-def test_what_other_tags_say_is_kept_to_the_byte() -> None:
-    """As lenient servers take them: a carriage return must not become the end of a line."""
-    odd = {"a&<b>": "x \"y\" 'z'", "line": "1\r2\n3\t4", " blank ": "  ", "café": "日本\U0001f600", "empty": ""}
-    fake = fake_with(odd)
-    assert tag(fake) is Outcome.MIGRATED
-    assert tags_of(fake) == {**odd, "tier": "cold"}
-
-
-def test_nothing_is_written_where_nothing_changes() -> None:
-    fake = fake_with({"owner": "me", "tier": "cold"})
-    assert tag(fake) is Outcome.KEPT
-    assert fake.operations == [GET]
+def test_other_tags_stay_to_the_byte_and_nothing_is_written_where_nothing_changes() -> None:
+    for found, outcome, operations in (
+        ({"owner": "me", "tier": "hot"}, Outcome.MIGRATED, [GET, PUT]),
+        (ODD, Outcome.MIGRATED, [GET, PUT]),
+        ({"owner": "me", "tier": "cold"}, Outcome.KEPT, [GET]),
+    ):
+        fake = fake_with(found)
+        assert tag(fake) is outcome
+        assert tags_of(fake) == {**found, "tier": "cold"}
+        assert fake.operations == operations
 
 
 def test_one_tag_too_many_is_a_conflict_and_writes_nothing() -> None:
