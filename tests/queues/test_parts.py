@@ -227,18 +227,6 @@ def test_another_production_object_is_left_alone(site: Site) -> None:
     assert site.migration.execute("select * from rowferry.upload") == []
 
 
-def test_an_object_that_appears_while_parts_are_sent_is_left_alone(site: Site) -> None:
-    site.migration.add(1, NAME, BODY)
-    site.enqueue()
-    with site.migration.at_work(queues=["parts"]) as take_turn:
-        take_turn()
-    site.migration.production.put(TO + NAME, b"of another")
-    site.work()
-    assert site.count(site.object_batches()) == {"conflict": 1}
-    assert site.migration.production.read(TO + NAME) == b"of another"
-    assert site.migration.production.open_uploads() == []
-
-
 def test_a_legacy_object_that_changes_in_between_begins_anew(both: Site) -> None:
     both.migration.add(1, NAME, BODY)
     both.enqueue()
@@ -257,21 +245,6 @@ def test_a_legacy_object_that_changes_in_between_begins_anew(both: Site) -> None
     assert both.count(both.part_batches())["changed"] == PARTS - 4
     both.check_arrived(BODY[::-1])
     both.migration.audit()
-
-
-def test_a_legacy_object_that_vanishes_in_between_is_missing(site: Site) -> None:
-    site.migration.add(1, NAME, BODY)
-    site.enqueue()
-    with site.migration.at_work(queues=["parts"]) as take_turn:
-        take_turn()
-        take_turn()
-    site.migration.legacy.delete(FROM + NAME)
-    site.work()
-    site.migration.make_due()
-    site.work()
-    assert site.count(site.object_batches()) == {"missing": 1}
-    assert site.count(site.part_batches()) == {"migrated": 4, "changed": PARTS - 4}
-    site.migration.check_balance()
 
 
 def test_parts_are_not_counted_as_objects(site: Site) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from support.entries.entry_table import FROM, TO
-from support.entries.parts_site import BODY, NAME, MakeMigration, Site, site_on_fake
+from support.entries.parts_site import BODY, NAME, PARTS, MakeMigration, Site, site_on_fake
 
 
 @pytest.fixture
@@ -47,8 +47,13 @@ def test_an_upload_that_is_not_needed_any_more_is_aborted(
         take_turn()
         take_turn()
     happen(site)
+    stands = {key: site.migration.production.read(key) for key in site.migration.production.listing()}
     work_on(site)
     assert site.count(site.object_batches()) == {outcome: 1}
+    if outcome == "missing":
+        assert site.count(site.part_batches()) == {"migrated": 4, "changed": PARTS - 4}
+    if outcome != "kept":
+        assert {key: site.migration.production.read(key) for key in site.migration.production.listing()} == stands
     check_nothing_left(site)
 
 
