@@ -16,7 +16,7 @@ grant execute on function rowferry.measure_transactions, rowferry.share_done to 
 -- Every role but Grafana's: see the version, the plans, and the queues with their settings.
 grant select on
     rowferry.schema_migration, rowferry.migration, rowferry.queue, rowferry.batch_queue, rowferry.pass,
-    rowferry.coverage
+    rowferry.coverage, rowferry.server_fact
 to {role};
 
 -- name: grant_enqueuer

@@ -249,7 +249,7 @@ def test_prices_apply_to_what_they_are_given_for(migration: Migration) -> None:
     found = estimate(migration, "--prices", "9e9", "1000", "2000")
     costs = {name: one["estimate"] for name, one in found["costs"].items()}
     assert costs["egress"] == pytest.approx(9 * found["bytes"]["estimate"])
-    assert (costs["reads"], costs["writes"]) == (40, 40)
+    assert (costs["reads"], costs["writes"]) == (60, 40)
     assert costs["total"] == pytest.approx(sum(costs.values()) - costs["total"])
 
 

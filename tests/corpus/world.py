@@ -73,9 +73,9 @@ class Corpus(Migration):
         with patch.dict(os.environ, DATABASE_URL=log_in(self, self._roles["enqueuer"])):
             return super().enqueue(batch_size, **request)
 
-    def work(self, *queues: str, parallel: int = 16) -> None:
+    def work(self, *queues: str, parallel: int = 16) -> dict[str, int]:
         with patch.dict(os.environ, DATABASE_URL=log_in(self, self._roles["worker"])):
-            super().work(*queues, parallel=parallel)
+            return super().work(*queues, parallel=parallel)
 
     def close(self) -> None:
         """Close all connections."""

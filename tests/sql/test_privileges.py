@@ -52,6 +52,7 @@ QUEUE = VIEWS | {
     "SELECT rowferry.pass",
     "SELECT rowferry.queue",
     "SELECT rowferry.schema_migration",
+    "SELECT rowferry.server_fact",
 }
 ENTRIES = {"SELECT public.avatars(id)", "SELECT public.avatars(path)"}
 

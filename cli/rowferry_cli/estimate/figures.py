@@ -45,7 +45,8 @@ def make_estimate(
     strata: list[Stratum] = []
     for table in counted:
         seen = [[looks.seen[keys] for keys in objects] for objects in table.chosen]
-        strata.append((table.count, [count_entry(plan, table.part, each) for each in seen]))
+        costs = [count_entry(plan, table.part, each, asks_tags=looks.announce_no_tags) for each in seen]
+        strata.append((table.count, costs))
     objects = {name: sum_up(strata, [name]) for name in ("all", "missing", "existing", "tagged", "in_parts")}
     listed = sum(ceil(table.count / PAGE_KEYS) for table in counted if isinstance(table.part, ObjectPrefix))
     strata.append((1, [+Counter({LIST: 3 * listed})]))  # once to cut batches, and then each batch with its first key
@@ -55,9 +56,9 @@ def make_estimate(
         "reads": sum_up(strata, [name for name in names if name.endswith(READS)]),
         "writes": sum_up(strata, [name for name in names if not name.endswith(READS)]),
     }
-    # A HEAD for each object where the server ignores If-None-Match, and its tags where no HEAD announces them.
-    charged["reads"]["high"] += objects["all"]["high"] * (1 if plan.server_side else 2)
-    costs = {name: _add({**charged, "egress": egress}[name], times=price) for name, price in prices.items()}
+    # A HEAD for each object where the server ignores If-None-Match.
+    charged["reads"]["high"] += objects["all"]["high"]
+    dollars = {name: _add({**charged, "egress": egress}[name], times=price) for name, price in prices.items()}
     requests: dict[str, dict[str, int]] = {"legacy": {}, "production": {}}
     for side, operation in map(str.split, names):
         requests[side][operation] = round(sum_up(strata, [f"{side} {operation}"])["estimate"])
@@ -75,7 +76,7 @@ def make_estimate(
         "requests": {"total": _add(*charged.values()), **charged, **requests},
         "latency_seconds": looks.latency,
         "seconds": _estimate_seconds(plan, requests, looks.latency, limits, entries, egress["high"]),
-        "costs": {**costs, "total": _add(*costs.values())},
+        "costs": {**dollars, "total": _add(*dollars.values())},
         "notes": [f"{table.part.label} has more objects than were listed" for table in counted if not table.is_whole],
         "next": "rowferry migrate --dry-run",
     }

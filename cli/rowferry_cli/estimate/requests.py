@@ -35,16 +35,23 @@ REQUESTS = {
 A worker knows its servers by then: until it does, each process sends some 50 more."""
 
 
-def count_entry(plan: Plan, part: Entries | ObjectPrefix, objects: Sequence[SeenObject]) -> Cost[str]:
-    """Return what an entry costs: requests by side and operation (`legacy HeadObject`), bytes, and kinds of objects."""
+def count_entry(
+    plan: Plan, part: Entries | ObjectPrefix, objects: Sequence[SeenObject], *, asks_tags: bool
+) -> Cost[str]:
+    """Return what an entry costs: requests by side and operation (`legacy HeadObject`), bytes, and kinds of objects.
+
+    `asks_tags`: no object has announced tags, so that each is asked for its own.
+    """
     in_folder, stays = isinstance(part, Entries) and part.names_folders, getattr(part, "rows", "stay") == "stay"
-    cost = sum((count_object(plan, seen, stays=stays, in_folder=in_folder) for seen in objects), Cost[str]())
+    tags = asks_tags and plan.production.tags == "copy"
+    counted = (count_object(plan, seen, stays=stays, in_folder=in_folder, asks_tags=tags) for seen in objects)
+    cost = sum(counted, Cost[str]())
     if in_folder:  # listed before and after, and once more where an object is in doubt
         cost[LIST] = (3 if cost[NEW_HEAD] else 2) * max(1, -(-len(objects) // PAGE_KEYS))
     return cost
 
 
-def count_object(plan: Plan, seen: SeenObject, *, stays: bool, in_folder: bool) -> Cost[str]:
+def count_object(plan: Plan, seen: SeenObject, *, stays: bool, in_folder: bool, asks_tags: bool) -> Cost[str]:
     """Return what one object costs; `stays`: no row moves; `in_folder`: a listing tells whether it was rewritten."""
     (legacy, existing), wanted, method = seen, plan.production, "copy" if plan.server_side else "stream"
     is_first = plan.server_side and bool(content_headers(wanted) or plan.migration.multipart_threshold_bytes)
@@ -56,7 +63,7 @@ def count_object(plan: Plan, seen: SeenObject, *, stays: bool, in_folder: bool) 
         is_same, ranges = compare_headers(legacy, existing), -(-size_of(legacy) // RANGE_BYTES)
         if is_same is None:  # only their bytes tell
             cost += Cost({GET: ranges, "production GetObject": ranges, "egress_bytes": size_of(legacy)})
-        cost += Cost(["existing", *REQUESTS[f"{method} existing"]])
+        cost += Cost(["existing", *REQUESTS[f"{method} existing"], *[TAGS] * asks_tags])
         return cost if stays or is_same is False else cost + second_look
     size_bytes, parts, streams = size_of(legacy), count_parts(plan, legacy), not plan.server_side
     has_tags = bool(read_tag_count(legacy))
@@ -66,7 +73,7 @@ def count_object(plan: Plan, seen: SeenObject, *, stays: bool, in_folder: bool) 
     cost += Cost({ACL: wanted.acl == "copy", NEW_HEAD: streams and not parts and size_bytes > STREAM_PART_BYTES})
     if parts and not streams and not is_first:  # it was tried as one copy
         cost += Cost([COPY, HEAD])
-    if (streams or parts) and wanted.tags == "copy" and has_tags:
+    if (streams or parts) and (asks_tags or (wanted.tags == "copy" and has_tags)):
         cost += Cost([TAGS])
     if not streams and not parts and "-" in (legacy.etag or "") and not plan.legacy.immutable:
         cost += Cost([NEW_HEAD, *[HEAD] * in_folder])  # its copy has another ETag

@@ -21,11 +21,13 @@ from rowferry.s3.client import ObjectClient, open_object_client
 from rowferry.s3.listings.keys import Ask, list_range
 from rowferry.s3.operations import head_object
 from rowferry.s3.responses import Response
+from rowferry.s3.results import read_tag_count
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists, refuse
 from rowferry_enqueue.checks.finding import as_error
 from rowferry_enqueue.checks.rows.scans import describe_unscanned
 from rowferry_enqueue.checks.rows.tables import refuse_unfit_tables
+from rowferry_worker.properties.tags import ANNOUNCES
 
 LISTED_SECONDS = 10.0
 """Then a listing is given up, or after a million keys."""
@@ -55,6 +57,12 @@ class Looks:
 
     seen: Mapping[ObjectKeys, SeenObject]
     latency: Mapping[str, float]
+
+    @property
+    def announce_no_tags(self) -> bool:
+        """Return whether a worker cannot tell which objects have tags, so that it asks each for its own."""
+        found = [legacy for legacy, _ in self.seen.values() if legacy is not None]
+        return not any(read_tag_count(each) or each.headers.get("server") == ANNOUNCES for each in found)
 
 
 def take_sample(plan: Plan, most: int) -> tuple[list[CountedEntries], Looks]:
