@@ -77,5 +77,5 @@ def test_a_pattern_that_fits_nothing_and_a_test_without_a_rest_are_found(tmp_pat
 @pytest.mark.texts
 def test_no_pattern_of_any_test_is_mistaken() -> None:
     files = [str(path) for path in TESTS.rglob("test_*.py") if "by_day" in path.read_text(encoding="utf-8")]
-    assert len(files) > 50
+    assert len(files) > 40
     assert [line for line in find_faults(*files) if line] == []
