@@ -129,8 +129,7 @@ model: $(VENV)/.with-dev ## Drive the queue at random beside a model that predic
 	@ROWFERRY_MODEL_RUNS=$(MODEL_RUNS) $(VENV)/bin/pytest -q tests/sql/test_queue_model.py
 
 mutants: $(VENV)/.with-mutants ## Change eight pure modules one place at a time, with mutmut, and list what no test notices; MUTANTS_ARGS='rowferry.keys*'. Minutes.
-	@mkdir -p build/mutants
-	@cd build/mutants && rm -rf rowferry rowferry_worker sql tests
+	@rm -rf build/mutants && mkdir -p build/mutants
 	@cp -Rp rowferry worker/rowferry_worker sql tests pyproject.toml build/mutants
 	@cd build/mutants && $(abspath $(VENV))/bin/mutmut run $(MUTANTS_ARGS)
 	@cd build/mutants && $(abspath $(VENV))/bin/mutmut results | grep -v 'not checked' || true
