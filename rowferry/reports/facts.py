@@ -5,10 +5,20 @@ from collections.abc import Mapping
 from psycopg import errors
 
 from rowferry.db.connection import Connection, call
+from rowferry.db.statements import statement
 
 COPY_KEEPS_TAGS = "CopyObject keeps tags"
 COPY_LEAVES_TAGS_OUT = "CopyObject leaves tags out"
 """Where the plan says so."""
+
+
+KEPT_OTHERS = "kept objects have other properties than their legacy objects"
+
+
+def read_facts(connection: Connection, migration: str) -> dict[str, bool]:
+    """Return what is known of the servers of a migration."""
+    rows = connection.execute(statement("read_facts"), {"migration": migration}).fetchall()
+    return {row["fact"]: row["holds"] for row in rows}
 
 
 def record_facts(connection: Connection, migration: str, facts: Mapping[str, bool]) -> None:

@@ -23,6 +23,15 @@ _ENCRYPTION = "x-amz-server-side-encryption"
 _COMPARED = ("etag", "content-encoding")
 
 
+def strip_framing(encoding: str) -> str:
+    """Return a Content-Encoding without `aws-chunked`, which some servers keep of how a body was sent.
+
+    Source: AWS Signature Version 4, "Transferring payload in multiple chunks": it is no property of the object.
+    """
+    tokens = (token.strip() for token in encoding.split(","))
+    return ",".join(token for token in tokens if token and token.lower() != "aws-chunked")
+
+
 def judge_encoding(request: Request, response: Response) -> Literal["stored", "recoded", "unclear"]:
     """Return whether a success is an object as it is stored; `unclear`: the HEAD of the same object tells.
 
@@ -33,7 +42,7 @@ def judge_encoding(request: Request, response: Response) -> Literal["stored", "r
         return "recoded" if response.content_length is None else "stored"
     if request.operation != "GetObject" or response.status == 206:
         return "stored"
-    is_framed, is_encoded = "content-length" in headers, "content-encoding" in headers
+    is_framed, is_encoded = "content-length" in headers, bool(strip_framing(headers.get("content-encoding", "")))
     if not is_framed:
         return "recoded" if is_encoded or headers.get("etag", "").startswith("W/") else "unclear"
     return (

@@ -50,6 +50,14 @@ select
 from rowferry.migration as m
 where id = %(id)s;
 
+-- name: read_facts
+-- What the servers of a migration were seen to do.
+select
+    fact,
+    holds
+from rowferry.server_fact
+where migration = %(migration)s;
+
 -- name: read_chain
 -- The queues of one migration that have settings: what follows each, and whether it is paused.
 select

@@ -93,6 +93,7 @@ EXPECTED: dict[Purpose, set[str]] = {
         "EXECUTE rowferry.finish_batch",
         "EXECUTE rowferry.lose_attempts",
         "EXECUTE rowferry.judge_fault",
+        "EXECUTE rowferry.record_fact",
         "EXECUTE rowferry.pause_migration",
         "EXECUTE rowferry.take_row_turn",
         "EXECUTE rowferry.take_upload",

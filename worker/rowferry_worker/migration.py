@@ -25,6 +25,7 @@ from rowferry.http import event_loop
 from rowferry.plan import OnConflict, Plan, QueueSettings, SideName
 from rowferry.plan_file import parse_plan
 from rowferry.queue_spec import QueueSpec
+from rowferry.reports.facts import KEPT_OTHERS
 from rowferry.s3.access.endpoint import refuse_foreign_endpoint
 from rowferry.s3.client import REQUEST_DEADLINE, ObjectClient, check_bucket, open_object_client
 from rowferry.s3.clocks import NO_SKEW, Skew
@@ -75,7 +76,7 @@ class MigrationContext:
         `bodies`: what the bodies of all migrations of this process may hold; `on_return` is called on the event loop
         when the servers are back; `facts`: what checks have seen the servers do (rowferry.reports.facts).
         """
-        self._facts = facts or {}
+        self._facts = dict(facts or {})
         self.plan, self.name = plan, plan.name
         self.clients: dict[SideName, ObjectClient] = {}
         self._cluster = cluster
@@ -118,6 +119,13 @@ class MigrationContext:
         support = ConditionalWriteSupport(production.bucket)
         properties = Properties(production, tagging=Tagging(production.tags, self._facts))
         return choose_method(self.plan, self.bodies), support, properties
+
+    def list_news(self) -> list[str]:
+        """Return what the copies have shown of the buckets that no one was told yet."""
+        keeps_others = "_copying" in self.__dict__ and self._copying[2].keeps_others
+        news = [KEPT_OTHERS] if keeps_others and not self._facts.get(KEPT_OTHERS) else []
+        self._facts |= dict.fromkeys(news, True)
+        return news
 
     def entries(self, connection: Connection, label: str, *, update: bool = False) -> EntryQueries:
         """Return the SQL over the table of the entries that a batch names.

@@ -13,7 +13,7 @@ from rowferry.formatting import count_batches
 from rowferry.logs import LogFile, log_to_file
 from rowferry.plan import OnConflict, Plan
 from rowferry.reports.coverage import Coverage, record_coverage
-from rowferry.reports.facts import record_facts
+from rowferry.reports.facts import KEPT_OTHERS, read_facts, record_facts
 from rowferry.reports.pause import find_pause
 from rowferry.reports.status import read_data_status
 from rowferry.reports.status_tables import print_data_status
@@ -189,6 +189,8 @@ def _migrate(
     _show_status(connection, plan, reporter, count_objects=False)
     reporter.print("This run")
     reporter.report_outcomes(chain)
+    if read_facts(connection, plan.name).get(KEPT_OTHERS):
+        reporter.print(f"Some {KEPT_OTHERS}: `rowferry verify` names them, `rowferry verify --repair` copies them.")
     reporter.print(f"Log: {log.path}")
     after = run.chain.read()
     errors = sum(counts.batches_error for counts in after.of.values())

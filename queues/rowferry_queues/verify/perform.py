@@ -110,12 +110,28 @@ async def verify_object(
     pair = Pair(legacy_key, source, key, existing)
     if not await are_same(s3, pair, copy_options.copies, deep=options.deep):
         return await _resolve_difference(s3, copy_options, pair, options)
-    differences = await copy_options.properties.find_differences(s3, legacy_key, key, existing)
-    if not differences:
+    return await _verify_properties(s3, copy_options, pair, options)
+
+
+async def _verify_properties(
+    s3: ObjectRequests, copy_options: CopyOptions, pair: Pair, options: VerifyOptions
+) -> CopyResult:
+    """Judge a production object with the right bytes by what the plan says of it, and by what its legacy object has."""
+    legacy_key, source, key, existing = pair
+    properties = copy_options.properties
+    differences = await properties.find_differences(s3, legacy_key, key, existing)
+    lost = await properties.find_lost(s3, legacy_key, source, key, existing)
+    if not (differences or lost):
         return CopyResult(Outcome.KEPT)
     if options.repair == "all":
         return await overwrite(s3, copy_options, legacy_key, key)
-    raise _describe_properties(differences)
+    if lost and copy_options.timeline.switched is not None:  # the application may have given it others since
+        return CopyResult(Outcome.KEPT)
+    if lost and options.repair == "older":
+        return await _note(
+            copy_options, legacy_key, key, await replace_object(s3, copy_options, legacy_key, key, existing)
+        )
+    raise _describe_properties([*differences, *lost], by="--repair" if lost else "--repair --overwrite")
 
 
 async def _resolve_difference(
@@ -165,6 +181,6 @@ def _describe_difference(precedence: Precedence) -> ObjectsDiffer:
     return ObjectsDiffer("ProductionIsNewer", f"{words}; {REPLACE} replaces it")
 
 
-def _describe_properties(differences: Sequence[str]) -> ObjectsDiffer:
+def _describe_properties(differences: Sequence[str], *, by: str) -> ObjectsDiffer:
     words = f"the production object has the right bytes, but {', '.join(differences)}"
-    return ObjectsDiffer("PropertiesDiffer", f"{words}; {REPLACE} copies it again")
+    return ObjectsDiffer("PropertiesDiffer", f"{words}; `rowferry verify {by}` copies it again")

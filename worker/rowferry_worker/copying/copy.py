@@ -153,6 +153,7 @@ async def _resolve_existing(
     pair = Pair(source_key, legacy, target_key, existing)
     if not replaces and await are_same(s3, pair, options.copies):
         has_switched = options.timeline.switched is not None
+        options.properties.note_kept(legacy, target_key, existing)
         await options.properties.mend(s3, source_key, legacy, target_key, existing, with_acl=not has_switched)
         return CopyResult(Outcome.KEPT, etag=existing.etag or "", source_etag=legacy.etag or "")
     if options.on_conflict == "overwrite":

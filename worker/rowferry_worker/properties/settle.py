@@ -5,8 +5,10 @@ from typing import NamedTuple
 
 from rowferry.errors import ObjectRejected
 from rowferry.plan import CannedAcl, ProductionSide
+from rowferry.s3.encodings import strip_framing
 from rowferry.s3.properties import ENCRYPTION, REPLACE_METADATA, content_headers, find_differences, storage_headers
 from rowferry.s3.responses import Response
+from rowferry.s3.results import read_tag_count
 from rowferry_worker.objects.requests import DemandingObject, GivenBy, ObjectRequests, Tags
 from rowferry_worker.properties.acls import Acls
 from rowferry_worker.properties.tags import Tagging
@@ -52,6 +54,8 @@ class Properties:
         self._encrypts: dict[GivenBy, bool] = {}
         """Whether an object that was written with an operation was encrypted as the plan says."""
         self._is_looked_at: set[GivenBy] = set()
+        self.keeps_others = False
+        """Whether an object was kept whose bytes are right, and whose content headers or metadata are not."""
 
     @property
     def need_metadata(self) -> bool:
@@ -121,6 +125,32 @@ class Properties:
         """Return whether an object, by its HEAD, is encrypted as the plan says, if it does."""
         return self._encryption is None or existing.headers.get(ENCRYPTION) == self._encryption
 
+    async def find_lost(
+        self, s3: ObjectRequests, source_key: str, seen: Response, key: str, existing: Response
+    ) -> list[str]:
+        """Return, in words, what a production object with the right bytes does not have of its legacy object.
+
+        Content headers, metadata and tags, but for those that the plan sets. `seen`: the headers of the legacy object.
+        """
+        lost = self._list_lost(seen, existing)
+        if self.tagging.fixed is None and read_tag_count(seen):
+            tags = await self.tagging.read(s3, source_key, seen)
+            if dict(tags) != dict(await s3.fetch_tags("production", key)):
+                lost.append("its tags are not those of the legacy object")
+        return lost
+
+    def note_kept(self, seen: Response, key: str, existing: Response) -> None:
+        """Note that a production object is kept, since its bytes are right; tell the first that is otherwise."""
+        if not self.keeps_others and (lost := self._list_lost(seen, existing)):
+            self.keeps_others = True
+            words = "a kept object has the right bytes, but other properties: `rowferry verify` names all of them"
+            _log.warning(words, extra={"new_key": key, "differences": ", ".join(lost)})
+
+    def _list_lost(self, seen: Response, existing: Response) -> list[str]:
+        of_plan = {name for name, _ in self._content}
+        found = dict(read_content(existing))
+        return find_differences(tuple(pair for pair in read_content(seen) if pair[0] not in of_plan), found)
+
     async def find_differences(self, s3: ObjectRequests, source_key: str, key: str, existing: Response) -> list[str]:
         """Return, in words, what a production object is not that the plan says of it; its tags are not looked at.
 
@@ -164,14 +194,21 @@ def _refuse_plain(operation: GivenBy) -> ObjectRejected:
     return ObjectRejected("NotEncrypted", words)
 
 
+def read_content(response: Response) -> list[tuple[str, str]]:
+    """Return the content headers and the metadata of an object; how its body was framed once is none of them."""
+    headers = [(name, response.headers[name]) for name in KEPT_HEADERS if name in response.headers]
+    headers = [(name, strip_framing(value) if name == "content-encoding" else value) for name, value in headers]
+    metadata = [(name, value) for name, value in response.headers.items() if name.startswith("x-amz-meta-")]
+    return [(name, value) for name, value in headers if value or name != "content-encoding"] + metadata
+
+
 def describe_object(response: Response, *, keep_class: bool) -> list[tuple[str, str]]:
     """Return the headers that give a new object the content headers, metadata and storage class of the legacy one.
 
     The storage class is left to the bucket unless `keep_class`, and where it would make an archive of the object.
     Raises ObjectRejected for what headers cannot bring along.
     """
-    headers = [(name, response.headers[name]) for name in KEPT_HEADERS if name in response.headers]
-    headers += [(name, value) for name, value in response.headers.items() if name.startswith("x-amz-meta-")]
+    headers = read_content(response)
     storage_class = response.headers.get("x-amz-storage-class", "")
     if keep_class and storage_class in KEPT_CLASSES:
         headers.append(("x-amz-storage-class", storage_class))
