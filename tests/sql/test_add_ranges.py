@@ -1,5 +1,6 @@
 """What a listing found becomes ranges: each key in one of them, none across what waits already, all or nothing."""
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -86,7 +87,7 @@ def test_the_listing_goes_on_before_its_ranges_are_copied(session: Session) -> N
     session.execute("update rowferry.batch_queue set run_after = 'infinity' where id = %s", (listing,))
     session.execute("select set_config('rowferry.claim_starts', '', false)")
     (batch,) = call(session, "claim_batch", ["migrate"])
-    assert batch["payload"]["objects"] == "listing"
+    assert json.loads(batch["payload"])["objects"] == "listing"
 
 
 def test_an_empty_prefix_has_no_ranges(session: Session) -> None:
