@@ -1,13 +1,15 @@
 -- rowferry.heartbeat(p_id text, p_host text, p_pid integer, p_version text, p_batches integer,
---                    p_in_flight_limit integer, p_queues text[], p_request_rates jsonb, p_process text)
+--                    p_in_flight_limit integer, p_queues text[], p_request_rates jsonb, p_process text,
+--                    p_waits_for text)
 --   Records that a worker process lives, the batches that it has claimed, how many objects it may have in flight, and
 --   the requests a second that it gets through where a server refuses more: {"endpoint/bucket operation": rate}. The
 --   first heartbeat registers the worker. `p_process`: the kernel, namespaces, id and start of the process,
---   by which others on that kernel can tell that it has ended (rowferry_worker/monitoring/kernel.py). Returns
+--   by which others on that kernel can tell that it has ended (rowferry_worker/monitoring/kernel.py). `p_waits_for`: what PostgreSQL says
+--   to a process that gets no connection for a batch; null: it has one, or needs none. Returns
 --   `live_workers`: the number of live workers, this one included;
 --   `replica_lag`: the lag of the slowest streaming replica; null where there is none, or where the owner of this
 --   function may not see it (it needs pg_monitor);
---   `connections`: how many the server has for roles without privileges;
+--   `connections`: how many all workers may take together (rowferry.share_connections);
 --   `fleet_rates`: by key, the sum of the live workers' rates and how many of them have one:
 --   {"endpoint/bucket operation": {"per_second": 1000.0, "workers": 4}}.
 --   Once a minute the heartbeat of one worker sums up what was finished (rowferry.sum_minutes).
@@ -22,7 +24,8 @@ create or replace function rowferry.heartbeat(
     p_in_flight_limit integer,
     p_queues text [],
     p_request_rates jsonb default '{}',
-    p_process text default null
+    p_process text default null,
+    p_waits_for text default null
 )
 returns table (live_workers integer, replica_lag interval, connections integer, fleet_rates jsonb)
 language sql
@@ -31,13 +34,33 @@ set search_path = pg_catalog, pg_temp
 as $$
     select rowferry.check_worker(p_id);
 
-    insert into rowferry.worker (id, host, pid, process, version, batches, in_flight_limit, queues, request_rates)
-    values (p_id, p_host, p_pid, p_process, p_version, p_batches, p_in_flight_limit, p_queues, p_request_rates)
+    insert into rowferry.worker
+    (id, host, pid, process, version, batches, in_flight_limit, queues, request_rates, waits_for)
+    select
+        p_id,
+        p_host,
+        p_pid,
+        p_process,
+        p_version,
+        p_batches,
+        p_in_flight_limit,
+        p_queues,
+        p_request_rates,
+        case
+            when p_waits_for like '%for role "%' then format('role %s has a limit of %s', r.rolname, r.rolconnlimit)
+            when p_waits_for like '%for database "%'
+                then format('database %s has a limit of %s', d.datname, d.datconnlimit)
+            else p_waits_for
+        end
+    from pg_roles as r
+    cross join pg_database as d
+    where r.rolname = session_user and d.datname = current_database()
     on conflict on constraint worker_pkey do update
     set
         batches = excluded.batches,
         in_flight_limit = excluded.in_flight_limit,
         request_rates = excluded.request_rates,
+        waits_for = excluded.waits_for,
         last_seen_at = now(),
         stopped_at = null;
 
@@ -62,8 +85,7 @@ as $$
     select
         (select count(*) from live as l)::integer as live_workers,
         (select max(r.replay_lag) from pg_stat_replication as r) as replica_lag,
-        current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
-        - coalesce(current_setting('reserved_connections', true)::integer, 0) as connections,
+        rowferry.share_connections() as connections,
         (
             select
                 coalesce(

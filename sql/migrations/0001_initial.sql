@@ -371,6 +371,7 @@ create table rowferry.worker (
     request_rates jsonb not null default '{}',
     in_hand jsonb not null default '{}',
     unusable jsonb not null default '{}',
+    waits_for text,
     queues text [] not null,
     started_at timestamptz not null default now(),
     last_seen_at timestamptz not null default now(),
@@ -388,6 +389,8 @@ comment on column rowferry.worker.batches is
 'that it gets through, by endpoint, bucket and operation, where the server refuses more.';
 comment on column rowferry.worker.unusable is
 'Why it cannot work on a migration, by its id, or on a queue of it, by the id and the name. It skips these for a while.';
+comment on column rowferry.worker.waits_for is
+'Why it gets no connection for a batch; it holds none meanwhile. Null: it has one, or needs none.';
 comment on column rowferry.worker.in_hand is
 'Entries that it has settled in each of its claimed batches so far, by the id of the attempt: what rowferry.in_hand '
 'reads. reported_at: when one of these numbers last changed.';

@@ -17,17 +17,40 @@ where
 
 -- name: find_unusable
 -- The live workers that cannot work on a migration, or on a queue of it, with the reason; how many there are of them.
+-- Those that wait for a connection work on none: `migration` is null.
+with idle as (
+    select
+        r.key,
+        r.value as error,
+        m.name as migration,
+        nullif(substr(r.key, length(m.id::text) + 2), '') as queue_name,
+        w.host,
+        w.pid
+    from rowferry.live_workers as w
+    cross join jsonb_each_text(w.unusable) as r (key, value)
+    inner join rowferry.migration as m on r.key = m.id::text or r.key like m.id || ' %%'
+    where %(migration)s::text is null or m.name = %(migration)s
+    union all
+    select
+        '' as key,
+        w.waits_for as error,
+        null as migration,
+        null as queue_name,
+        w.host,
+        w.pid
+    from rowferry.live_workers as w
+    where w.waits_for is not null
+)
+
 select
-    r.value as error,
-    m.name as migration,
-    nullif(substr(r.key, length(m.id::text) + 2), '') as queue_name,
-    array_agg(concat('process ', w.pid, ' of ', w.host) order by w.host, w.pid) as workers
-from rowferry.live_workers as w
-cross join jsonb_each_text(w.unusable) as r (key, value)
-inner join rowferry.migration as m on r.key = m.id::text or r.key like m.id || ' %%'
-where %(migration)s::text is null or m.name = %(migration)s
-group by r.value, r.key, m.id
-order by r.key, r.value;
+    i.error,
+    i.migration,
+    i.queue_name,
+    array_agg(concat('process ', i.pid, ' of ', i.host) order by i.host, i.pid) as workers,
+    (select count(*) from rowferry.live_workers) as live
+from idle as i
+group by i.error, i.key, i.migration, i.queue_name
+order by i.key, i.error;
 
 -- name: error_groups
 -- Why batches are in ERROR: one row a reason, the most entries first.

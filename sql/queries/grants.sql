@@ -36,7 +36,8 @@ grant execute on function
     rowferry.deregister_worker, rowferry.take_row_turn, rowferry.judge_fault, rowferry.pause_migration,
     rowferry.take_upload, rowferry.record_upload, rowferry.record_parts, rowferry.end_upload, rowferry.add_parts,
     rowferry.list_uploads, rowferry.find_upload, rowferry.record_copy, rowferry.note_write, rowferry.note_copy,
-    rowferry.find_copy, rowferry.report_progress, rowferry.note_unusable, rowferry.note_folder, rowferry.record_fact
+    rowferry.find_copy, rowferry.report_progress, rowferry.note_unusable, rowferry.note_folder, rowferry.record_fact,
+    rowferry.share_connections
 to {role};
 
 -- name: grant_operator

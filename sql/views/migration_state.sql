@@ -124,15 +124,14 @@ deserted as (
                 and (w.stopped_at is not null or w.last_seen_at <= now() - interval '30 seconds')
         ) as left_at,
         (
-            select min(e.value)
+            select coalesce(min(w.waits_for), min(e.value))
             from rowferry.live_workers as w
-            cross join jsonb_each_text(w.unusable) as e (key, value)
-            where
-                w.queues && s.unserved
-                and (e.key = s.migration_id::text or e.key = any(
+            left join jsonb_each_text(w.unusable) as e (key, value)
+                on e.key = s.migration_id::text or e.key = any(
                     select s.migration_id || ' ' || u.name
                     from unnest(s.unserved) as u (name)
-                ))
+                )
+            where w.queues && s.unserved
         ) as skip_error
     from stated as s
     where s.state = 'no_workers'

@@ -125,7 +125,7 @@ served as (
         min(w.started_at) as started_at
     from rowferry.live_workers as w
     cross join unnest(w.queues) as q (queue_name)
-    where not w.is_silent
+    where not w.is_silent and w.waits_for is null
     group by q.queue_name, w.unusable
 ),
 

@@ -112,6 +112,7 @@ EXPECTED: dict[Purpose, set[str]] = {
         "EXECUTE rowferry.end_upload",
         "EXECUTE rowferry.deregister_worker",
         "EXECUTE rowferry.split_batch",
+        "EXECUTE rowferry.share_connections",
         "UPDATE public.avatars(path)",
     },
     "operator": QUEUE

@@ -3,12 +3,14 @@
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from datetime import timedelta
 from threading import Event, Thread
 
+import psycopg
 import pytest
 
+from rowferry.db.connection import connect
 from rowferry_worker import daemon, slot
 from rowferry_worker.claim_turns import ClaimTurns
 from rowferry_worker.ledger import Ledger
@@ -18,6 +20,7 @@ from rowferry_worker.scheduling.claimed_entries import ClaimedEntries
 from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.slots import bound_slots
 from rowferry_worker.state import WorkerState
+from rowferry_worker.supervisor.supervisor import bound_processes
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.postgres.roles import grant, log_in, new_role
@@ -35,15 +38,15 @@ select from pg_stat_activity where application_name ~ '^rowferry worker' and dat
     ("connections", "workers", "pooled", "slots"),
     [
         (None, 1, False, 16),
-        (97, 1, False, 16),
-        (97, 4, False, 5),
-        (97, 16, False, 1),
-        (97, 100, False, 1),
-        (5, 1, False, 1),
-        (500, 4, False, 16),
-        (500, 1, True, 16),
-        (500, 2, True, 9),
-        (500, 10, True, 1),
+        (24, 1, False, 16),
+        (24, 4, False, 5),
+        (24, 16, False, 1),
+        (24, 100, False, 1),
+        (1, 1, False, 1),
+        (125, 4, False, 16),
+        (125, 1, True, 16),
+        (125, 2, True, 9),
+        (125, 10, True, 1),
     ],
 )
 def test_all_workers_share_a_part_of_the_connections(
@@ -221,7 +224,7 @@ def test_an_idle_process_has_one_slot(table: EntryTable, slots: daemon.Slots) ->
 def test_slots_beyond_the_bound_end_when_other_workers_come(state: WorkerState, slots: daemon.Slots) -> None:
     with slots._lock:
         slots._start()
-    state.cluster.connections, state.cluster.size = 97, 50
+    state.cluster.connections, state.cluster.size = 24, 50
     assert slots.are_too_many()
     first, second = list(slots._running)
     assert slots.may_end(second)
@@ -237,11 +240,13 @@ def test_behind_pgbouncer_a_process_begins_with_one_slot(state: WorkerState) -> 
 
 
 def test_a_worker_makes_do_with_the_connections_that_it_gets(migration: Migration) -> None:
-    """The role may have three: the ledger's and two slots'; each refusal is logged, and not repeated all the time."""
+    """The role has three left: the ledger's and two slots'; each refusal is logged, and not repeated all the time."""
     migration.given(60, 2)
-    with new_role(migration.dsn, "connection limit 3") as role:
+    with new_role(migration.dsn, "connection limit 8") as role, ExitStack() as others:
         grant(migration, {"worker": role})
         dsn = log_in(migration, role)
+        for _ in range(5):
+            others.enter_context(psycopg.connect(dsn))
         arguments = ("--until-empty", "--min-parallel=16", "--parallel=16")
         with migration.workers(1, *arguments, DATABASE_URL=dsn) as (worker,):
             assert worker.wait() == 0
@@ -249,6 +254,41 @@ def test_a_worker_makes_do_with_the_connections_that_it_gets(migration: Migratio
     assert migration.counts() == {"migrated": 60}
     assert migration.verdicts() == ["DONE"] * 30
     migration.audit()
+
+
+def test_processes_that_get_no_connection_for_a_batch_leave_theirs_to_others(migration: Migration) -> None:
+    """Where connections are as many as processes, each has a ledger and none a batch; screens say so."""
+    migration.write_plan()
+    migration.given(60, 10)
+    with new_role(migration.dsn, "connection limit 5") as role, ExitStack() as others:
+        grant(migration, {"worker": role})
+        dsn = log_in(migration, role)
+        sessions = [others.enter_context(psycopg.connect(dsn)) for _ in range(4)]
+        with migration.workers(1, "--until-empty", "--processes=4", DATABASE_URL=dsn) as (worker,):
+            words = f"for a connection: role {role} has a limit of 5"
+            eventually(lambda: words in migration.run("status", "--no-objects").stdout)
+            assert "for a connection: role" in migration.run("watch", "--once").stdout
+            assert words in migration.run("queues").stdout
+            assert words in migration.run("errors").stdout
+            stands = "select what_to_do from rowferry.migration_state where state = 'no_workers'"
+            eventually(lambda: f"(role {role} has a limit of 5)" in str(migration.execute(stands)))
+            assert migration.counts() == {}
+            sessions[0].close()
+            assert worker.wait() == 0
+    assert migration.counts() == {"migrated": 60}
+    migration.audit()
+
+
+@pytest.mark.parametrize(("limit", "processes"), [(2, 1), (4, 1), (5, 2), (9, 4), (-1, 4)])
+def test_no_more_processes_start_than_connections_allow(
+    limit: int, processes: int, migration: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two each; one of a role's limit is left for screens."""
+    with new_role(migration.dsn, f"connection limit {limit}") as role:
+        grant(migration, {"worker": role})
+        monkeypatch.setenv("DATABASE_URL", log_in(migration, role))
+        with connect("test") as connection:
+            assert bound_processes(connection, 4) == processes
 
 
 def test_the_turn_is_given_back_by_a_slot_that_fails(state: WorkerState, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,6 +39,8 @@ class Ledger:
         self._turn = Lock()
         self._pending: deque[PendingCall] = deque()
         self._are_sessions_ended = False
+        self.waits_for: str | None = None
+        """Why there is no connection for a batch; then the ledger keeps none between calls, so that others get two."""
 
     def enqueue(self, function: str, *arguments: Any) -> None:
         """Call a function before the next call of any thread, once the database can be reached.
@@ -61,6 +63,16 @@ class Ledger:
         calls. `within`: how long to wait for the connection and the response; None: `statement_deadline`.
         """
         return self._call((function, arguments), if_lost, within)
+
+    def give_way(self, reason: str) -> None:
+        """Keep no connection between calls until `keep`; `reason`: why there is none for a batch."""
+        self.waits_for = reason
+        self.close()
+
+    def keep(self) -> None:
+        """Keep the connection again. Raises DatabaseUnavailable where there is none left."""
+        self.waits_for = None
+        self.flush()
 
     def note_session_ended(self) -> None:
         """Note that a session of this process was ended while its batch waited for S3."""
@@ -90,7 +102,10 @@ class Ledger:
                     while self._pending:
                         self._execute(connection, *self._pending[0])
                         self._pending.popleft()
-                    return self._execute(connection, *last) if last else []
+                    rows = self._execute(connection, *last) if last else []
+                if self.waits_for is not None:
+                    self._drop()
+                return rows
             except DatabaseUnavailable:
                 if if_lost:
                     self._pending.append(if_lost)

@@ -180,9 +180,16 @@ class Slot:
 
     def _connect(self) -> Connection:
         if self._connection is None:
-            self._state.ledger.flush()  # first record the loss of a batch, while none is claimed
-            pooled = self._state.ledger.is_pooled  # each of its transactions begins with the settings of a session
-            self._connection = connect(f"worker {self._state.worker_id}", autocommit=not pooled, bounded=True)
+            ledger = self._state.ledger
+            ledger.flush()  # first record the loss of a batch, while none is claimed
+            pooled = ledger.is_pooled  # each of its transactions begins with the settings of a session
+            connection = connect(f"worker {self._state.worker_id}", autocommit=not pooled, bounded=True)
+            try:
+                ledger.keep()
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
             if self._outages:
                 self._others.note_connected()
             self._outages = 0
@@ -200,7 +207,8 @@ class Slot:
     def _recover(self, error: RowferryError | psycopg.Error) -> bool:
         """Wait until PostgreSQL may be available again. Return False if other slots go on; raise what is no outage.
 
-        So a process that has lost all its connections tries with one of them.
+        So a process that has lost all its connections tries with one of them; where it gets none for a batch, it leaves
+        the ledger's to others meanwhile.
         """
         known = translate(error) if isinstance(error, psycopg.Error) else error
         if not known.retryable:
@@ -220,9 +228,12 @@ class Slot:
             fields = {"error": str(known), "seconds": round(wait.total_seconds(), 1)}
             _log.warning("database unavailable, retrying", extra=fields)
             pause = NO_CONNECTION_PAUSE if self._connection is None else wait
+        has_none = self._connection is None
         self._disconnect()
         if self._may_end(jittered(pause)):
             return False
+        if has_none:
+            self._state.ledger.give_way(str(known))
         began = time.monotonic()
         self._state.stopping.wait(wait.total_seconds())
         if self._claimed is not None:

@@ -11,8 +11,6 @@ from rowferry_worker.state import WorkerState
 
 _log = logging.getLogger(__name__)
 
-FLEET_SHARE = 4
-"""All workers together use no more than a quarter of the server's connections."""
 POOLED_CONNECTIONS = 20
 """... behind PgBouncer no more than its pool has (`default_pool_size`), as long as nobody has changed that; fewer where
 slots wait for its connections."""
@@ -21,15 +19,12 @@ slots wait for its connections."""
 def bound_slots(most: int, connections: int | None, workers: int, *, pooled: bool = False) -> int:
     """Return how many slots a worker may have, at least 1.
 
-    `most`: the bound of a process; `connections`: those that the server has for all roles, None: unknown; `workers`:
-    the live processes, which share a part of them; `pooled`: PgBouncer stands before it. Each worker's ledger takes one
-    connection.
+    `most`: the bound of a process; `connections`: those that all workers may take, None: unknown; `workers`: the live
+    processes, which share them; `pooled`: PgBouncer stands before it. Each worker's ledger takes one connection.
     """
     if connections is None:
         return most
-    share = connections // FLEET_SHARE
-    if pooled:
-        share = min(share, POOLED_CONNECTIONS)
+    share = min(connections, POOLED_CONNECTIONS) if pooled else connections
     return max(1, min(most, share // max(1, workers) - 1))
 
 

@@ -8,6 +8,7 @@ from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.statements import statement
 from rowferry.formatting import count_entries
 from rowferry.reports.state import DEAD_AFTER
+from rowferry.reports.unusable import find_unusable
 from rowferry_worker.monitoring.kernel import tells_ends
 from rowferry_worker.service import name_host
 
@@ -42,6 +43,8 @@ class LostWorkers:
         """The attempts whose loss was told, ..."""
         self._followed: set[int] = set()
         """... and those of which it was told who goes on."""
+        self._causes: set[str] = set()
+        """Why processes wait for a connection, as far as it was told."""
         self.waits: str = ""
         """What is waited for, in words; empty: nothing."""
         self.is_held_up = False
@@ -61,6 +64,10 @@ class LostWorkers:
         self._lost = {batch_id: self._lost.get(batch_id, each) for batch_id, each in lost.items()}
         self.is_held_up = bool(lost) and len(lost) == len(found)
         self.waits = _describe_wait(list(lost.values()), dead_pids) if lost else ""
+        for idle in find_unusable(self._connection, self._migration):
+            if idle.migration is None and idle.error not in self._causes:
+                self._causes.add(idle.error)
+                yield str(idle)
 
     def _find_passed_on(self, found: list[OpenAttempt], dead_pids: Collection[int]) -> list[OpenAttempt]:
         """Return the attempts of processes of this host that have died, and were followed within the last two looks."""

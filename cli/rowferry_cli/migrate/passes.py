@@ -27,6 +27,7 @@ from rowferry_cli.options import MAX_PROCESSES, WorkerOptions
 from rowferry_cli.reporter import Reporter
 from rowferry_enqueue.enqueue import Enqueued, EnqueueRequest, enqueue
 from rowferry_worker.machine import choose_processes, log_machine
+from rowferry_worker.supervisor.supervisor import bound_processes
 
 _log = logging.getLogger(__name__)
 
@@ -164,7 +165,10 @@ class Run:
         options = [*of_migration(self.plan.name), *queues]
         options += [f"--parallel={self.options.parallel}"] if self.options.parallel else []
         options += ["--verbose"] if self.verbose else []
-        processes = self.options.processes or min(choose_processes(), MAX_PROCESSES)
+        wanted = self.options.processes or min(choose_processes(), MAX_PROCESSES)
+        processes = bound_processes(self.connection, wanted)
+        if processes < wanted:
+            self.reporter.print(f"Workers: {processes} of {wanted}, as many as PostgreSQL's connections allow.")
         log_machine(processes)
         return LocalWorkers(processes, options, self.log, self._show_line)
 

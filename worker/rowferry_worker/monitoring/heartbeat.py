@@ -55,7 +55,7 @@ class ClusterState:
     replica_lag: timedelta | None = None
     """Of the slowest streaming replica; None: there is none, or it is not behind."""
     connections: int | None = None
-    """How many the server has for all roles together; None: not known yet."""
+    """How many all workers may take together; None: not known yet."""
     fleet_rates: dict[str, FleetRate] = field(default_factory=dict[str, FleetRate])
     """By endpoint, bucket and operation; only what a server holds back."""
 
@@ -107,6 +107,7 @@ class Heartbeat:
             self.queues,
             Jsonb(report.request_rates),
             describe_process(os.getpid()),
+            self.ledger.waits_for,
         )
         cluster = self.cluster
         cluster.size, cluster.replica_lag = row["live_workers"], row["replica_lag"]

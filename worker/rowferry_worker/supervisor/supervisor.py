@@ -8,8 +8,9 @@ from datetime import timedelta
 from types import FrameType
 from typing import Self
 
-from rowferry.db.connection import connect
+from rowferry.db.connection import Connection, call, connect
 from rowferry.db.schema import check_version
+from rowferry.db.timeouts import is_pooled
 from rowferry.errors import UsageError, WorkLeft
 from rowferry.s3.retry import retry_delay
 from rowferry_worker.machine import log_machine
@@ -19,6 +20,8 @@ from rowferry_worker.supervisor.supervised_process import Relay, SupervisedProce
 
 _log = logging.getLogger(__name__)
 
+CONNECTIONS_A_PROCESS = 2
+"""The ledger's, and one for a batch."""
 LOOK_UP_EVERY = timedelta(seconds=0.1)
 NOTIFY_EVERY = timedelta(seconds=5)
 HEALTHY_AFTER = timedelta(minutes=1)
@@ -44,6 +47,7 @@ def run_processes(
     """
     with connect("supervisor") as connection:
         check_version(connection)
+        count = bound_processes(connection, count)
     log_machine(count)
     if metrics_port is None:
         return _run(Supervisor(count, command, grace))
@@ -51,6 +55,21 @@ def run_processes(
         supervisor = Supervisor(count, command, grace, environment=shared.environment, on_death=shared.forget)
         with shared.serve(metrics_host, metrics_port, supervisor.pids):
             return _run(supervisor)
+
+
+def bound_processes(connection: Connection, wanted: int) -> int:
+    """Return how many processes the connections allow, which need two each; at least 1. Log that they are fewer.
+
+    Behind PgBouncer its pool bounds them, which nothing here can see.
+    """
+    if is_pooled():
+        return wanted
+    share = call(connection, "share_connections")[0]["share_connections"]
+    allowed = max(1, min(wanted, share // CONNECTIONS_A_PROCESS))
+    if allowed < wanted:
+        fields = {"processes": allowed, "wanted": wanted, "connections": share}
+        _log.warning("PostgreSQL's connections allow fewer processes", extra=fields)
+    return allowed
 
 
 def _run(supervisor: "Supervisor") -> int:
