@@ -1,6 +1,6 @@
 """Cuts the entries of a plan into batches and puts them in the queue, with one statement a table."""
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -32,13 +32,16 @@ from rowferry_enqueue.request import Enqueued, EnqueueRequest, Within, describe_
 __all__ = ["EnqueueRequest", "Enqueued", "Within", "enqueue", "find_migration", "preview", "store_changed_plan"]
 
 
-def enqueue(connection: Connection, plan: Plan, request: EnqueueRequest) -> list[Enqueued]:
+def enqueue(
+    connection: Connection, plan: Plan, request: EnqueueRequest, on_added: Callable[[], None] = lambda: None
+) -> list[Enqueued]:
     """Put all entries in the queue that are not waiting there yet: one pass.
 
     Of entries whose rows stay, those that have changed since their last pass, once that has ended. A second caller
     waits for the first, then finds nothing to add. Entries of batches in ERROR count as waiting: they are requeued, not
     enqueued again; where entries are read again (verify, revert, rows that stay), by this call. The plan is stored
-    first and the batches in a second transaction, so that the migration can be paused meanwhile.
+    first and the batches in a second transaction, so that the migration can be paused meanwhile. `on_added` is called
+    before that commits: no worker has seen the batches.
     Raises UsageError, and adds nothing, when the plan does not fit the database or the batches that wait, or is changed
     meanwhile.
     """
@@ -50,7 +53,9 @@ def enqueue(connection: Connection, plan: Plan, request: EnqueueRequest) -> list
             migration_id, revision = register(connection, plan)
         with connection.transaction():
             _wait_for_turn(connection, plan)
-            return _add_batches(connection, plan, request, migration_id, revision)
+            added = _add_batches(connection, plan, request, migration_id, revision)
+            on_added()
+            return added
 
 
 def register(connection: Connection, plan: Plan) -> tuple[int, int]:

@@ -84,8 +84,11 @@ class Counts:
         return self.entries == self.waiting + self.finished
 
     def since(self, start: "Counts") -> "Counts":
-        """Return the difference to `start`; what waits or is in hand, and `batches_init`, stay absolute."""
-        gone = {field.name: getattr(self, field.name) - getattr(start, field.name) for field in fields(self)}
+        """Return the difference to `start`; what waits or is in hand, and `batches_init`, stay absolute.
+
+        An entry that had an outcome, and is read again, counts where it is now: no count falls below zero.
+        """
+        gone = {field.name: max(0, getattr(self, field.name) - getattr(start, field.name)) for field in fields(self)}
         gone |= {name: getattr(self, name) for name in ("waiting", "batches_init", "in_hand", "reached")}
         gone |= {"entries": gone["waiting"] + sum(gone[outcome] for outcome in Outcome)}
         gone |= {"batches": gone["batches_init"] + gone["batches_done"] + gone["batches_error"]}

@@ -1,12 +1,13 @@
 -- rowferry.renew_batches(p_migration_id bigint, p_queue_name text, p_choices jsonb, p_label text)
 --   Gives the unclaimed batches of a queue that wait or are in ERROR the choices of a new pass: batches in ERROR are
---   due again, and entries that will be read again are no longer counted. Returns how many batches.
+--   due again, and entries that will be read again are no longer counted, nor those whose rows had changed or were
+--   deleted. Returns how many batches.
 --   `p_label`: only those of these entries; null: of all.
 --   Only where passes read entries again (`read_again` in payload and choices): verify, revert, rows that stay, objects
 --   without rows. A switch that the choices do not name is taken back: the application may be at the legacy bucket again.
 --   Nobody has requeued them: rowferry.record_requeue leaves them out. It hears so from a setting in the body: as an
 --   option of the function (`set "rowferry.renews" = 'on'`), PostgreSQL takes settings like it from superusers alone.
---   Writes: batch_queue (and, through its trigger, entry_failure). Called by: rowferry_enqueue/enqueue.py,
+--   Writes: batch_queue, entry_failure. Called by: rowferry_enqueue/enqueue.py,
 --   rowferry_enqueue/passes.py, rowferry_enqueue/listing_batches.py.
 create or replace function rowferry.renew_batches(
     p_migration_id bigint, p_queue_name text, p_choices jsonb, p_label text default null
@@ -17,7 +18,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_renewed bigint;
+    v_ids bigint [];
 begin
     perform set_config('rowferry.renews', 'on', true);
     with free as (
@@ -40,14 +41,19 @@ begin
             payload = (q.payload - array['switched_at', 'skew', 'is_begun']) || p_choices
             || case when q.payload ? 'unsettled' then '{"unsettled": null}'::jsonb else '{}' end,
             migrated = case when q.payload -> 'read_again' ? 'migrated' then 0 else q.migrated end,
-            kept = case when q.payload -> 'read_again' ? 'kept' then 0 else q.kept end
+            kept = case when q.payload -> 'read_again' ? 'kept' then 0 else q.kept end,
+            changed = 0,
+            deleted = 0
         from free
         where q.id = free.id
         returning q.id
     )
 
-    select count(*) from renewed into v_renewed;
+    select coalesce(array_agg(r.id), '{}') into strict v_ids
+    from renewed as r;
     perform set_config('rowferry.renews', 'off', true);
-    return v_renewed;
+    delete from rowferry.entry_failure as f
+    where f.batch_id = any(v_ids) and f.outcome in ('changed', 'deleted');
+    return cardinality(v_ids);
 end;
 $$;

@@ -110,3 +110,10 @@ def test_the_progress_bar_leaves_the_terminal_with_the_run() -> None:
         reporter.print("a message")
     assert "starting workers" in shown.getvalue()
     assert shown.getvalue().endswith(ERASED)
+
+
+def test_an_entry_that_is_read_again_counts_where_it_is_now() -> None:
+    """Its row had changed in an attempt before this run, whose batch was interrupted or is requeued."""
+    before = Counts(batches=1, batches_init=1, entries=10, waiting=9, changed=1)
+    done = Counts(batches=1, batches_done=1, entries=10, migrated=10).since(before)
+    assert done == Counts(batches=1, batches_done=1, entries=10, migrated=10)

@@ -127,3 +127,18 @@ def test_entries_that_the_batch_reads_again_are_not_counted_until_then(
     assert renew(lines) == 1
     batch = read(lines, batch_id)
     assert (batch["migrated"], batch["kept"]) == counted
+
+
+def test_rows_that_had_gone_elsewhere_are_counted_anew(lines: Lines) -> None:
+    """They are read again with all others: the next verdict would take them out of the counts of the pass before."""
+    batch_id = add(lines)
+    lines.session.execute("update rowferry.batch_queue set changed = 2, kept = 1 where id = %s", (batch_id,))
+    lines.session.execute(
+        "insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt)"
+        " select %s, n::text, 'key', 'changed', 'RowChanged', '', 1 from generate_series(1, 2) as n",
+        (batch_id,),
+    )
+    assert renew(lines) == 1
+    batch = read(lines, batch_id)
+    assert (batch["changed"], batch["entry_count"]) == (0, 10)
+    assert lines.session.execute("select from rowferry.entry_failure").fetchall() == []

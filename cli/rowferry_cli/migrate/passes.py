@@ -3,7 +3,7 @@
 import logging
 import os
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from rowferry.db.connection import Connection, translated_errors
+from rowferry.db.connection import Connection
 from rowferry.db.statements import statement
 from rowferry.errors import RowferryError
 from rowferry.formatting import count, count_entries, show_text
@@ -64,7 +64,8 @@ class Run:
         """
         with self._reported():
             started = time.monotonic()
-            number, (found, before) = 1, self._begin()
+            number, (tables, before) = 1, self._begin()
+            found = count_added(tables)
             waiting = self.chain.read().waiting
             if found or waiting:
                 with self.workers() as workers:
@@ -92,7 +93,7 @@ class Run:
         """
         with self._reported():
             started = time.monotonic()
-            _, before = self._enqueue_unseen(1)
+            _, before = self._begin()
             if before.waiting:
                 with self.workers() as workers:
                     self._empty_queue(workers, before, started)
@@ -106,7 +107,7 @@ class Run:
         """
         with self._reported():
             started = time.monotonic()
-            tables, before = self._enqueue_unseen(number)
+            tables, before = self._begin(number)
             self._empty_queue(workers, before, started, follow=False)
             found, more = tables, self._enqueue_again()
             while count_added(more):
@@ -121,23 +122,15 @@ class Run:
         with self._reported():
             self._empty_queue(workers, self.chain.read(), time.monotonic())
 
-    def _begin(self) -> tuple[int, ChainCounts]:
-        """Make the first of all passes; return how many batches it added, and the counts that precede all its work."""
-        if self.plan.copies_alone:
-            tables, before = self._enqueue_unseen(1)
-            return count_added(tables), before
-        before = self.chain.read()
-        return count_added(self._enqueue(1)), before
-
-    def _enqueue_unseen(self, shown_number: int) -> tuple[list[Enqueued], ChainCounts]:
+    def _begin(self, shown_number: int = 1) -> tuple[list[Enqueued], ChainCounts]:
         """Make a first pass; return what it added, and the counts that precede all its work.
 
-        No worker sees the new batches before the commit. A pass that takes up batches in ERROR again takes back what
-        was counted of them, so the counts before it would be no beginning.
+        They are read before the pass is committed, so that no worker sees its batches. A pass that takes up batches in
+        ERROR again takes back what was counted of them, so the counts before it would be no beginning.
         """
-        with translated_errors(), self.connection.transaction():
-            tables = self._enqueue(1, shown_number)
-            return tables, self.chain.read()
+        before: list[ChainCounts] = []
+        tables = self._enqueue(1, shown_number, on_added=lambda: before.append(self.chain.read()))
+        return tables, before[0]
 
     def _enqueue_again(self) -> list[Enqueued]:
         """Enqueue what has appeared meanwhile, unless workers have paused the migration."""
@@ -176,10 +169,12 @@ class Run:
         if self.verbose:
             self.reporter.console.print(show_text(line), markup=False, soft_wrap=True)
 
-    def _enqueue(self, number: int, shown_number: int | None = None) -> list[Enqueued]:
-        """Make one pass, the `number`-th of this run, and return what it added."""
+    def _enqueue(
+        self, number: int, shown_number: int | None = None, on_added: Callable[[], None] = lambda: None
+    ) -> list[Enqueued]:
+        """Make one pass, the `number`-th of this run, and return what it added; `on_added`: as of enqueue."""
         with self.reporter.show_activity("looking for entries to enqueue"):
-            tables = enqueue(self.connection, self.plan, replace(self.request, is_first=number == 1))
+            tables = enqueue(self.connection, self.plan, replace(self.request, is_first=number == 1), on_added)
         batches, entries = count_added(tables), count_entries_of(tables)
         if batches or number == 1:
             listings = "".join(f", {table}" for table in tables if table.is_listing and table.batches)
