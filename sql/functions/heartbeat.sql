@@ -4,17 +4,19 @@
 --   Records that a worker process lives, the batches that it has claimed, how many objects it may have in flight, and
 --   the requests a second that it gets through where a server refuses more: {"endpoint/bucket operation": rate}. The
 --   first heartbeat registers the worker. `p_process`: the kernel, namespaces, id and start of the process,
---   by which others on that kernel can tell that it has ended (rowferry_worker/monitoring/kernel.py). `p_waits_for`: what PostgreSQL says
---   to a process that gets no connection for a batch; null: it has one, or needs none. Returns
---   `live_workers`: the number of live workers, this one included;
+--   by which others on that kernel can tell that it has ended (rowferry_worker/monitoring/kernel.py). `p_waits_for`:
+--   what PostgreSQL says to a process that gets no connection for a batch; null: it has one, or needs none. Returns
+--   `live_workers`: the number of live workers;
 --   `replica_lag`: the lag of the slowest streaming replica; null where there is none, or where the owner of this
 --   function may not see it (it needs pg_monitor);
 --   `connections`: how many all workers may take together (rowferry.share_connections);
 --   `fleet_rates`: by key, the sum of the live workers' rates and how many of them have one:
 --   {"endpoint/bucket operation": {"per_second": 1000.0, "workers": 4}}.
+--   One heartbeat sums up all workers for the others: each one as long as there are ten workers, then so seldom that a
+--   heartbeat costs the same beside any number of them; of 1,000 workers, every 5 s.
 --   Once a minute the heartbeat of one worker sums up what was finished (rowferry.sum_minutes).
 --   Raises insufficient_privilege where another session is that worker (rowferry.check_worker).
---   Writes: worker, finished_minute. Called by: rowferry_worker/monitoring/heartbeat.py.
+--   Writes: worker, fleet, finished_minute. Called by: rowferry_worker/monitoring/heartbeat.py.
 create or replace function rowferry.heartbeat(
     p_id text,
     p_host text,
@@ -66,32 +68,58 @@ as $$
 
     select rowferry.sum_minutes();
 
-    with live as (
-        select w.request_rates
-        from rowferry.worker as w
-        where w.stopped_at is null and w.last_seen_at > now() - interval '30 seconds'
-    ),
+    insert into rowferry.fleet (is_only)
+    select true
+    where not exists (select from rowferry.fleet)
+    on conflict do nothing;
 
-    rates as (
-        select
-            r.key,
-            sum(case when jsonb_typeof(r.value) = 'number' then r.value::numeric end) as per_second,
-            count(*) filter (where jsonb_typeof(r.value) = 'number') as workers
-        from live as l
-        cross join jsonb_each(l.request_rates) as r (key, value)
-        group by r.key
+    with due as (
+        select f.is_only
+        from rowferry.fleet as f
+        where
+            f.summed_at not between
+            clock_timestamp() - greatest(f.live_workers - 10, 0) * interval '5 ms' and clock_timestamp()
+        for update skip locked
     )
 
+    update rowferry.fleet as f
+    set (live_workers, request_rates, summed_at) = (
+        with live as (
+            select w.request_rates
+            from rowferry.worker as w
+            where w.stopped_at is null and w.last_seen_at > now() - interval '30 seconds'
+        ),
+
+        rates as (
+            select
+                r.key,
+                sum(r.value::numeric) as per_second,
+                count(*) as workers
+            from live as l
+            cross join jsonb_each(l.request_rates) as r (key, value)
+            group by r.key
+        )
+
+        select
+            (select count(*) from live as l),
+            (
+                select
+                    coalesce(
+                        jsonb_object_agg(
+                            r.key, jsonb_build_object('per_second', r.per_second, 'workers', r.workers)
+                        ), '{}'
+                    )
+                from rates as r
+            ),
+            clock_timestamp()
+    )
+    from due
+    where f.is_only = due.is_only;
+
     select
-        (select count(*) from live as l)::integer as live_workers,
+        f.live_workers,
         (select max(r.replay_lag) from pg_stat_replication as r) as replica_lag,
         rowferry.share_connections() as connections,
-        (
-            select
-                coalesce(
-                    jsonb_object_agg(r.key, jsonb_build_object('per_second', r.per_second, 'workers', r.workers)), '{}'
-                )
-            from rates as r
-            where r.workers > 0
-        ) as fleet_rates;
+        f.request_rates as fleet_rates
+    from rowferry.fleet as f;
 $$;

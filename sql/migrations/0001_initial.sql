@@ -17,7 +17,9 @@ create table rowferry.migration (
     created_at timestamptz not null default now(),
     updated_at timestamptz not null default now(),
     constraint migration_pkey primary key (id),
-    constraint migration_name_key unique (name)
+    constraint migration_name_key unique (name),
+    -- As the plan has it: screens and commands to type quote it.
+    constraint migration_name_check check (name ~ '^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$')
 );
 comment on table rowferry.migration is
 'One named plan: the two sides and the entries. Holds no secret.';
@@ -96,7 +98,9 @@ create table rowferry.queue (
     constraint queue_name_check check (name ~ '^[a-z][a-z0-9_]{0,62}$'),
     constraint queue_weight_check check (weight between 0.000001 and 1000000),
     constraint queue_max_in_hand_check check (max_in_hand between 1 and 1023),
-    constraint queue_next_check check (name <> all(next) and array_position(next, null) is null),
+    constraint queue_next_check check (
+        name <> all(next) and array_position(next, null) is null and array_to_string(next, '') ~ '^[a-z0-9_]*$'
+    ),
     constraint queue_payload_check check (jsonb_typeof(payload) = 'object')
 );
 comment on table rowferry.queue is
@@ -188,6 +192,7 @@ create table rowferry.batch_queue (
     constraint batch_queue_pkey primary key (id),
     constraint batch_queue_migration_fkey foreign key (migration_id) references rowferry.migration (id),
     constraint batch_queue_status_check check (status in ('INIT', 'DONE', 'ERROR')),
+    constraint batch_queue_queue_name_check check (queue_name ~ '^[a-z][a-z0-9_]{0,62}$'),
     constraint batch_queue_payload_check check (jsonb_typeof(payload) = 'object'),
     constraint batch_queue_entry_count_check check (entry_count >= 0),
     constraint batch_queue_max_attempts_check check (max_attempts > 0),
@@ -378,7 +383,13 @@ create table rowferry.worker (
     reported_at timestamptz,
     stopped_at timestamptz,
     constraint worker_pkey primary key (id),
-    constraint worker_request_rates_check check (jsonb_typeof(request_rates) = 'object')
+    -- Workers compute with the rates of all others.
+    constraint worker_request_rates_check check (
+        jsonb_typeof(request_rates) = 'object'
+        and not jsonb_path_exists(
+            request_rates, 'strict $.* ? (@.type() != "number" || @ < 0 || @ > 1000000000)'
+        )
+    )
 ) with (fillfactor = 50, autovacuum_vacuum_threshold = 50, autovacuum_vacuum_scale_factor = 0);
 comment on table rowferry.worker is
 'One worker process a row. Its heartbeat moves last_seen_at and says what the worker is doing.';
@@ -394,6 +405,18 @@ comment on column rowferry.worker.waits_for is
 comment on column rowferry.worker.in_hand is
 'Entries that it has settled in each of its claimed batches so far, by the id of the attempt: what rowferry.in_hand '
 'reads. reported_at: when one of these numbers last changed.';
+
+create table rowferry.fleet (
+    is_only boolean not null default true,
+    live_workers integer not null default 0,
+    request_rates jsonb not null default '{}',
+    summed_at timestamptz not null default '-infinity',
+    constraint fleet_pkey primary key (is_only),
+    constraint fleet_is_only_check check (is_only)
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 50, autovacuum_vacuum_scale_factor = 0);
+comment on table rowferry.fleet is
+'What the live workers are together, as a heartbeat has summed it up for all: how many, and their rates by key. One row.';
+insert into rowferry.fleet default values;
 
 create table rowferry.upload (
     id bigint generated always as identity,

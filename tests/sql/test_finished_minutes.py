@@ -102,7 +102,7 @@ def test_a_repeatable_read_that_came_too_late_adds_nothing_twice(lines: Lines, a
         other.session.execute("begin isolation level repeatable read")
         assert count_kept(other) == 0
         ask(lines, BEAT)
-        assert ask(other, BEAT.replace("host-a:1", "host-a:2"))[0]["live_workers"] == 1, "it does not see the other"
+        ask(other, "select rowferry.sum_minutes()")
         other.session.execute("commit")
     beat_until_nothing_is_added(lines)
     assert ask(lines, OF_MINUTES) == ask(lines, OF_BATCHES)

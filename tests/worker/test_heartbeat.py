@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from threading import Event
 
+import psycopg
 import pytest
 
 from rowferry_worker.ledger import Ledger
@@ -69,14 +70,33 @@ def test_a_dead_worker_takes_no_share(table: EntryTable, workers: list[Worker]) 
     assert third.cluster.size == 1
 
 
-def test_a_worker_that_reports_nonsense_spoils_no_heartbeat(table: EntryTable, workers: list[Worker]) -> None:
-    workers[0].send(1, 4, copy=100.0)
+@pytest.mark.parametrize("rate", ['"much"', "1e400", "-1", "null", "[1]", "{}"])
+def test_a_worker_that_reports_nonsense_is_refused(table: EntryTable, workers: list[Worker], rate: str) -> None:
+    """Others would compute with it: no float holds 1e400."""
+    with pytest.raises(psycopg.errors.CheckViolation):
+        table.execute(
+            "select rowferry.heartbeat('odd', 'h', 1, '0', 1, 1, '{migrate}', %s::jsonb)", (f'{{"{COPY}": {rate}}}',)
+        )
+    assert workers[0].send(1, 4, copy=100.0).fleet_rates == {COPY: FleetRate(100.0, 1)}
+
+
+def test_a_heartbeat_reads_no_more_beside_a_thousand_workers(table: EntryTable, workers: list[Worker]) -> None:
     table.execute(
-        "select rowferry.heartbeat('odd', 'h', 1, '0', 1, 1, '{migrate}', %s::jsonb)",
-        (f'{{"{COPY}": "much", "{PUT}": 1e400}}',),
+        "insert into rowferry.worker (id, host, pid, version, batches, in_flight_limit, queues, request_rates) "
+        "select n::text, 'h', n, '0', 0, 1, '{migrate}', %s::jsonb from generate_series(1, 1000) as n",
+        (f'{{"{COPY}": 1.5}}',),
     )
-    rates = workers[0].send(1, 4, copy=100.0).fleet_rates
-    assert rates[COPY] == FleetRate(100.0, 1)
+    assert workers[0].send(1, 4, copy=100.0).fleet_rates == {COPY: FleetRate(1600.0, 1001)}
+    with psycopg.connect(table.dsn) as session:
+        for number in range(20):
+            session.execute(
+                "select rowferry.heartbeat(%s, 'h', 1, '0', 1, 1, '{migrate}')", (f"one-{number}",), prepare=False
+            )
+        (read,) = session.execute(
+            "select pg_stat_get_xact_tuples_returned('rowferry.worker'::regclass)"
+            " + pg_stat_get_xact_tuples_fetched('rowferry.worker'::regclass)"
+        ).fetchone() or (0,)
+    assert read < 3 * 1000, "twenty heartbeats, of which one or two sum all workers up"
 
 
 def test_a_role_that_may_only_call_functions_shares_the_rates(

@@ -113,7 +113,7 @@ def _group_workers(rows: Sequence[dict[str, Any]], unusable: Sequence[Unusable])
             for row in mine
             if row["batch_id"]
         ]
-        rates = {key: rate for key, rate in mine[0]["request_rates"].items() if isinstance(rate, int | float)}
+        rates = mine[0]["request_rates"]
         skips = any(reason.names(pid, host) for reason in unusable)
         yield Worker(worker_id, host, pid, tuple(batches), mine[0]["silent_for"], rates, skips)
 
