@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from rowferry.batch import Outcome
 from rowferry.formatting import count_entries, format_duration, format_rate, show_text
@@ -32,7 +33,7 @@ def print_data_status(status: DataStatus, console: Console) -> None:
         console.print(UNEXPECTED, markup=False, soft_wrap=True)
     for counts in status.tables:
         if counts.last_pass is not None:
-            console.print(f"{counts.label}: {counts.last_pass}", markup=False, soft_wrap=True)
+            console.print(show_text(f"{counts.label}: {counts.last_pass}"), markup=False, soft_wrap=True)
     if not status.initialised:
         console.print(NO_SCHEMA, soft_wrap=True)
         return
@@ -97,7 +98,7 @@ def _tabulate_entries(status: DataStatus, console: Console) -> Table:
         blank = [""] * (2 if stays else 1)
         for label in legacy.below:
             shown = [side.show(side.below[label]) for side in (legacy, production)]
-            table.add_row(f"objects {label}", *shown, *blank, "")
+            table.add_row(Text(show_text(f"objects {label}")), *shown, *blank, "")
         table.add_row("all objects" if legacy.below else "objects", str(legacy), str(production), *blank, str(both))
         table.add_section()
     rows = [(f"entries {counts.label}", counts) for counts in status.tables]
@@ -105,7 +106,7 @@ def _tabulate_entries(status: DataStatus, console: Console) -> Table:
     for name, counts in rows:
         staying = [counts.stay] if stays else []
         numbers = (counts.legacy, counts.production, *staying, counts.unexpected, counts.total)
-        table.add_row(name, *(f"{number:,}" for number in numbers))
+        table.add_row(Text(show_text(name)), *(f"{number:,}" for number in numbers))
     return table
 
 

@@ -35,7 +35,7 @@ values (1, 'migrate', '{}', 1, now() - interval '2 hours') returning id
 DUE_NOW = """
 insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) values (%s, 'migrate', '{}', 1)
 """
-ADD_MIGRATIONS = "insert into rowferry.migration (name, plan) select 'old ' || i, '{}' from generate_series(1, %s) as i"
+ADD_MIGRATIONS = "insert into rowferry.migration (name, plan) select 'old-' || i, '{}' from generate_series(1, %s) as i"
 WAITED = """
 select set_config('rowferry.claim_starts', jsonb_set(
     current_setting('rowferry.claim_starts')::jsonb, '{looked_at}', to_jsonb(now() - interval '11 seconds')

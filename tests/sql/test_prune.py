@@ -74,17 +74,17 @@ def test_what_is_left_of_batches_deleted_by_hand_and_of_workers_is_forgotten(age
 OTHERS = """
 insert into rowferry.migration (name, plan, created_at, updated_at)
 select name, '{}', now() - interval '40 days', now() - interval '40 days'
-from unnest(array['over', 'uploads', 'between passes', 'switched', 'paused lately', 'waits', 'is locked']) as name
+from unnest(array['over', 'uploads', 'between-passes', 'switched', 'paused-lately', 'waits', 'is-locked']) as name
 """
-MADE_LATELY = "insert into rowferry.migration (name, plan) values ('made lately', '{}')"
+MADE_LATELY = "insert into rowferry.migration (name, plan) values ('made-lately', '{}')"
 OF_OTHERS = (
     "insert into rowferry.pass (migration_id, label, number, began_at) select id, 't.k', 1, now() - interval '40 days' "
-    "from rowferry.migration where name in ('between passes', 'switched')",
+    "from rowferry.migration where name in ('between-passes', 'switched')",
     "update rowferry.migration set switched_at = now() - interval '35 days' where name = 'switched'",
     "insert into rowferry.upload (production, key, migration_id, batch_id, attempt_id) "
     "select 'p', 'k', id, 0, 0 from rowferry.migration where name = 'uploads'",
     "insert into rowferry.event (migration_id, kind, text) select id, 'paused', '' from rowferry.migration "
-    "where name = 'paused lately'",
+    "where name = 'paused-lately'",
     "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) "
     "select id, 'migrate', '{}', 1 from rowferry.migration where name = 'waits'",
     "insert into rowferry.queue (migration_id, name) select id, 'tag' from rowferry.migration where name = 'over'",
@@ -103,7 +103,7 @@ def test_migrations_that_are_over_are_forgotten_when_asked_for_and_no_others(age
     assert aged.run("prune", "--older-than", "30d", "--yes").stdout == "Pruned 4 batches.\n"
     assert migration_names(aged) == before
     with connect("other") as other:
-        other.execute("select from rowferry.migration where name = 'is locked' for key share")
+        other.execute("select from rowferry.migration where name = 'is-locked' for key share")
         pruned = aged.run("prune", "--older-than", "30d", "--migrations", "--yes")
         other.rollback()
     assert pruned.stdout == "Pruned 0 batches.\nPruned migration over.\nPruned migration switched.\n"

@@ -108,7 +108,7 @@ def _print_groups(rows: list[DictRow], which: str, *, has_several: bool, has_que
         migration = row["migration"] if has_several else None
         queue = row["queue_name"] if has_queues else None
         if row["repair"] is not None:
-            click.echo(f"    {'to repair':<12} {row['repair']}")
+            click.echo(f"    {'to repair':<12} {show_text(row['repair'])}")
         for what, on_conflict in _list_choices(row).items():
             command = write_requeue(row["pattern"], migration=migration, queue=queue, on_conflict=on_conflict)
             click.echo(f"    {what:<12} {command}")
@@ -125,7 +125,7 @@ def _list_choices(row: DictRow) -> Mapping[str, OnConflict | None]:
 
 def _print_entries(rows: list[DictRow]) -> None:
     for row in rows:
-        click.secho(f"{row['entries']} {show_text(row['entry_id'])}", bold=True, nl=False)
+        click.secho(show_text(f"{row['entries']} {row['entry_id']}"), bold=True, nl=False)
         click.echo(f"  {show_text(shorten(row['key']))}" if row["key"] != row["entry_id"] else "")
         where = f"batch {row['batch_id']}, attempt {row['attempt']}"
         click.echo(f"    {row['outcome']}: {show_text(row['error'])}  ({where})")

@@ -177,7 +177,7 @@ def _print_report(report: Report) -> None:
     if words := report.coverage.as_sentence():
         click.echo(show_text(words))
     for label, rows in report.reverted.items():
-        click.echo(f"{label}: {count(rows, 'row', 'rows')} {LEGACY_AGAIN}")
+        click.echo(f"{show_text(label)}: {count(rows, 'row', 'rows')} {LEGACY_AGAIN}")
 
 
 def _print_unfinished(queue: str | None, tables: list[TableReport]) -> None:
@@ -196,7 +196,7 @@ def _print_unfinished(queue: str | None, tables: list[TableReport]) -> None:
 def _print_table(table: TableReport, meanings: Mapping[str, str]) -> None:
     """Print a table of a queue; `meanings` of its outcomes: none where the queue is not installed here."""
     counts = table.counts
-    click.echo(f"\n{table.queue}: {table.label}")
+    click.echo(f"\n{table.queue}: {show_text(table.label)}")
     click.echo(f"  {'entries':<9} {counts.entries:>13,}")
     for name, number in table.outcomes.items():
         if number or name == "migrated":
