@@ -39,7 +39,7 @@ def check_plan(
     may_write: bool = True,
     on_progress: OnProgress = ignore_progress,
     coverage: list[Coverage] | None = None,
-    facts: dict[str, bool] | None = None,
+    facts: dict[str, bool | str] | None = None,
 ) -> Iterator[Finding]:
     """Yield the findings about tables, keys and buckets, in this order, each as soon as it is known.
 
@@ -68,7 +68,7 @@ def _check_all(
     *,
     allow_empty: bool,
     may_write: bool,
-    facts: dict[str, bool] | None,
+    facts: dict[str, bool | str] | None,
 ) -> Iterator[Finding]:
     checked: list[CheckedTable] = []
     yield from check_rows(connection, plan, on_conflict, on_progress, checked)

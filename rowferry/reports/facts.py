@@ -1,4 +1,4 @@
-"""What the servers of a migration were seen to do: noted by checks, so that no worker takes a sample for the rest."""
+"""What the servers of a migration were seen to do: noted by checks and workers, and known to workers that start."""
 
 from collections.abc import Mapping
 
@@ -10,6 +10,12 @@ from rowferry.db.statements import statement
 COPY_KEEPS_TAGS = "CopyObject keeps tags"
 COPY_LEAVES_TAGS_OUT = "CopyObject leaves tags out"
 """Where the plan says so."""
+READABLE = "legacy object can be read"
+WRITTEN = "production object was written"
+"""Each with a key of such an object: where others fail, workers ask whether it still holds."""
+
+Facts = Mapping[str, bool | str]
+"""Whether each holds; the key of the object that has shown it, where there is one."""
 
 
 KEPT_OTHERS = "kept objects have other properties than their legacy objects"
@@ -21,12 +27,13 @@ def read_facts(connection: Connection, migration: str) -> dict[str, bool]:
     return {row["fact"]: row["holds"] for row in rows}
 
 
-def record_facts(connection: Connection, migration: str, facts: Mapping[str, bool]) -> None:
+def record_facts(connection: Connection, migration: str, facts: Facts) -> None:
     """Record facts in the place of what was known; nothing where this role may not, or there is no schema."""
     try:
         with connection.transaction():
             for fact, holds in facts.items():
-                call(connection, "record_fact", migration, fact, holds)
+                key = holds if isinstance(holds, str) else None
+                call(connection, "record_fact", migration, fact, bool(holds), key)
     except (errors.InsufficientPrivilege, errors.UndefinedFunction, errors.InvalidSchemaName):
         return
     except errors.ReadOnlySqlTransaction:

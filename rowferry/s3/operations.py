@@ -309,7 +309,7 @@ def upload_part_copy(
     *,
     source_bucket: str,
     source_key: str,
-    source_etag: str,
+    source_etag: str | None,
     first_byte: int,
     last_byte: int,
     upload_id: str,
@@ -318,7 +318,7 @@ def upload_part_copy(
 ) -> Request:
     """Return the request by which the server copies bytes `first_byte` to `last_byte`, both included, as one part.
 
-    `source_etag` pins the source, so that all parts are of one object.
+    `source_etag` pins the source, so that all parts are of one object; None where there is one part.
     """
     source = _encode_source(source_bucket, source_key, source_etag)
     headers = (*source, ("x-amz-copy-source-range", f"bytes={first_byte}-{last_byte}"), *headers)

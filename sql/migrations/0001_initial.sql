@@ -511,12 +511,15 @@ create table rowferry.server_fact (
     migration text not null,
     fact text not null,
     holds boolean not null,
+    key text,
     noted_at timestamptz not null default now(),
     constraint server_fact_pkey primary key (migration, fact)
 );
 comment on table rowferry.server_fact is
-'What the servers of a migration were seen to do, a fact a row, by `rowferry check` and `rowferry migrate`: workers need '
-'not find it out object by object. By the name of the migration, which a check precedes.';
+'What the servers of a migration were seen to do, a fact a row, by `rowferry check`, `rowferry migrate` and workers: '
+'workers need not find it out object by object. By the name of the migration, which a check precedes.';
+comment on column rowferry.server_fact.key is
+'Of an object that has shown it. Where others fail, workers ask whether it still holds for this one.';
 
 create table rowferry.claim_key (
     key uuid not null default gen_random_uuid(),

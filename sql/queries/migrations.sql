@@ -43,7 +43,7 @@ select
     revision,
     plan,
     (
-        select coalesce(jsonb_object_agg(f.fact, f.holds), jsonb_build_object())
+        select coalesce(jsonb_object_agg(f.fact, coalesce(to_jsonb(f.key), to_jsonb(f.holds))), jsonb_build_object())
         from rowferry.server_fact as f
         where f.migration = m.name
     ) as facts

@@ -15,6 +15,33 @@ where
     and {where}
 order by {columns};
 
+-- name: sample_batches
+-- The first entries of some waiting batches of a queue but one, from both ends of those that wait.
+select
+    payload ->> 'entries' as label,
+    payload ->> 'first' as first,
+    not payload ? 'objects' as is_row
+from (
+    (
+        select id, payload
+        from rowferry.batch_queue
+        where migration_id = %(migration_id)s and queue_name = %(queue)s and status = 'INIT'
+        order by run_after, id
+        limit 1000
+    )
+    union
+    (
+        select id, payload
+        from rowferry.batch_queue
+        where migration_id = %(migration_id)s and queue_name = %(queue)s and status = 'INIT'
+        order by run_after desc, id desc
+        limit 1000
+    )
+) as w
+where id <> %(id)s and payload ? 'entries' and payload ? 'first'
+order by random()
+limit %(most)s;
+
 -- name: cast_bounds
 -- Whether the bounds of a batch still are ids: fails where they are not.
 select ({first}) <= ({last}) as are_ids;

@@ -25,7 +25,7 @@ from rowferry.http import event_loop
 from rowferry.plan import OnConflict, Plan, QueueSettings, SideName
 from rowferry.plan_file import parse_plan
 from rowferry.queue_spec import QueueSpec
-from rowferry.reports.facts import KEPT_OTHERS
+from rowferry.reports.facts import KEPT_OTHERS, READABLE, WRITTEN, Facts
 from rowferry.s3.access.endpoint import refuse_foreign_endpoint
 from rowferry.s3.client import REQUEST_DEADLINE, ObjectClient, check_bucket, open_object_client
 from rowferry.s3.clocks import NO_SKEW, Skew
@@ -69,12 +69,12 @@ class MigrationContext:
         bodies: BodyBudget | None = None,
         on_return: Callable[[], None] = lambda: None,
         *,
-        facts: Mapping[str, bool] | None = None,
+        facts: Facts | None = None,
     ) -> None:
         """Hold the plan and a client of each side that is open; all workers of the cluster share the plan's bounds.
 
         `bodies`: what the bodies of all migrations of this process may hold; `on_return` is called on the event loop
-        when the servers are back; `facts`: what checks have seen the servers do (rowferry.reports.facts).
+        when the servers are back; `facts`: what the servers were seen to do (rowferry.reports.facts).
         """
         self._facts = dict(facts or {})
         self.plan, self.name = plan, plan.name
@@ -91,7 +91,8 @@ class MigrationContext:
         self._settings: dict[str, QueueSettings] = {}
         self._entries: dict[str, EntryQueries] = {}
         self._updatable: set[str] = set()
-        self.evidence = Evidence()
+        keys = {name: str(self._facts[name]) for name in (READABLE, WRITTEN) if name in self._facts}
+        self.evidence = Evidence(readable=keys.get(READABLE), written=keys.get(WRITTEN))
         """What the copies so far tell of both servers."""
         self._on_return = on_return
         self._detectors: list[SilenceDetector] = []

@@ -90,7 +90,7 @@ def run_migrate(plan: Plan, options: MigrateOptions) -> int:
             return 0
         if not options.dry_run and is_ready(connection):
             refuse_pause(connection, plan)
-        facts: dict[str, bool] = {}
+        facts: dict[str, bool | str] = {}
         coverage = _check(connection, plan, options, reporter, facts)
         _show_status(connection, plan, reporter, count_objects=not options.no_objects)
         if options.dry_run:
@@ -115,7 +115,7 @@ def _introduce(plan: Plan, reporter: Reporter) -> None:
 
 
 def _check(
-    connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter, facts: dict[str, bool]
+    connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter, facts: dict[str, bool | str]
 ) -> Sequence[Coverage]:
     """Check the plan, print each finding as it comes, and return what the plan covers; `facts`: as of check_plan.
 

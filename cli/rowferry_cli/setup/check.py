@@ -68,7 +68,7 @@ def _check(plan: Plan, on_conflict: OnConflict | None, allow_empty: bool, on_pro
     from rowferry_enqueue.checks.finding import problem
 
     coverage: list[Coverage] = []
-    facts: dict[str, bool] = {}
+    facts: dict[str, bool | str] = {}
     try:
         with connect("check", autocommit=True) as connection:
             yield from check_plan(

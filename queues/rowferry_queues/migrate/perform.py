@@ -149,7 +149,12 @@ def _copy_all(
     copy: Callable[[ObjectRequests, CopyOptions, str, str], Coroutine[Any, Any, CopyResult]],
 ) -> dict[str, ObjectResult]:
     s3 = context.object_requests()
-    return run_copies(context, lambda key: log_copy(copy(s3, options, key, objects[key]), key, objects[key]), objects)
+    return run_copies(
+        context,
+        lambda key: log_copy(copy(s3, options, key, objects[key]), key, objects[key]),
+        objects,
+        targets=objects,
+    )
 
 
 def _choose_options(context: BatchContext, *, stays: bool) -> CopyOptions:

@@ -7,11 +7,10 @@ from datetime import timedelta
 import pytest
 
 from rowferry.db.connection import connect
-from rowferry.errors import AccessDenied
 from rowferry.plan import SideName
 from rowferry.s3 import retry
 from rowferry_worker.batch.sides import faults
-from rowferry_worker.batch.sides.questions import ask_without_object
+from rowferry_worker.batch.sides.questions import Suspicion, ask, ask_of_nothing
 from rowferry_worker.migration import MigrationContextCache
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
@@ -131,14 +130,12 @@ def test_a_right_is_asked_for_on_its_side_and_by_a_read_where_it_is_one(
     operation: str, side: SideName, many: Migration, log: RequestLog
 ) -> None:
     """Nothing else is ever sent to the legacy bucket, and no object is written."""
-    refused = AccessDenied("AccessDenied", "")
-    refused.side, refused.operation = side, operation
     contexts = MigrationContextCache(1)
     with closing(contexts), connect("test") as connection:
         batch = claim(connection)
         context = contexts.find(connection, batch)
         before = len(log.seen)
-        ask_without_object(context, refused)
+        ask(context, [ask_of_nothing(context.plan, Suspicion((side, operation), is_denied=True))])
     sent = log.seen[before:]
     assert {seen.bucket for seen in sent} == {getattr(many, side).bucket}
     assert [f"{seen.method} {seen.query.partition('=')[0]}".strip() for seen in sent] == ASKED[operation, side]

@@ -66,13 +66,26 @@ def test_an_object_that_fails_again_and_again_is_one() -> None:
 def test_denials_in_a_row_are_told_until_one_object_gets_past() -> None:
     evidence = Evidence()
     for number in range(3):
-        assert not evidence.is_denied(GET)
+        assert not evidence.is_in_a_row(GET)
         evidence.note(f"k{number}", denial(), is_first=True)
-    assert evidence.is_denied(GET)
-    assert not evidence.is_denied(PUT)
-    evidence.note("k9", COPIED, is_first=True)
-    assert not evidence.is_denied(GET)
-    assert evidence.readable == "k9"
+    assert evidence.is_in_a_row(GET)
+    assert not evidence.is_in_a_row(PUT)
+    evidence.note("k9", COPIED, is_first=True, target="p9")
+    assert not evidence.is_in_a_row(GET)
+    assert (evidence.readable, evidence.written) == ("k9", "p9")
+
+
+def test_an_operation_that_works_elsewhere_ends_no_batch_early_for_a_while() -> None:
+    now = 100.0
+    evidence = Evidence(lambda: now)
+    evidence.note_well(PUT)
+    marked: list[bool] = []
+    for number in range(4):
+        error = failure()
+        evidence.note(f"k{number}", error, is_first=True)
+        marked.append(error.is_of_side)
+        now += 30
+    assert marked == [False, False, False, True]
 
 
 def test_how_long_all_has_failed_is_counted_from_the_first_failure_on() -> None:

@@ -2,18 +2,21 @@
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import wait
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from rowferry.batch import Outcome
 from rowferry.db.connection import fetch_one
 from rowferry.db.statements import statement
-from rowferry.errors import AccessDenied, CredentialsUnavailable, Unreachable
+from rowferry.errors import AccessDenied, CredentialsUnavailable, RowferryError, Unreachable
 from rowferry.http import event_loop
 from rowferry.plan import OnConflict
+from rowferry.reports.facts import READABLE, WRITTEN
 from rowferry.s3.clocks import Skew
 from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext
 from rowferry_worker.batch.sides.faults import judge_sides, refuse_listing
@@ -56,12 +59,18 @@ def read_timeline(context: BatchContext) -> Timeline:
 
 
 def run_copies(
-    context: BatchContext, copy: Copy, keys: Iterable[str], *, is_look: bool = False, glance: Glance | None = None
+    context: BatchContext,
+    copy: Copy,
+    keys: Iterable[str],
+    *,
+    is_look: bool = False,
+    glance: Glance | None = None,
+    targets: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[str, ObjectResult]:
     """Copy the object of each key, many at once, and return how each copy ended; NotStarted past the time budget.
 
     `is_look`: they were copied, and are looked at once more, all of them; few are copied again. `glance`: the cheap way
-    to do so.
+    to do so. `targets`: the production keys, where `keys` are legacy keys.
 
     Raises BatchReleased when the worker gives the batch up meanwhile, MigrationFault when a side is at fault.
     """
@@ -75,14 +84,15 @@ def run_copies(
         deadline=math.inf if is_look else context.deadline,
         batch_id=context.batch.id,
         work=None if is_look else context.work,
-        note=partial(_note_look if is_look else _note_end, context),
+        note=partial(_note_look, context) if is_look else partial(_note_end, context, targets),
         is_look=is_look,
         glance=glance,
     )
     ended = _wait_for(context, run)
+    _record_success(context)
     if set(map(type, ended.values())) <= {CopyResult}:  # as nearly always
         return ended
-    by_key = judge_sides(context.migration, ended)
+    by_key = judge_sides(context, ended)
     if any(isinstance(result, Unreachable) for result in by_key.values()) and are_reachable(context.migration):
         return {key: _charge_attempt(result) for key, result in by_key.items()}
     return dict(by_key)
@@ -98,19 +108,30 @@ def run_listings(context: BatchContext, list_one: Copy, keys: Iterable[str]) -> 
     for result in ended.values():
         if isinstance(result, AccessDenied) and not isinstance(result, CredentialsUnavailable):
             raise refuse_listing(context.migration.plan, result.side or "legacy", result)
-    return dict(judge_sides(context.migration, ended))
+    return dict(judge_sides(context, ended))
 
 
-def _note_end(context: BatchContext, key: str, result: ObjectResult) -> None:
+def _record_success(context: BatchContext) -> None:
+    """Keep for other workers, and for those after them, for which keys requests succeed."""
+    evidence, ledger = context.migration.evidence, context.ledger
+    if evidence.is_recorded or evidence.written is None or ledger is None:
+        return
+    evidence.is_recorded = True
+    with suppress(RowferryError):  # the next worker that succeeds does so
+        for fact, key in ((READABLE, evidence.readable), (WRITTEN, evidence.written)):
+            ledger.call("record_fact", context.migration.name, fact, True, key)
+
+
+def _note_end(context: BatchContext, targets: Mapping[str, str], key: str, result: ObjectResult) -> None:
     """Take in how a copy ended."""
-    _note(context, key, result)
+    _note(context, key, result, targets.get(key))
     if isinstance(result, CopyResult) and result.outcome is not Outcome.CONFLICT:
         context.progress.note_end()
 
 
-def _note(context: BatchContext, key: str, result: ObjectResult) -> None:
+def _note(context: BatchContext, key: str, result: ObjectResult, target: str | None = None) -> None:
     """Take in what the end of a copy tells of the servers."""
-    context.migration.evidence.note(key, result, is_first=context.attempt.number == 1)
+    context.migration.evidence.note(key, result, is_first=context.attempt.number == 1, target=target)
 
 
 _READ = CopyResult(Outcome.KEPT)

@@ -1,13 +1,12 @@
 """Tags of objects: read where a server does not announce them, and put again where a server loses them."""
 
 import logging
-from collections.abc import Mapping
 from itertools import count
 from typing import Literal
 
 from rowferry.errors import AccessDenied, Cancelled, ObjectError, ObjectRejected, ServerFault
 from rowferry.plan import SideName, TagRule
-from rowferry.reports.facts import COPY_KEEPS_TAGS, COPY_LEAVES_TAGS_OUT
+from rowferry.reports.facts import COPY_KEEPS_TAGS, COPY_LEAVES_TAGS_OUT, Facts
 from rowferry.s3.properties import REPLACE_TAGS, encode_tags
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_tag_count
@@ -27,7 +26,7 @@ ASKED_FIRST = 20
 class Tagging:
     """What a worker has learned of the tags at both servers of a migration; shared by all its copies."""
 
-    def __init__(self, rule: TagRule = "copy", facts: Mapping[str, bool] | None = None) -> None:
+    def __init__(self, rule: TagRule = "copy", facts: Facts | None = None) -> None:
         """`rule`: that of the plan. Tags that it names are given to each object, in the place of its own.
 
         `facts`: what a check has seen the production server do. What is not known is asked object by object: none
@@ -41,7 +40,7 @@ class Tagging:
         """Whether the tags were there after an operation that was to give them."""
         known = (facts or {}).get(COPY_LEAVES_TAGS_OUT if self.fixed == () else COPY_KEEPS_TAGS)
         if known is not None and self.fixed in {None, ()}:
-            self._kept["CopyObject"] = known
+            self._kept["CopyObject"] = bool(known)
         self._removal: Literal["unknown", "works", "fails"] = "unknown"
         """Whether tags that CopyObject has brought along in spite of the plan can be taken away."""
         self._reads = count()

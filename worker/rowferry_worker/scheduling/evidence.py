@@ -15,6 +15,9 @@ from rowferry_worker.scheduling.scheduler import ObjectResult
 ENOUGH = 3
 """So many different objects that fail alike, with no success between them, are no coincidence."""
 
+WELL_FOR = timedelta(minutes=1)
+"""How long an operation that was found to work elsewhere ends no batch early: it is asked about at each end anyway."""
+
 READS = frozenset({"HeadObject", "GetObject", "GetObjectTagging", "GetObjectAcl"})
 
 _NO_S3_SERVER = frozenset({"UnreadableResponse", "NoETag", "NoS3Server", "NoContentLength", "Recoded"})
@@ -61,36 +64,53 @@ class _Streak:
 class Evidence:
     """What the copies of one migration in this process tell of its servers. Event-loop thread, but for questions."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock` tells seconds."""
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        readable: str | None = None,
+        written: str | None = None,
+    ) -> None:
+        """`clock` tells seconds; `readable`, `written`: the keys for which others have succeeded before."""
         self._clock = clock
         self._faults: dict[Operation, _Streak] = defaultdict(_Streak)
         self._denials: dict[Operation, _Streak] = defaultdict(_Streak)
-        self.readable: str | None = None
-        """The key of a legacy object that was read lately; None: none has been."""
+        self._well_until: dict[Operation, float] = {}
+        self.readable = readable
+        """The key of a legacy object that was read lately, by this process or another; None: none has been."""
+        self.written = written
+        """The production key that was written lately."""
+        self.is_recorded = written is not None
+        """Whether other workers know of these keys."""
 
-    def note(self, key: str, result: ObjectResult, *, is_first: bool) -> None:
-        """Take in how the copy of an object ended; an error is marked where it is the server's.
+    def note(self, key: str, result: ObjectResult, *, is_first: bool, target: str | None = None) -> None:
+        """Take in how the copy of an object ended; an error is marked where it seems to be the server's.
 
         `is_first`: no attempt at the object has counted yet. One that has failed before, while others succeeded, tells
-        nothing of the server.
+        nothing of the server. `target`: the production key, if `key` is the legacy key.
         """
         if isinstance(result, CopyResult):
-            self._note_success(key, result)
+            self._note_success(key, target, result)
             return
         operation = name_operation(result)
         if is_suspect(result):
             streak = self._faults[operation]
             if is_first:
                 streak.add(key, self._clock())
-            result.is_of_side = streak.is_evidence
+            result.is_of_side = streak.is_evidence and self._clock() > self._well_until.get(operation, 0.0)
         elif isinstance(result, AccessDenied) and not isinstance(result, CredentialsUnavailable) and is_first:
             self._denials[operation].add(key, self._clock())
 
-    def _note_success(self, key: str, result: CopyResult) -> None:
+    def note_well(self, operation: Operation) -> None:
+        """Note that an operation works for other keys: what fails for a while now is held to be the objects' own."""
+        self._faults.pop(operation, None)
+        self._denials.pop(operation, None)
+        self._well_until[operation] = self._clock() + WELL_FOR.total_seconds()
+
+    def _note_success(self, key: str, target: str | None, result: CopyResult) -> None:
         has_written = result.outcome is Outcome.MIGRATED
         if has_written:
-            self.readable = key
+            self.readable, self.written = key, target or self.written
         if not self._faults and not self._denials:
             return
         if has_written:
@@ -101,9 +121,9 @@ class Evidence:
             for operation in [known for known in streaks if known[1] in READS]:
                 del streaks[operation]
 
-    def is_denied(self, operation: Operation) -> bool:
-        """Return whether an operation was denied for several objects in a row, and allowed for none between them."""
-        return operation in self._denials and self._denials[operation].is_evidence
+    def is_in_a_row(self, operation: Operation) -> bool:
+        """Return whether an operation failed, or was denied, for several objects, and succeeded for none between."""
+        return any(operation in each and each[operation].is_evidence for each in (self._faults, self._denials))
 
     def failing_for(self, operation: Operation) -> timedelta:
         """Return for how long an operation has failed for every object; zero where that is not so."""

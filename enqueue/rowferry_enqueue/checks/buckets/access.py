@@ -9,7 +9,7 @@ from rowferry.errors import ObjectError, RowferryError
 from rowferry.keys import object_prefixes
 from rowferry.plan import CannedAcl, Plan, Side
 from rowferry.progress import OnProgress
-from rowferry.reports.facts import COPY_KEEPS_TAGS, COPY_LEAVES_TAGS_OUT
+from rowferry.reports.facts import COPY_KEEPS_TAGS, COPY_LEAVES_TAGS_OUT, READABLE
 from rowferry.s3.client import ObjectClient, open_object_client
 from rowferry.s3.operations import get_object
 from rowferry.s3.retry import TRIES
@@ -41,7 +41,7 @@ def check_buckets(
     may_write: bool = True,
     is_new: bool = True,
     may_be_empty: bool = False,
-    facts: dict[str, bool] | None = None,
+    facts: dict[str, bool | str] | None = None,
 ) -> Iterator[Finding]:
     """Yield what requests show, sent by the client that workers use.
 
@@ -51,10 +51,13 @@ def check_buckets(
     workers need not find out.
     """
     on_progress("reading the legacy bucket")
+    facts = {} if facts is None else facts
     findings, source_key, acl = _try_legacy(plan, samples, is_new=is_new, may_be_empty=may_be_empty)
     yield from findings
+    if source_key is not None:
+        facts[READABLE] = source_key
     on_progress("writing to the production bucket" if may_write else "looking at the production bucket")
-    findings = list(_try_production(plan, source_key, acl, {} if facts is None else facts, may_write=may_write))
+    findings = list(_try_production(plan, source_key, acl, facts, may_write=may_write))
     yield from findings
     if source_key is not None and not any(finding.level == "problem" for finding in findings):
         yield from check_clocks(plan, may_write=may_write)
@@ -106,7 +109,7 @@ def _try_legacy(
 
 
 def _try_production(
-    plan: Plan, source_key: str | None, acl: CannedAcl | None, facts: dict[str, bool], *, may_write: bool
+    plan: Plan, source_key: str | None, acl: CannedAcl | None, facts: dict[str, bool | str], *, may_write: bool
 ) -> Iterator[Finding]:
     side = plan.production
     try:

@@ -1,9 +1,9 @@
 """What the copies of a batch tell of a side: nothing is held against an object that the server has done to all."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
-from rowferry.batch import Outcome
 from rowferry.errors import (
     AccessDenied,
     BucketNotFound,
@@ -14,21 +14,22 @@ from rowferry.errors import (
     ObjectError,
     ObjectNotFound,
     ServerUnavailable,
-    TimedOut,
-    Unreachable,
 )
 from rowferry.plan import Plan, SideName
-from rowferry.s3.operations import head_object
+from rowferry_worker.batch.context import BatchContext
+from rowferry_worker.batch.sides.judgement import Answer, Answers, is_down, may_not_read, may_not_write
 from rowferry_worker.batch.sides.questions import (
-    ask_all,
-    ask_without_object,
+    READING,
+    Suspicion,
+    ask,
+    ask_of_nothing,
+    ask_of_object,
     find_lost_bucket,
-    is_denied_now,
-    is_revoked,
+    look_up_objects,
 )
-from rowferry_worker.copying.copy import CopyResult
+from rowferry_worker.batch.sides.samples import sample_objects
 from rowferry_worker.migration import MigrationContext
-from rowferry_worker.scheduling.evidence import READS, Operation, is_suspect, name_operation
+from rowferry_worker.scheduling.evidence import Operation, is_suspect, name_operation
 from rowferry_worker.scheduling.scheduler import WHOLE_SIDE, ObjectResult
 
 PAUSE_AFTER = timedelta(minutes=30)
@@ -40,35 +41,75 @@ Results = Mapping[str, ObjectResult]
 """How the copy of each object ended, by its key."""
 
 
-def judge_sides(migration: MigrationContext, by_key: Results) -> Results:
+def judge_sides(context: BatchContext, by_key: Results) -> Results:
     """Return the results with what was the server's as ServerUnavailable, which costs no attempt.
 
     Raises MigrationFault where a person must mend a side: what was copied already is found to be there the next time.
     """
-    refuse_side_fault(migration, by_key)
-    return _hold_against_server(migration, _look_for_missing(migration, by_key))
-
-
-def refuse_side_fault(migration: MigrationContext, by_key: Results) -> None:
-    """Raise MigrationFault where a side is at fault."""
+    migration = context.migration
     tried = [result for result in by_key.values() if not isinstance(result, NotStarted | Cancelled)]
     if fault := next((result for result in tried if isinstance(result, WHOLE_SIDE)), None):
         raise _describe_fault(migration.plan, fault)
-    _refuse_revocation(migration, tried)
+    at_fault = _find_faults(context, [result for result in tried if isinstance(result, ObjectError)])
     missing = [result for result in tried if isinstance(result, ObjectNotFound)]
     is_doubtful = len(missing) == len(tried) or any(result.code == _GONE for result in missing)
     if missing and is_doubtful and (lost := find_lost_bucket(migration)):
         raise _describe_fault(migration.plan, lost)
+    return _excuse_all(at_fault, _look_for_missing(migration, by_key))
 
 
-def _refuse_revocation(migration: MigrationContext, tried: Sequence[ObjectResult]) -> None:
-    """Raise MigrationFault where what was denied for an object is denied for others as well."""
-    denied = [result for result in tried if isinstance(result, AccessDenied)]
-    if denied and _may_be_revoked(migration, denied, tried) and is_revoked(migration, denied[0]):
-        raise _describe_revocation(migration.plan, denied[0])
-    for one in {name_operation(result): result for result in denied}.values():
-        if is_denied_now(migration, one):
-            raise _describe_revocation(migration.plan, one)
+def _find_faults(context: BatchContext, errors: Sequence[ObjectError]) -> dict[Operation, ObjectError]:
+    """Return an error of each operation that fails for every object. Raises MigrationFault where a person must act."""
+    evidence, plan, failing = context.migration.evidence, context.migration.plan, dict[Operation, ObjectError]()
+    for suspicion, error in {_suspect(error): error for error in errors if _is_doubtful(error)}.items():
+        operation = suspicion.operation
+        if not _is_at_fault(context, suspicion):
+            evidence.note_well(operation)
+        elif suspicion.is_denied:
+            raise _describe_revocation(plan, error)
+        elif evidence.failing_for(operation) > PAUSE_AFTER:
+            raise _describe_failure(plan, error)
+        else:
+            failing[operation] = error
+    return failing
+
+
+def _is_doubtful(error: ObjectError) -> bool:
+    return is_suspect(error) or isinstance(error, AccessDenied)
+
+
+def _suspect(error: ObjectError) -> Suspicion:
+    return Suspicion(name_operation(error), isinstance(error, AccessDenied))
+
+
+def _is_at_fault(context: BatchContext, suspicion: Suspicion) -> bool:
+    """Ask where the operation should succeed, and return whether the side is at fault."""
+    in_a_row = context.migration.evidence.is_in_a_row(suspicion.operation)
+    answers = _ask_elsewhere(context, suspicion)
+    if not suspicion.is_denied:
+        return is_down(answers, in_a_row=in_a_row)
+    if suspicion.is_read:
+        return may_not_read(answers, in_a_row=in_a_row)
+    if may_not_write(answers):
+        return True
+    return suspicion.reads_as_well and may_not_read(_ask_elsewhere(context, READING), in_a_row=in_a_row)
+
+
+def _ask_elsewhere(context: BatchContext, suspicion: Suspicion) -> Answers:
+    """Return how the operation goes for no object, for those known, and where that decides nothing, for others."""
+    migration, evidence = context.migration, context.migration.evidence
+    nothing = ask_of_nothing(migration.plan, suspicion)
+    known = ask_of_object(migration.plan, suspicion, evidence.readable, evidence.written)
+    first, *more = ask(migration, [nothing] if known is None else [nothing, known])
+    answers = Answers(first, more[0] if more else None)
+    if not answers.are_open(is_write=suspicion.is_denied and not suspicion.is_read):
+        return answers
+    asked = {each.legacy: ask_of_object(migration.plan, suspicion, *each[:2]) for each in sample_objects(context)}
+    questions = {key: question for key, question in asked.items() if question is not None}
+    found = dict(zip(questions, ask(migration, questions.values()), strict=True))
+    if suspicion.is_read and suspicion.operation[0] == "legacy":
+        evidence.readable = next((key for key, answer in found.items() if answer is Answer.WORKS), evidence.readable)
+    return replace(answers, others=tuple(found.values()))
 
 
 def _look_for_missing(migration: MigrationContext, by_key: Results) -> Results:
@@ -80,7 +121,7 @@ def _look_for_missing(migration: MigrationContext, by_key: Results) -> Results:
     doubtful = {key: result for key, result in doubtful.items() if result.code == _GONE and result.side == "legacy"}
     if not doubtful:
         return by_key
-    found = ask_all(migration, [head_object("legacy", key) for key in doubtful])
+    found = look_up_objects(migration, doubtful)
     there = {
         key: _unavailable(result)
         for (key, result), again in zip(doubtful.items(), found, strict=True)
@@ -89,31 +130,18 @@ def _look_for_missing(migration: MigrationContext, by_key: Results) -> Results:
     return {**by_key, **there}
 
 
-def _hold_against_server(migration: MigrationContext, by_key: Results) -> Results:
-    """Return the results, with ServerUnavailable for what is the server's own and for what was not begun for it.
-
-    Raises MigrationFault where an operation has failed for too long, and the server answers others well.
-    """
-    suspects = [result for result in by_key.values() if isinstance(result, ObjectError) and is_suspect(result)]
-    if not suspects:
+def _excuse_all(failing: Mapping[Operation, ObjectError], by_key: Results) -> Results:
+    """Return the results, with ServerUnavailable for what fails whatever the object, and what was not begun for it."""
+    if not failing:
         return by_key
-    failing = {name_operation(result) for result in suspects if result.is_of_side}
-    doubtful = {name_operation(result): result for result in suspects if name_operation(result) not in failing}
-    down = failing | set(_find_down(migration, doubtful))
-    if not down:
-        return by_key
-    for operation in failing:
-        if migration.evidence.failing_for(operation) > PAUSE_AFTER:
-            failure = next(each for each in suspects if name_operation(each) == operation)
-            raise _describe_failure(migration.plan, failure)
-    seen = next(result for result in suspects if name_operation(result) in down)
-    return {key: _excuse(result, down, seen) for key, result in by_key.items()}
+    seen = next(iter(failing.values()))
+    return {key: _excuse(result, failing, seen) for key, result in by_key.items()}
 
 
-def _excuse(result: ObjectResult, down: set[Operation], seen: ObjectError) -> ObjectResult:
+def _excuse(result: ObjectResult, failing: Container[Operation], seen: ObjectError) -> ObjectResult:
     if isinstance(result, NotStarted):
         return _unavailable(seen)
-    if isinstance(result, ObjectError) and is_suspect(result) and name_operation(result) in down:
+    if isinstance(result, ObjectError) and is_suspect(result) and name_operation(result) in failing:
         return _unavailable(result)
     return result
 
@@ -124,23 +152,6 @@ def _unavailable(error: ObjectError) -> ServerUnavailable:
     return held
 
 
-def _find_down(migration: MigrationContext, doubtful: Mapping[Operation, ObjectError]) -> Iterable[Operation]:
-    """Yield the operations that fail for a key without an object as well."""
-    for operation, error in doubtful.items():
-        answer = ask_without_object(migration, error)
-        if answer is not None and (is_suspect(answer) or isinstance(answer, (Unreachable, TimedOut))):
-            yield operation
-
-
-def _may_be_revoked(migration: MigrationContext, denied: Sequence[AccessDenied], tried: Sequence[ObjectResult]) -> bool:
-    """Return whether nothing shows that the operation is allowed: no object of the batch got past it."""
-    if migration.evidence.is_denied(name_operation(denied[0])):
-        return True
-    if denied[0].operation in READS:
-        return all(isinstance(result, AccessDenied | ObjectNotFound) for result in tried)
-    return not any(isinstance(result, CopyResult) and result.outcome is Outcome.MIGRATED for result in tried)
-
-
 def _describe_fault(plan: Plan, fault: ObjectError) -> MigrationFault:
     passes = isinstance(fault, CredentialsUnavailable)
     remedy = "; create the bucket again, or correct the plan" if isinstance(fault, BucketNotFound) else ""
@@ -148,7 +159,7 @@ def _describe_fault(plan: Plan, fault: ObjectError) -> MigrationFault:
     return MigrationFault(words, may_pass=passes)
 
 
-def _describe_revocation(plan: Plan, denied: AccessDenied) -> MigrationFault:
+def _describe_revocation(plan: Plan, denied: ObjectError) -> MigrationFault:
     words = f"{_name(plan, denied.side)} refuses {denied.operation} for any key ({str(denied).rstrip('.')})"
     return MigrationFault(f"{words}; give the credentials that right again (s3:ListBucket as well)")
 

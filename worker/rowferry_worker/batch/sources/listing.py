@@ -16,7 +16,7 @@ from rowferry.s3.listings.keys import ListedKeys, list_range
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext, find_meant
-from rowferry_worker.batch.sides.faults import judge_sides, refuse_listing, refuse_side_fault
+from rowferry_worker.batch.sides.faults import judge_sides, refuse_listing
 from rowferry_worker.batch.sources.ranges import RangeSource
 
 _log = logging.getLogger(__name__)
@@ -108,10 +108,10 @@ def list_keys(context: BatchContext, *, most_keys: int, is_enough: Callable[[int
         )
     except AccessDenied as error:
         if isinstance(error, CredentialsUnavailable):
-            refuse_side_fault(context.migration, {"": error})
+            judge_sides(context, {"": error})
         raise refuse_listing(context.migration.plan, side, error, prefix) from error
     except ObjectError as error:
-        held = judge_sides(context.migration, {"": error})[""]
+        held = judge_sides(context, {"": error})[""]
         raise held if isinstance(held, ObjectError) else error from error
 
 

@@ -1,0 +1,144 @@
+"""What objects have in common is the objects': they fail by name, whatever their order, and no side is blamed."""
+
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from support.entries.migration import Migration
+from support.queue.paused_migration import state_of
+from support.s3.request_log import LoggedRequest, RequestLog
+
+pytestmark = pytest.mark.usefixtures("no_pauses")
+
+Matches = Callable[[LoggedRequest], bool]
+PAGE = b"HTTP/1.1 413 Too Large\r\nContent-Length: 6\r\n\r\n<html>"
+NO_LENGTH = b'HTTP/1.1 200 OK\r\nETag: "a"\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n'
+LARGE = b"x" * 5000
+
+
+def error(status: int, code: str) -> bytes:
+    body = f"<Error><Code>{code}</Code><Message>as told</Message></Error>".encode()
+    return f"HTTP/1.1 {status} As Told\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+DENIED = error(403, "AccessDenied")
+
+
+def names(seen: LoggedRequest, numbers: Iterable[int]) -> bool:
+    """Return whether a request names one of these objects, as its key or as what it copies."""
+    folders = f"{seen.path}/{seen.headers.get('x-amz-copy-source', '')}".split("/")
+    return any(f"u{number}" in folders for number in numbers)
+
+
+def reads(seen: LoggedRequest) -> bool:
+    return seen.method in {"GET", "HEAD"} or "x-amz-copy-source" in seen.headers
+
+
+def is_large(seen: LoggedRequest) -> bool:
+    return seen.method == "PUT" and int(seen.headers.get("content-length", 0)) > 1000
+
+
+def check_blamed(migration: Migration, bad: range) -> None:
+    """See that these entries alone failed, by name, and that no batch was put back for them."""
+    assert state_of(migration) == (False, "")
+    assert {failure["entry_id"] for failure in migration.failures()} == {str(number) for number in bad}
+    assert {failure["outcome"] for failure in migration.failures()} == {"failed"}
+    assert "INIT" not in migration.statuses()
+    migration.audit(legacy_left=bad)
+
+
+KINDS: dict[str, tuple[str, Callable[[LoggedRequest, range], bool], bytes]] = {
+    "denied, copied": ("server", lambda seen, bad: reads(seen) and names(seen, bad), DENIED),
+    "denied, streamed": ("stream", lambda seen, bad: reads(seen) and names(seen, bad), DENIED),
+    "not writable": ("stream", lambda seen, bad: seen.writes and names(seen, bad), DENIED),
+    "not writable, copied": ("server", lambda seen, bad: seen.writes_object and names(seen, bad), DENIED),
+    "too large": ("stream", lambda seen, _: is_large(seen), PAGE),
+    "without length": ("stream", lambda seen, bad: reads(seen) and names(seen, bad), NO_LENGTH),
+    "unreadable": ("stream", lambda seen, bad: seen.method == "GET" and names(seen, bad), error(500, "InternalError")),
+    "unreadable, copied": ("server", lambda seen, bad: reads(seen) and names(seen, bad), error(500, "InternalError")),
+}
+"""How objects are copied, which requests are answered otherwise for some of them, and how."""
+
+
+def given_kind(kind: str, migration: Migration, bad: range) -> tuple[Matches, bytes]:
+    transfer, matches, answer = KINDS[kind]
+    migration.plan["migration"] |= {"transfer": transfer, "max_attempts": 1}
+    for number in bad:
+        migration.add(number, f"u{number}/me.png", LARGE)
+    return lambda seen: matches(seen, bad), answer
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_objects_that_fail_alike_fail_by_name_and_the_others_move(
+    kind: str, first: bool, migration: Migration, log: RequestLog
+) -> None:
+    bad, good = (range(1, 9), range(9, 17)) if first else (range(9, 17), range(1, 9))
+    matches, answer = given_kind(kind, migration, bad)
+    migration.fill(len(good), start=good.start)
+    migration.enqueue(2)
+    with log.answering(matches, answer):
+        migration.work()
+        for _ in range(2):
+            migration.work_again()
+    check_blamed(migration, bad)
+    assert migration.counts() == {"migrated": 8, "failed": 8}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_worker_that_finds_nothing_else_to_do_asks_for_what_another_has_moved(
+    kind: str, migration: Migration, log: RequestLog
+) -> None:
+    migration.given(1)
+    migration.work()
+    bad = range(2, 10)
+    matches, answer = given_kind(kind, migration, bad)
+    migration.enqueue(2)
+    with log.answering(matches, answer):
+        for _ in range(3):  # a process each
+            migration.work_again()
+    check_blamed(migration, bad)
+
+
+def test_what_a_check_has_read_shows_that_the_side_is_well(migration: Migration, log: RequestLog) -> None:
+    bad = range(2, 10)
+    matches, answer = given_kind("denied, streamed", migration, bad)
+    migration.fill(1)
+    migration.write_plan()
+    with log.answering(matches, answer):
+        migration.run_here("check")
+        migration.execute("delete from public.avatars where id = '1'")
+        migration.enqueue(2)
+        for _ in range(3):
+            migration.work_again()
+    check_blamed(migration, bad)
+
+
+def test_a_folder_alone_may_be_written_and_the_rest_fails_by_name(migration: Migration, log: RequestLog) -> None:
+    """Not even the key without an object, which questions are about, may be written."""
+    bad, good = range(1, 9), range(9, 17)
+    migration.plan["migration"]["transfer"] = "server"
+    migration.fill(16)
+    migration.enqueue(2)
+    with log.answering(lambda seen: seen.writes and bool(seen.key) and not names(seen, good), DENIED):
+        migration.work()
+    check_blamed(migration, bad)
+
+
+@pytest.mark.parametrize("transfer", ["server", "stream"])
+def test_writes_that_fail_for_all_objects_cost_nothing_though_uploads_begin(
+    transfer: str, migration: Migration, log: RequestLog
+) -> None:
+    migration.plan["migration"] |= {"transfer": transfer, "max_attempts": 1}
+    migration.given(2).work()
+    migration.fill(12, start=3)
+    migration.enqueue(4)
+    with log.refusing(lambda seen: seen.writes_object, 500, "InternalError"):
+        for _ in range(2):
+            migration.work_again()
+    assert {batch["attempts"] for batch in migration.batches() if batch["status"] == "INIT"} == {0}
+    assert sorted(set(migration.verdicts())) == ["DONE", "RELEASED"]
+    assert state_of(migration) == (False, "")
+    assert set(migration.production.listing()) == {f"avatar/u{number}/me.png" for number in (1, 2)}
+    assert migration.work_again() == {"migrated": 14}
+    migration.audit()

@@ -1,0 +1,119 @@
+"""Whose fault a failure is, by what the same operation does elsewhere: a table of cases."""
+
+import pytest
+
+from rowferry.errors import (
+    AccessDenied,
+    CredentialsUnavailable,
+    ObjectNotFound,
+    ObjectRejected,
+    Throttled,
+    TimedOut,
+    Unreachable,
+)
+from rowferry_worker.batch.sides.judgement import Answer, Answers, is_down, may_not_read, may_not_write, read_answer
+
+WORKS, DENIED, DOWN, OTHER = Answer.WORKS, Answer.DENIED, Answer.DOWN, Answer.OTHER
+
+
+def of(nothing: Answer, known: Answer | None = None, *others: Answer) -> Answers:
+    return Answers(nothing, known, others)
+
+
+FAILURES = [
+    (of(DOWN), False, True),
+    (of(DOWN, WORKS), False, True),
+    (of(OTHER, WORKS), True, False),
+    (of(OTHER, DOWN), False, True),
+    (of(OTHER, DOWN, WORKS), True, False),
+    (of(OTHER, OTHER, WORKS, DOWN), True, False),
+    (of(OTHER, None, DOWN, OTHER), False, True),
+    (of(OTHER), False, False),
+    (of(OTHER), True, True),
+    (of(DENIED, DENIED), True, True),
+]
+"""The answers, whether several objects in a row have failed, and whether the server is at fault."""
+
+
+@pytest.mark.parametrize(("answers", "in_a_row", "at_fault"), FAILURES)
+def test_a_failure_is_the_servers_where_it_fails_elsewhere(answers: Answers, in_a_row: bool, at_fault: bool) -> None:
+    assert is_down(answers, in_a_row=in_a_row) is at_fault
+
+
+READS = [
+    (of(OTHER, WORKS), True, False),
+    (of(DENIED, WORKS), True, False),
+    (of(DENIED, None, DENIED, WORKS), True, False),
+    (of(OTHER, DENIED), False, True),
+    (of(DENIED), False, True),
+    (of(DENIED, OTHER, DENIED), False, True),
+    (of(OTHER, None, DENIED, DENIED), True, True),
+    (of(OTHER, None, DENIED), False, False),
+    (of(OTHER), False, False),
+]
+
+
+@pytest.mark.parametrize(("answers", "in_a_row", "at_fault"), READS)
+def test_a_right_to_read_is_there_where_one_object_can_be_read(
+    answers: Answers, in_a_row: bool, at_fault: bool
+) -> None:
+    assert may_not_read(answers, in_a_row=in_a_row) is at_fault
+
+
+WRITES = [
+    (of(DENIED), True),
+    (of(DENIED, DENIED), True),
+    (of(DENIED, None, DENIED, DENIED), True),
+    (of(OTHER), False),
+    (of(WORKS, DENIED), False),
+    (of(DENIED, OTHER), False),
+    (of(DENIED, None, DENIED, WORKS), False),
+]
+
+
+@pytest.mark.parametrize(("answers", "at_fault"), WRITES)
+def test_a_right_to_write_is_there_where_one_key_gets_past(answers: Answers, at_fault: bool) -> None:
+    assert may_not_write(answers) is at_fault
+
+
+@pytest.mark.parametrize(
+    ("answers", "is_write", "is_open"),
+    [
+        (of(OTHER, WORKS), False, False),
+        (of(OTHER, DENIED), False, False),
+        (of(OTHER, OTHER), False, True),
+        (of(DENIED), False, True),
+        (of(DOWN), False, False),
+        (of(DENIED), True, True),
+        (of(DENIED, DENIED), True, False),
+        (of(OTHER), True, False),
+    ],
+)
+def test_others_are_asked_for_where_nothing_is_known(answers: Answers, is_write: bool, is_open: bool) -> None:
+    assert answers.are_open(is_write=is_write) is is_open
+
+
+def rejected(status: int, code: str) -> ObjectRejected:
+    error = ObjectRejected(code, "")
+    error.status = status
+    return error
+
+
+@pytest.mark.parametrize(
+    ("result", "answer"),
+    [
+        ("a response", WORKS),
+        (AccessDenied("AccessDenied", ""), DENIED),
+        (AccessDenied("HTTP 403", ""), DENIED),
+        (CredentialsUnavailable("CredentialsUnavailable", ""), OTHER),
+        (rejected(413, "HTTP 413"), DOWN),
+        (rejected(400, "InvalidRange"), OTHER),
+        (Unreachable("", ""), DOWN),
+        (TimedOut("", ""), DOWN),
+        (Throttled("SlowDown", ""), OTHER),
+        (ObjectNotFound("NoSuchKey", ""), OTHER),
+    ],
+    ids=str,
+)
+def test_an_answer_says_whether_an_s3_server_is_there(result: object, answer: Answer) -> None:
+    assert read_answer(result) is answer
