@@ -10,15 +10,13 @@ from rowferry.db.statements import statement
 COPY_KEEPS_TAGS = "CopyObject keeps tags"
 COPY_LEAVES_TAGS_OUT = "CopyObject leaves tags out"
 """Where the plan says so."""
+KEPT_OTHERS = "kept objects have other properties than their legacy objects"
 READABLE = "legacy object can be read"
 WRITTEN = "production object was written"
 """Each with a key of such an object: where others fail, workers ask whether it still holds."""
 
 Facts = Mapping[str, bool | str]
 """Whether each holds; the key of the object that has shown it, where there is one."""
-
-
-KEPT_OTHERS = "kept objects have other properties than their legacy objects"
 
 
 def read_facts(connection: Connection, migration: str) -> dict[str, bool]:

@@ -106,7 +106,6 @@ EXPECTED: dict[Purpose, set[str]] = {
         "EXECUTE rowferry.note_write",
         "EXECUTE rowferry.note_unusable",
         "EXECUTE rowferry.note_folder",
-        "EXECUTE rowferry.record_fact",
         "EXECUTE rowferry.record_copy",
         "EXECUTE rowferry.report_progress",
         "EXECUTE rowferry.find_copy",

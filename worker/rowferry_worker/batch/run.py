@@ -276,7 +276,7 @@ class ClaimedBatch:
         metrics.batch_seconds.labels(*self.work).observe(seconds)
         for fact in migration.list_news():
             with suppress(UsageError):  # the role may not: it was granted its rights by an older version
-                self.state.ledger.call("record_fact", migration.name, fact, True)
+                self.state.ledger.call("record_fact", migration.name, fact, True, None)
         if migration.is_away():
             return
         if judgement.verdict is Verdict.RELEASED and result.is_outage:
