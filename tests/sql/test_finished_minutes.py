@@ -204,3 +204,11 @@ def test_minutes_of_a_clock_that_was_ahead_hide_none_of_the_right_time(lines: Li
     beat_until_nothing_is_added(lines)
     ask(lines, BEAT)
     assert ask(lines, OF_MINUTES) == ask(lines, OF_BATCHES)
+
+
+def test_a_pace_of_nothing_tells_no_time_left(lines: Lines) -> None:
+    """A listing that has only cut ranges is a finished batch of no entries."""
+    finish(lines, 0, "1 minute")
+    add(lines, "copy", 10)
+    (row,) = ask(lines, "select waiting, rate_10m, time_left from rowferry.progress where queue_name = 'copy'")
+    assert (row["waiting"], row["rate_10m"], row["time_left"]) == (10, 0, None)
