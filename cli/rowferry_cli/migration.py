@@ -48,10 +48,12 @@ def choose_migration(connection: Connection, name: str | None, plan_path: Path) 
 
     Raises UsageError when there is no such migration, or when there are several and none is named.
     """
+    from rowferry.db.schema import check_version
     from rowferry.plan_file import read_plan
 
     known = list_migrations(connection)
     if not known:
+        check_version(connection)  # rows may be hidden, or lost
         raise UsageError("This database has no migration yet: run `rowferry enqueue` first.")
     if name is None and plan_path.exists():
         name = read_plan(plan_path).name

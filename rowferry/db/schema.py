@@ -9,16 +9,26 @@ from hashlib import sha256
 from pathlib import Path
 
 from psycopg import errors, sql
-from psycopg.rows import tuple_row
 from psycopg.types.json import Jsonb
 
 from rowferry import __version__
 from rowferry.db.connection import Connection, call, fetch_one, translated_errors
+from rowferry.db.schema_record import (
+    known_migrations,
+    list_fingerprints,
+    made_unreleased,
+    read_applied,
+    refuse_unreleased,
+    restore_record,
+)
 from rowferry.db.statements import list_sql, read_head, read_sql, statement
 from rowferry.errors import DatabaseBusy, UsageError
 from rowferry.formatting import hide_unfit
 
-UNRELEASED = (errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedObject, errors.AmbiguousFunction)
+UNRELEASED = (
+    *(errors.UndefinedTable, errors.UndefinedColumn, errors.UndefinedObject, errors.AmbiguousFunction),
+    errors.InvalidFunctionDefinition,
+)
 """What PostgreSQL refuses where an unreleased version has made the tables, types or functions."""
 
 
@@ -45,10 +55,12 @@ def initialise(connection: Connection) -> Initialised:
         connection.execute(statement("lock_schema"))
         _refuse_something_else(connection)
         connection.execute(statement("create_schema"))
-        applied = _applied_migrations(connection)
-        _refuse_unreleased(applied, _known_migrations())
+        _show_rows(connection)
+        applied = read_applied(connection) or restore_record(connection)
+        refuse_unreleased(connection, applied)
         before = _refuse_newer(connection, applied)
         new = _apply_migrations(connection, applied)
+        _show_rows(connection)
         functions, views = list_sql("functions"), _views_in_order()
         seen = _replace(connection, functions, views)
         if fetch_one(connection, statement("tally_is_missing"))["tally_is_missing"]:
@@ -57,6 +69,7 @@ def initialise(connection: Connection) -> Initialised:
         connection.execute(statement("revoke_functions"))
         connection.execute(statement("record_installation"), {"version": __version__})
         connection.execute(statement("record_views"), {"views": Jsonb(seen)})
+        connection.execute(statement("comment_on_record", comment=sql.Literal(" ".join(list_fingerprints()))))
     return Initialised(tuple(new), len(functions), len(views), before)
 
 
@@ -83,29 +96,30 @@ def _describe_holder(pid: int, role: str, application: str | None, relation: str
 
 
 def check_version(connection: Connection) -> None:
-    """Raise UsageError unless this database was initialised by exactly this schema: the same migrations."""
+    """Raise UsageError unless this database was initialised by exactly this schema, and this role sees its tables."""
     with translated_errors():
-        applied = _applied_migrations(connection)
-    known = _known_migrations()
-    _refuse_unreleased(applied, known)
-    if applied.keys() != known.keys():
-        age = "an older" if len(applied) < len(known) else "a newer"
+        if hidden := connection.execute(statement("find_hidden_table")).fetchone():
+            raise UsageError(
+                f"Row-level security hides rowferry.{hidden['name']} from this role: let the owner of the schema run "
+                "`rowferry init`, which switches it off."
+            )
+        applied = read_applied(connection)
+        if not applied:
+            raise UsageError(
+                "The schema rowferry of this database was restored without its data: run `rowferry init`, which mends "
+                "it or says why not."
+            )
+        recorded = refuse_unreleased(connection, applied)
+    known = known_migrations()
+    if applied.keys() != known.keys() or not recorded:
+        age = "a newer" if len(applied) > len(known) else "an older"
         raise UsageError(f"The database was initialised by {age} rowferry: run `rowferry init` of the newest version.")
 
 
-def _refuse_unreleased(applied: dict[int, str], known: dict[int, Path]) -> None:
-    """Raise UsageError where a migration is not the one that was applied under its number: no release renames one."""
-    for number, name in applied.items():
-        if number in known and known[number].stem != name:
-            raise _made_unreleased(f"migration {name}")
-
-
-def _made_unreleased(sign: str) -> UsageError:
-    """Return what to say of a schema that no release made; `sign`: what shows it."""
-    return UsageError(
-        f"The schema rowferry of this database was made by an unreleased version ({sign}): finish your migrations with "
-        "that version, then `drop schema rowferry cascade` and run `rowferry init` again."
-    )
+def _show_rows(connection: Connection) -> None:
+    """Switch row-level security off, which an event trigger or a script may have enabled on our tables."""
+    for row in connection.execute(statement("list_secured_tables")).fetchall():
+        connection.execute(statement("disable_row_security", table=sql.Identifier(row["name"])))
 
 
 def _refuse_something_else(connection: Connection) -> None:
@@ -122,7 +136,7 @@ def _refuse_newer(connection: Connection, applied: dict[int, str]) -> str | None
     """Return the version that initialised the database last; raise UsageError where it is newer than this one."""
     row = connection.execute(statement("installed_version")).fetchone()
     before: str | None = row["version"] if row else None
-    unknown = [name for number, name in applied.items() if number not in _known_migrations()]
+    unknown = [name for number, name in applied.items() if number not in known_migrations()]
     if unknown or (before is not None and _numbers(before) > _numbers(__version__)):
         what = f"and has {unknown[0]}, which is unknown to" if unknown else "which is newer than"
         raise UsageError(
@@ -134,22 +148,13 @@ def _refuse_newer(connection: Connection, applied: dict[int, str]) -> str | None
 
 def _apply_migrations(connection: Connection, applied: dict[int, str]) -> list[str]:
     names: list[str] = []
-    for number, path in _known_migrations().items():
+    for number, path in known_migrations().items():
         if number not in applied:
             _apply(connection, path)
             record = {"number": number, "name": path.stem, "applied_by": __version__}
             connection.execute(statement("record_migration"), record)
             names.append(path.stem)
     return names
-
-
-def _known_migrations() -> dict[int, Path]:
-    return {int(path.stem.split("_")[0]): path for path in list_sql("migrations")}
-
-
-def _applied_migrations(connection: Connection) -> dict[int, str]:
-    with connection.cursor(row_factory=tuple_row) as cursor:
-        return dict(cursor.execute(statement("applied_migrations")).fetchall())
 
 
 def _views_in_order() -> list[Path]:
@@ -167,6 +172,7 @@ def _replace(connection: Connection, functions: list[Path], views: list[Path]) -
     """
     connection.execute(statement("skip_function_checks"))
     try:
+        connection.execute(statement("make_claim_key"))
         for path in functions:
             _apply(connection, path)
         rows = connection.execute(statement("recorded_views")).fetchall()
@@ -174,7 +180,7 @@ def _replace(connection: Connection, functions: list[Path], views: list[Path]) -
         now = {path.stem: _replace_view(connection, path, before.get(path.stem)) for path in views}
         connection.execute(_comments(functions, views))
     except UNRELEASED as error:
-        raise _made_unreleased(error.diag.message_primary or str(error)) from error
+        raise made_unreleased(error.diag.message_primary or str(error)) from error
     return now
 
 

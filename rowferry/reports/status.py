@@ -7,6 +7,7 @@ from typing import Any
 
 from rowferry.db.connection import Connection, fetch_one, translated_errors
 from rowferry.db.entries import EntryQueries
+from rowferry.db.schema import check_version
 from rowferry.db.statements import statement
 from rowferry.plan import Plan, SideName
 from rowferry.progress import OnProgress, ignore_progress
@@ -125,6 +126,7 @@ def _read_database(
         initialised = bool(fetch_one(connection, statement("has_schema"))["has_schema"])
         if not initialised:
             return DataStatus(plan.name, None, tables, initialised=False)
+        check_version(connection)
         chain = read_chain(connection, plan.name)
         return DataStatus(
             plan.name,

@@ -23,7 +23,6 @@ begin
     if found then
         return;
     end if;
-    raise object_not_in_prerequisite_state using
-    message = format('batch %s is not claimed by this transaction', p_batch_id);
+    perform rowferry.refuse_claim(p_batch_id);
 end;
 $$;

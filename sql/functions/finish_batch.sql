@@ -87,8 +87,7 @@ begin
     from own as q
     left join rowferry.queue as k on q.migration_id = k.migration_id and q.queue_name = k.name;
     if not found then
-        raise object_not_in_prerequisite_state using
-        message = format('batch %s is not claimed by this transaction', p_batch_id);
+        perform rowferry.refuse_claim(p_batch_id);
     end if;
 
     -- The counts that stay from earlier attempts. An entry that was migrated once, and is kept when it is read again,

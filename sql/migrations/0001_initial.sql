@@ -528,4 +528,3 @@ create table rowferry.claim_key (
 comment on table rowferry.claim_key is
 'One row that only the functions read. It seals a claim, so that only the claiming transaction can finish the batch; '
 'it opens nothing else.';
-insert into rowferry.claim_key default values;

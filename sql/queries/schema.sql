@@ -51,6 +51,50 @@ create table if not exists rowferry.installation (
     constraint installation_only_row_check check (only_row)
 );
 
+-- name: list_secured_tables
+-- Our tables with row-level security.
+select c.relname as name
+from pg_class as c
+where
+    c.relnamespace = to_regnamespace('rowferry')
+    and c.relkind = 'r'
+    and (c.relrowsecurity or c.relforcerowsecurity);
+
+-- name: disable_row_security
+-- Lets roles see the rows of one of our tables, as far as they are granted the table.
+alter table rowferry.{table} disable row level security, no force row level security;
+
+-- name: find_hidden_table
+-- A table of ours of which row-level security shows this role nothing: no policy lets a row through.
+select c.relname as name
+from pg_class as c
+where
+    c.relnamespace = to_regnamespace('rowferry')
+    and c.relkind = 'r'
+    and c.relrowsecurity
+    and row_security_active(c.oid)
+    and not exists (select from pg_policy as p where p.polrelid = c.oid)
+order by c.relname
+limit 1;
+
+-- name: has_tables
+-- Whether the first migration has made its tables.
+select to_regclass('rowferry.migration') is not null as has_tables;
+
+-- name: read_comment_on_record
+-- Which migrations were applied, as a dump without data keeps it; null: an unreleased version has made the schema.
+select obj_description(to_regclass('rowferry.schema_migration'), 'pg_class') as comment;
+
+-- name: comment_on_record
+-- Writes that.
+comment on table rowferry.schema_migration is {comment};
+
+-- name: make_claim_key
+-- The key that claims are sealed with, where there is none: the database is new, or was restored without data.
+insert into rowferry.claim_key (key)
+select gen_random_uuid()
+where not exists (select from rowferry.claim_key);
+
 -- name: applied_migrations
 -- The migrations of the schema that this database has.
 select
