@@ -100,6 +100,35 @@ def test_a_worker_that_finds_nothing_else_to_do_asks_for_what_another_has_moved(
     check_blamed(migration, bad)
 
 
+@pytest.mark.parametrize("kind", ["denied, streamed", "too large", "unreadable"])
+def test_many_alike_in_one_batch_hold_up_nothing_behind_them(kind: str, migration: Migration, log: RequestLog) -> None:
+    bad = range(1, 31)
+    matches, answer = given_kind(kind, migration, bad)
+    migration.fill(10, start=31)
+    migration.enqueue(100)
+    with log.answering(matches, answer):
+        migration.work(parallel=1)
+        for _ in range(2):
+            migration.work_again()
+    check_blamed(migration, bad)
+    assert len(migration.attempts()) <= 4
+
+
+def test_what_is_recorded_and_gone_gives_way_to_what_succeeds(migration: Migration, log: RequestLog) -> None:
+    migration.given(1).work()
+    migration.legacy.delete("image/u1/me.png")
+    bad = range(2, 10)
+    matches, answer = given_kind("denied, streamed", migration, bad)
+    migration.fill(2, start=10)
+    migration.enqueue(2)
+    with log.answering(matches, answer):
+        migration.work()
+        migration.work_again()
+    check_blamed(migration, bad)
+    keys = migration.execute("select key from rowferry.server_fact where fact = 'legacy object can be read'")
+    assert keys[0]["key"] in {"image/u10/me.png", "image/u11/me.png"}
+
+
 def test_what_a_check_has_read_shows_that_the_side_is_well(migration: Migration, log: RequestLog) -> None:
     bad = range(2, 10)
     matches, answer = given_kind("denied, streamed", migration, bad)

@@ -10,7 +10,8 @@ from rowferry.db.connection import connect
 from rowferry.plan import SideName
 from rowferry.s3 import retry
 from rowferry_worker.batch.sides import faults
-from rowferry_worker.batch.sides.questions import Suspicion, ask, ask_of_nothing
+from rowferry_worker.batch.sides.asking import ask
+from rowferry_worker.batch.sides.questions import Suspicion, ask_of_nothing
 from rowferry_worker.migration import MigrationContextCache
 from support.entries.migration import Migration
 from support.processes.processes import wait_for

@@ -7,20 +7,19 @@ from concurrent.futures import wait
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 from rowferry.batch import Outcome
 from rowferry.db.connection import fetch_one
 from rowferry.db.statements import statement
-from rowferry.errors import AccessDenied, CredentialsUnavailable, RowferryError, Unreachable
+from rowferry.errors import RowferryError, Unreachable
 from rowferry.http import event_loop
 from rowferry.plan import OnConflict
 from rowferry.reports.facts import READABLE, WRITTEN
 from rowferry.s3.clocks import Skew
 from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext
-from rowferry_worker.batch.sides.faults import judge_sides, refuse_listing
-from rowferry_worker.batch.sides.questions import are_reachable
+from rowferry_worker.batch.sides.asking import are_reachable
+from rowferry_worker.batch.sides.faults import NO_TARGETS, judge_sides
 from rowferry_worker.copying.copy import CopyOptions, CopyResult
 from rowferry_worker.copying.precedence import NO_TIMELINE, Timeline
 from rowferry_worker.scheduling.scheduler import Copy, CopyRun, Glance, ObjectResult
@@ -65,7 +64,7 @@ def run_copies(
     *,
     is_look: bool = False,
     glance: Glance | None = None,
-    targets: Mapping[str, str] = MappingProxyType({}),
+    targets: Mapping[str, str] = NO_TARGETS,
 ) -> dict[str, ObjectResult]:
     """Copy the object of each key, many at once, and return how each copy ended; NotStarted past the time budget.
 
@@ -92,7 +91,7 @@ def run_copies(
     _record_success(context)
     if set(map(type, ended.values())) <= {CopyResult}:  # as nearly always
         return ended
-    by_key = judge_sides(context, ended)
+    by_key = judge_sides(context, ended, targets)
     if any(isinstance(result, Unreachable) for result in by_key.values()) and are_reachable(context.migration):
         return {key: _charge_attempt(result) for key, result in by_key.items()}
     return dict(by_key)
@@ -105,9 +104,6 @@ def run_listings(context: BatchContext, list_one: Copy, keys: Iterable[str]) -> 
     be listed.
     """
     ended = _wait_for(context, CopyRun(context.scheduler, list_one, keys, batch_id=context.batch.id, is_look=True))
-    for result in ended.values():
-        if isinstance(result, AccessDenied) and not isinstance(result, CredentialsUnavailable):
-            raise refuse_listing(context.migration.plan, result.side or "legacy", result)
     return dict(judge_sides(context, ended))
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from random import sample
+from types import MappingProxyType
 
 from rowferry.errors import (
     AccessDenied,
@@ -17,17 +19,10 @@ from rowferry.errors import (
 )
 from rowferry.plan import Plan, SideName
 from rowferry_worker.batch.context import BatchContext
+from rowferry_worker.batch.sides.asking import ask, find_lost_bucket, look_up_objects
 from rowferry_worker.batch.sides.judgement import Answer, Answers, is_down, may_not_read, may_not_write
-from rowferry_worker.batch.sides.questions import (
-    READING,
-    Suspicion,
-    ask,
-    ask_of_nothing,
-    ask_of_object,
-    find_lost_bucket,
-    look_up_objects,
-)
-from rowferry_worker.batch.sides.samples import sample_objects
+from rowferry_worker.batch.sides.questions import LISTING, READING, Suspicion, ask_of_nothing, ask_of_object
+from rowferry_worker.batch.sides.samples import MOST, Keys, sample_objects
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.scheduling.evidence import Operation, is_suspect, name_operation
 from rowferry_worker.scheduling.scheduler import WHOLE_SIDE, ObjectResult
@@ -39,10 +34,13 @@ _GONE = "HTTP 404"
 
 Results = Mapping[str, ObjectResult]
 """How the copy of each object ended, by its key."""
+NO_TARGETS: Mapping[str, str] = MappingProxyType({})
 
 
-def judge_sides(context: BatchContext, by_key: Results) -> Results:
+def judge_sides(context: BatchContext, by_key: Results, targets: Mapping[str, str] = NO_TARGETS) -> Results:
     """Return the results with what was the server's as ServerUnavailable, which costs no attempt.
+
+    `targets`: the production keys, where those of `by_key` are legacy keys.
 
     Raises MigrationFault where a person must mend a side: what was copied already is found to be there the next time.
     """
@@ -50,7 +48,8 @@ def judge_sides(context: BatchContext, by_key: Results) -> Results:
     tried = [result for result in by_key.values() if not isinstance(result, NotStarted | Cancelled)]
     if fault := next((result for result in tried if isinstance(result, WHOLE_SIDE)), None):
         raise _describe_fault(migration.plan, fault)
-    at_fault = _find_faults(context, [result for result in tried if isinstance(result, ObjectError)])
+    waiting = [(key, targets.get(key, key)) for key, result in by_key.items() if isinstance(result, NotStarted)]
+    at_fault = _find_faults(context, [result for result in tried if isinstance(result, ObjectError)], waiting)
     missing = [result for result in tried if isinstance(result, ObjectNotFound)]
     is_doubtful = len(missing) == len(tried) or any(result.code == _GONE for result in missing)
     if missing and is_doubtful and (lost := find_lost_bucket(migration)):
@@ -58,13 +57,17 @@ def judge_sides(context: BatchContext, by_key: Results) -> Results:
     return _excuse_all(at_fault, _look_for_missing(migration, by_key))
 
 
-def _find_faults(context: BatchContext, errors: Sequence[ObjectError]) -> dict[Operation, ObjectError]:
+def _find_faults(
+    context: BatchContext, errors: Sequence[ObjectError], waiting: Sequence[Keys]
+) -> dict[Operation, ObjectError]:
     """Return an error of each operation that fails for every object. Raises MigrationFault where a person must act."""
     evidence, plan, failing = context.migration.evidence, context.migration.plan, dict[Operation, ObjectError]()
     for suspicion, error in {_suspect(error): error for error in errors if _is_doubtful(error)}.items():
         operation = suspicion.operation
-        if not _is_at_fault(context, suspicion):
+        if not _is_at_fault(context, suspicion, waiting):
             evidence.note_well(operation)
+        elif operation[1] == LISTING and suspicion.is_denied:
+            raise refuse_listing(plan, operation[0] or "legacy", error)
         elif suspicion.is_denied:
             raise _describe_revocation(plan, error)
         elif evidence.failing_for(operation) > PAUSE_AFTER:
@@ -82,29 +85,32 @@ def _suspect(error: ObjectError) -> Suspicion:
     return Suspicion(name_operation(error), isinstance(error, AccessDenied))
 
 
-def _is_at_fault(context: BatchContext, suspicion: Suspicion) -> bool:
+def _is_at_fault(context: BatchContext, suspicion: Suspicion, waiting: Sequence[Keys]) -> bool:
     """Ask where the operation should succeed, and return whether the side is at fault."""
     in_a_row = context.migration.evidence.is_in_a_row(suspicion.operation)
-    answers = _ask_elsewhere(context, suspicion)
+    answers = _ask_elsewhere(context, suspicion, waiting)
     if not suspicion.is_denied:
         return is_down(answers, in_a_row=in_a_row)
     if suspicion.is_read:
         return may_not_read(answers, in_a_row=in_a_row)
     if may_not_write(answers):
         return True
-    return suspicion.reads_as_well and may_not_read(_ask_elsewhere(context, READING), in_a_row=in_a_row)
+    return suspicion.reads_as_well and may_not_read(_ask_elsewhere(context, READING, waiting), in_a_row=in_a_row)
 
 
-def _ask_elsewhere(context: BatchContext, suspicion: Suspicion) -> Answers:
+def _ask_elsewhere(context: BatchContext, suspicion: Suspicion, waiting: Sequence[Keys]) -> Answers:
     """Return how the operation goes for no object, for those known, and where that decides nothing, for others."""
     migration, evidence = context.migration, context.migration.evidence
     nothing = ask_of_nothing(migration.plan, suspicion)
     known = ask_of_object(migration.plan, suspicion, evidence.readable, evidence.written)
     first, *more = ask(migration, [nothing] if known is None else [nothing, known])
     answers = Answers(first, more[0] if more else None)
+    if suspicion.is_read and answers.known is Answer.OTHER:
+        evidence.is_recorded = False  # that object is gone: the next success is kept in its place
     if not answers.are_open(is_write=suspicion.is_denied and not suspicion.is_read):
         return answers
-    asked = {each.legacy: ask_of_object(migration.plan, suspicion, *each[:2]) for each in sample_objects(context)}
+    others = [*sample(waiting, min(len(waiting), MOST)), *sample_objects(context)]
+    asked = {keys[0]: ask_of_object(migration.plan, suspicion, *keys) for keys in others}
     questions = {key: question for key, question in asked.items() if question is not None}
     found = dict(zip(questions, ask(migration, questions.values()), strict=True))
     if suspicion.is_read and suspicion.operation[0] == "legacy":
@@ -170,7 +176,7 @@ def _describe_failure(plan: Plan, failure: ObjectError) -> MigrationFault:
     return MigrationFault(f"{words} ({str(failure).rstrip('.')}); ask whoever runs that server")
 
 
-def refuse_listing(plan: Plan, side: SideName, denied: AccessDenied, prefix: str = "") -> MigrationFault:
+def refuse_listing(plan: Plan, side: SideName, denied: ObjectError, prefix: str = "") -> MigrationFault:
     """Return the error of a bucket that may not be listed."""
     below = f" below {prefix!r}" if prefix else ""
     words = f"the {side} bucket {plan.side(side).bucket} cannot be listed{below}: {str(denied).rstrip('.')}"

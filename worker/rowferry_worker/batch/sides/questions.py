@@ -3,20 +3,15 @@
 No question writes an object, and none writes to the legacy side.
 """
 
-import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
-from rowferry.errors import RESPONSE_TOO_LONG, BucketNotFound, ObjectError, ObjectNotFound, ServerFault, UsageError
-from rowferry.http import event_loop
 from rowferry.plan import Plan, SideName
-from rowferry.s3.client import check_bucket
 from rowferry.s3.operations import (
     REQUESTER_PAYS,
     Pairs,
     Request,
-    abort_multipart_upload,
     copy_object,
     create_multipart_upload,
     digest_header,
@@ -24,15 +19,14 @@ from rowferry.s3.operations import (
     get_object_acl,
     get_object_tagging,
     head_object,
+    list_keys,
     put_object,
     put_object_tagging,
     upload_part,
     upload_part_copy,
 )
 from rowferry.s3.properties import write_headers
-from rowferry.s3.responses import BOTH_SIDES, read_text
-from rowferry_worker.batch.sides.judgement import Answer, read_answer
-from rowferry_worker.migration import MigrationContext
+from rowferry.s3.responses import BOTH_SIDES
 from rowferry_worker.objects.requests import NO_OBJECT
 from rowferry_worker.scheduling.evidence import READS, Operation
 
@@ -42,6 +36,7 @@ _READS: Mapping[str, Callable[[SideName, str], Request]] = {
     "GetObjectTagging": get_object_tagging,
     "GetObjectAcl": get_object_acl,
 }
+LISTING = "ListObjectsV2"
 _WRITES = frozenset({"PutObject", "CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload"})
 _VERSIONS = {"PutObjectTagging": None, "PutObjectVersionTagging": "null"}
 """The version that a request names which needs the right: "null" is one in every bucket, as S3 writes it."""
@@ -78,8 +73,8 @@ class Question:
     """A request, and what its response means."""
 
     request: Request
-    part: Callable[[str], Request] | None = None
-    """A request for the upload that was begun, which is aborted in any case."""
+    part: Callable[..., Request] | None = None
+    """Returns a request for the upload that was begun, by its key and `upload_id`; it is aborted in any case."""
     has_object: bool = True
     """Whether there may be a success: an S3 server has no object for the key of any other question."""
     counts_missing: bool = False
@@ -91,10 +86,11 @@ def ask_of_nothing(plan: Plan, suspicion: Suspicion) -> Question:
     side, name = suspicion.operation
     side = side or "production"
     match name:
-        case "GetObjectTagging" | "GetObjectAcl":
-            return Question(_READS[name](side, NO_OBJECT), has_object=False)
-        case "HeadObject" | "GetObject" | "ListObjectsV2":
-            return Question(head_object(side, NO_OBJECT), has_object=False)
+        case "ListObjectsV2" if suspicion.is_denied:
+            return Question(list_keys(side, NO_OBJECT, max_keys=1))
+        case "HeadObject" | "GetObject" | "GetObjectTagging" | "GetObjectAcl" | "ListObjectsV2":
+            read = head_object if name in {"GetObject", LISTING} else _READS[name]
+            return Question(read(side, NO_OBJECT), has_object=False)
         case "PutObjectTagging" | "PutObjectVersionTagging":
             # Sent only where tags were read before, so no server takes it for an object.
             return Question(put_object_tagging(NO_OBJECT, (), version=_VERSIONS[name]))
@@ -110,16 +106,23 @@ def ask_of_object(plan: Plan, suspicion: Suspicion, legacy: str | None, producti
     """Return the question about an object that the operation should succeed for; None where its key is not known."""
     side, name = suspicion.operation
     key = legacy if side == "legacy" else production
-    if suspicion.is_read:
-        is_usual = side != "legacy" and not suspicion.is_denied  # before an object is written, it is not there
-        return None if key is None else Question(_READS[name](side or "production", key), counts_missing=is_usual)
-    if suspicion.reads_as_well and not suspicion.is_denied:
-        return None if legacy is None else _begin_upload(plan, production or NO_OBJECT, _copy_part_of(plan, legacy))
-    if name in _WRITES and not suspicion.is_denied:
-        return _begin_upload(plan, production or NO_OBJECT, _send_part)
-    if production is None or name not in _WRITES | BOTH_SIDES:
+    if name in _WRITES | BOTH_SIDES:
+        return _ask_to_write(plan, suspicion, legacy, production)
+    if key is None or side is None or name not in {*_READS, LISTING}:
         return None
-    return _copy_nothing(plan, production) if suspicion.reads_as_well else _begin_upload(plan, production)
+    if name == LISTING:
+        return Question(list_keys(side, key, max_keys=1))
+    is_usual = side == "production" and not suspicion.is_denied  # before an object is written, it is not there
+    return Question(_READS[name](side, key), counts_missing=is_usual)
+
+
+def _ask_to_write(plan: Plan, suspicion: Suspicion, legacy: str | None, production: str | None) -> Question | None:
+    if suspicion.is_denied:
+        write = _copy_nothing if suspicion.reads_as_well else _begin_upload
+        return None if production is None else write(plan, production)
+    if not suspicion.reads_as_well:
+        return _begin_upload(plan, production or NO_OBJECT, _send_part)
+    return None if legacy is None else _begin_upload(plan, production or NO_OBJECT, _copy_part_of(plan, legacy))
 
 
 def _copy_nothing(plan: Plan, target: str) -> Question:
@@ -129,103 +132,17 @@ def _copy_nothing(plan: Plan, target: str) -> Question:
     return Question(request, has_object=False)
 
 
-def _begin_upload(plan: Plan, key: str, part: Callable[[str, str], Request] | None = None) -> Question:
-    request = create_multipart_upload(key, headers=write_headers(plan.production))
-    return Question(request, None if part is None else lambda upload_id: part(key, upload_id))
+def _begin_upload(plan: Plan, key: str, part: Callable[..., Request] | None = None) -> Question:
+    return Question(create_multipart_upload(key, headers=write_headers(plan.production)), part)
 
 
-def _send_part(key: str, upload_id: str) -> Request:
-    return upload_part(key, _FEW_BYTES, upload_id=upload_id, part_number=1, headers=[digest_header(_FEW_BYTES)])
+_send_part = partial(upload_part, body=_FEW_BYTES, part_number=1, headers=[digest_header(_FEW_BYTES)])
 
 
-def _copy_part_of(plan: Plan, legacy: str) -> Callable[[str, str], Request]:
-    def copy_part(key: str, upload_id: str) -> Request:
-        return upload_part_copy(
-            key,
-            source_bucket=plan.legacy.bucket,
-            source_key=legacy,
-            source_etag=None,
-            first_byte=0,
-            last_byte=0,
-            upload_id=upload_id,
-            part_number=1,
-            headers=_pay(plan),
-        )
-
-    return copy_part
+def _copy_part_of(plan: Plan, legacy: str) -> Callable[..., Request]:
+    source = {"source_bucket": plan.legacy.bucket, "source_key": legacy, "source_etag": None}
+    return partial(upload_part_copy, **source, first_byte=0, last_byte=0, part_number=1, headers=_pay(plan))
 
 
 def _pay(plan: Plan) -> Pairs:
     return (REQUESTER_PAYS,) if plan.legacy.requester_pays else ()
-
-
-def ask(migration: MigrationContext, questions: Iterable[Question]) -> list[Answer]:
-    """Return the answer to each question; all are asked at once."""
-    return event_loop.run(_ask_all(migration, tuple(questions)))
-
-
-async def _ask_all(migration: MigrationContext, questions: Sequence[Question]) -> list[Answer]:
-    return await asyncio.gather(*[_ask(migration, each) for each in questions])
-
-
-async def _ask(migration: MigrationContext, question: Question) -> Answer:
-    if question.request.side not in migration.clients:  # as of a queue of one side
-        return Answer.OTHER
-    try:
-        response = await migration.send(question.request)
-        if question.request.operation == "CreateMultipartUpload":
-            return await _end_upload(migration, question, read_text(response.body, "UploadId"))
-        if not question.has_object:
-            raise ServerFault("NoS3Server", "the server has an object for every key, so it is not an S3 server")
-    except ObjectError as error:
-        is_well = error.code == RESPONSE_TOO_LONG or (question.counts_missing and isinstance(error, ObjectNotFound))
-        return Answer.WORKS if is_well else read_answer(error)
-    return Answer.WORKS
-
-
-async def _end_upload(migration: MigrationContext, question: Question, upload_id: str | None) -> Answer:
-    if upload_id is None:
-        return Answer.DOWN
-    key, answer = question.request.key, Answer.WORKS
-    try:
-        if question.part is not None:
-            await migration.send(question.part(upload_id))
-    except ObjectError as error:
-        answer = read_answer(error)
-    try:
-        await migration.send(abort_multipart_upload(key, upload_id=upload_id))
-    except ObjectError:
-        return answer
-    return answer
-
-
-def look_up_objects(migration: MigrationContext, keys: Iterable[str]) -> list[Any]:
-    """Return the response to a HEAD of each legacy key, or its error."""
-
-    async def look_up() -> list[Any]:
-        requests = [migration.send(head_object("legacy", key)) for key in keys]
-        return await asyncio.gather(*requests, return_exceptions=True)
-
-    return event_loop.run(look_up())
-
-
-def are_reachable(migration: MigrationContext) -> bool:
-    """Return whether both servers respond as S3 servers do, now; waits for at most the deadline of a request."""
-    return Answer.DOWN not in ask(migration, [Question(head_object(side, NO_OBJECT)) for side in migration.clients])
-
-
-def find_lost_bucket(migration: MigrationContext) -> BucketNotFound | None:
-    """Return the error for the first bucket in use that is not there; None when all are, or cannot be asked.
-
-    A HEAD does not tell a missing bucket from a missing object.
-    """
-    for name in sorted(migration.clients):
-        side = migration.plan.side(name)
-        try:
-            check_bucket(migration.clients[name], side)
-        except BucketNotFound as lost:
-            lost.side = side.name
-            return lost
-        except (ObjectError, UsageError):
-            continue
-    return None
