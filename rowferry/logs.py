@@ -1,12 +1,14 @@
 """Logs: a fixed message and its fields, as JSON lines or as text."""
 
 import logging
+import os
 import sys
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from io import FileIO
 from pathlib import Path
 from typing import Literal
 
@@ -37,6 +39,11 @@ class TextFormatter(logging.Formatter):
         return "\n".join([line, *map(show_text, self.formatException(record.exc_info).splitlines())])
 
 
+def open_own(path: str, flags: int) -> int:
+    """Open a file that only its owner may read, if it is new: it holds keys and error texts."""
+    return os.open(path, flags, 0o600)
+
+
 class LogFile:
     """A log file. A full disk stops no work: lines are dropped, with one warning on stderr."""
 
@@ -45,7 +52,7 @@ class LogFile:
         self.path = path
         self._has_warned = False
         try:
-            self._file = path.open("ab", buffering=0)
+            self._file = FileIO(path, "ab", opener=open_own)
         except OSError as error:
             raise UsageError(f"The log file {path} cannot be written: {error.strerror}.") from error
 

@@ -26,6 +26,8 @@ Query = sql.SQL | sql.Composed
 OLDEST_POSTGRES = 14
 EXAMPLE_URL = "postgresql://user:password@host:5432/database"
 
+SHOWN_SETTINGS = ("host", "hostaddr", "port", "dbname")
+
 CONNECT_TIMEOUT = timedelta(seconds=10)
 
 NO_SCHEMA = re.compile(r'schema "rowferry"|relation "rowferry\.(schema_)?migration"')
@@ -106,7 +108,13 @@ def read_settings(url: str) -> dict[str, Any]:
     try:
         parsed = conninfo.conninfo_to_dict(url)
     except psycopg.ProgrammingError:
-        raise UsageError(f"DATABASE_URL cannot be read: it should look like {EXAMPLE_URL}.") from None
+        parsed = None
+    # Of a password with `@` or `/`, libpq takes the rest for a host, a port or a database, which messages name.
+    if parsed is None or ("://" in url and any("@" in str(parsed.get(name)) for name in SHOWN_SETTINGS)):
+        raise UsageError(
+            f"DATABASE_URL cannot be read: it should look like {EXAMPLE_URL}, with `@` and `/` of a password as `%40` "
+            "and `%2F`."
+        )
     return {**KEEPALIVE, **parsed}
 
 

@@ -14,6 +14,7 @@ from rowferry.progress import OnProgress, ignore_progress
 from rowferry.reports.chain import QueueStatus, choose_queues, read_chain
 from rowferry.reports.coverage import Coverage, read_coverage
 from rowferry.reports.pause import find_pause
+from rowferry.reports.standby import describe_standby_wait
 from rowferry.reports.state import NOT_STORED, MigrationState, read_state
 from rowferry.reports.unusable import Unusable, find_unusable
 from rowferry.s3.listings.counts import WITHIN, ObjectCount, count_objects_meanwhile
@@ -56,6 +57,8 @@ class DataStatus:
     """`paused since ...`, or None."""
     unusable: tuple[Unusable, ...] = ()
     """Live workers that cannot work on it."""
+    standby_wait: str = ""
+    """How many commits wait for a synchronous standby, in words; empty: none."""
     initialised: bool = True
     """Whether the database has the schema `rowferry`."""
     coverage: Coverage = field(default_factory=Coverage)
@@ -79,6 +82,7 @@ class DataStatus:
             "migration": self.migration,
             "initialised": self.initialised,
             "paused": self.paused,
+            "standby_wait": self.standby_wait or None,
             "unusable": [{"workers": one.workers, "queue": one.queue, "error": one.error} for one in self.unusable],
             "objects": self.objects and {side: count.number for side, count in self.objects.items()},
             "objects_below": self.objects and {side: dict(count.below) for side, count in self.objects.items()},
@@ -137,6 +141,7 @@ def _read_database(
             fetch_one(connection, statement("count_live_workers"))["workers"],
             find_pause(connection, plan.name),
             find_unusable(connection, plan.name),
+            describe_standby_wait(connection),
             coverage=read_coverage(connection, plan.name),
         )
 

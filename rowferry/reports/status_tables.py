@@ -49,6 +49,8 @@ def print_data_status(status: DataStatus, console: Console) -> None:
 
 def _print_hindrances(status: DataStatus, console: Console) -> None:
     """Print why batches do not go on: what the state says, and workers that cannot work on the migration."""
+    if status.standby_wait:
+        console.print(f"{status.standby_wait}.", markup=False, soft_wrap=True)
     stands = status.stands
     if stands is not None and stands.since is not None and stands.what_to_do and stands.state != "done":
         words = stands.describe(f"{stands.since:%Y-%m-%d %H:%M:%S %Z}")

@@ -53,6 +53,17 @@ select count(*) as workers
 from rowferry.live_workers
 where not is_silent;
 
+-- name: find_standby_wait
+-- The commits in this database that have waited for a synchronous standby for longer than one takes to answer.
+select
+    count(*) as commits,
+    max(clock_timestamp() - a.query_start) as longest
+from pg_stat_activity as a
+where
+    a.datname = current_database()
+    and a.wait_event = 'SyncRep'
+    and a.query_start < clock_timestamp() - interval '2 seconds';
+
 -- name: count_open_batches
 -- The open batches of one migration, or of one of its queues, how many of them are claimed, and the live workers.
 select

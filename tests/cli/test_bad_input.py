@@ -118,6 +118,21 @@ CASES = {
     "unreadable address": Case(
         "enqueue --yes", "DATABASE_URL cannot be read", environment={"DATABASE_URL": f"postgresql://u:{SECRETS[0]}@[/x"}
     ),
+    **{
+        f"password with {sign}": Case(
+            "enqueue --yes",
+            "DATABASE_URL cannot be read",
+            environment={"DATABASE_URL": f"postgresql://u:{password}@127.0.0.1:1/x"},
+        )
+        for sign, password in {
+            "@": f"p@{SECRETS[0]}",
+            "two @": f"p@{SECRETS[0]}@{SECRETS[1]}",
+            "/": f"12/{SECRETS[0]}",
+            "/ and a word": f"p/{SECRETS[0]}",
+            "? and @": f"p?{SECRETS[0]}@{SECRETS[1]}",
+            "# and @": f"p#{SECRETS[0]}@{SECRETS[1]}",
+        }.items()
+    },
     "half a pair of keys": Case(
         "worker --until-empty", "ROWFERRY_LEGACY_SECRET_ACCESS_KEY", environment={f"{LEGACY}_SECRET_ACCESS_KEY": ""}
     ),

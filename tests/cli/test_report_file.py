@@ -42,11 +42,14 @@ def test_new_files_are_for_their_owner_alone(migration: Migration) -> None:
     """They hold keys and error texts; a file that is there keeps its mode."""
     migration.fill(1)
     migrate(migration)
+    migration.write_plan()
     named = {"--html": migration.folder / "page.html", "--manifest": migration.folder / "manifest.jsonl"}
     before = os.umask(0o022)
     try:
         words = [str(word) for pair in named.items() for word in pair]
         assert migration.run("report", "--migration", "avatars", *words).returncode == 0
+        named["log"] = migration.folder / "run.log"
+        assert migration.run_here("verify", "--yes", "--log-file", str(named["log"])).returncode == 0
     finally:
         os.umask(before)
     assert {path.stat().st_mode & 0o777 for path in named.values()} == {0o600}

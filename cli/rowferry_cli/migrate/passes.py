@@ -18,6 +18,7 @@ from rowferry.formatting import count, count_entries, show_text
 from rowferry.logs import LogFile
 from rowferry.plan import Plan
 from rowferry.reports.progress import Throughput
+from rowferry.reports.standby import describe_standby_wait
 from rowferry_cli.messages import INTERRUPTED
 from rowferry_cli.migrate.chain import Chain, ChainCounts, MovingTime
 from rowferry_cli.migrate.lost_workers import LostWorkers
@@ -199,8 +200,10 @@ class Run:
                 self.reporter.print(happened)
             reading_seconds = time.monotonic() - asked
             progress = sum(counts.finished + counts.reached for counts in now.of.values())
-            moving = clock.note(time.monotonic(), progress, is_held_up=lost.is_held_up)
-            self.reporter.report(self._measure(before, started, now, moving), lost.waits)
+            standby_wait = describe_standby_wait(self.connection)
+            is_held_up = lost.is_held_up or bool(standby_wait)
+            moving = clock.note(time.monotonic(), progress, is_held_up=is_held_up)
+            self.reporter.report(self._measure(before, started, now, moving), standby_wait or lost.waits)
             left = now.waiting if follow else [name for name in now.waiting if name == self.request.queue.name]
             if not left or self._is_paused_by_workers():
                 return

@@ -21,6 +21,7 @@ from rowferry.formatting import (
     list_counts,
     show_text,
 )
+from rowferry.logs import open_own
 from rowferry_cli.command import Command
 from rowferry_cli.migration import choose_migration, migration_option
 from rowferry_cli.options import json_option
@@ -113,17 +114,12 @@ def _read_and_write(
         if manifest_path:
             with (
                 _explain_file("manifest", manifest_path),
-                open(manifest_path, "w", encoding="utf-8", opener=_open_own) as manifest,
+                open(manifest_path, "w", encoding="utf-8", opener=open_own) as manifest,
             ):
                 lines = write_manifest(connection, migration, manifest)
         if page_path:
             _write_page(connection, report, page_path)
     return report, lines
-
-
-def _open_own(path: str, flags: int) -> int:
-    """Open a file that only its owner may read, if it is new: it holds keys and error texts."""
-    return os.open(path, flags, 0o600)
 
 
 @contextmanager

@@ -19,6 +19,8 @@ def list_hold_ups(snapshot: Snapshot, queue: WatchedQueue | None) -> Iterator[st
     """
     if queue is None or snapshot.state not in {"running", "stalled", "waiting", "no_workers"}:
         return
+    if snapshot.standby_wait:
+        yield f"{snapshot.standby_wait}."
     yield from (reason.brief for reason in snapshot.unusable)
     if snapshot.state not in {"running", "stalled"}:
         return

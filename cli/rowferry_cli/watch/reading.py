@@ -12,6 +12,7 @@ from rowferry.errors import DatabaseUnavailable, RowferryError, UsageError
 from rowferry.reports.chain import read_chain
 from rowferry.reports.coverage import read_coverage
 from rowferry.reports.progress import Counts
+from rowferry.reports.standby import describe_standby_wait
 from rowferry.reports.state import MigrationState
 from rowferry.reports.unusable import Unusable, find_unusable
 from rowferry_cli.watch.pace import PaceHistory
@@ -60,6 +61,7 @@ def read_snapshot(
             lost=row["lost"],
             coverage=read_coverage(connection, migration),
             unusable=unusable,
+            standby_wait=describe_standby_wait(connection),
             bounds=Bounds(
                 row["max_rows_per_second"],
                 row["max_replica_lag"],

@@ -164,6 +164,8 @@ class Snapshot:
     bounds: Bounds = Bounds()
     unusable: tuple[Unusable, ...] = ()
     """Workers that skip the migration, by reason."""
+    standby_wait: str = ""
+    """As in the status."""
     failed_entries: tuple[FailedEntry, ...] | str = ()
     """Those of one queue, where they were asked for; or why they cannot be read."""
 
