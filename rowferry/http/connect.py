@@ -6,6 +6,7 @@ import ssl
 import time
 from collections.abc import Sequence
 from datetime import timedelta
+from ipaddress import IPv6Address, ip_address, ip_network
 from itertools import zip_longest
 from typing import Any
 
@@ -31,6 +32,9 @@ UNACKNOWLEDGED = timedelta(seconds=60)
 
 _happy_eyeballs: Any = aiohappyeyeballs
 
+_METADATA = (ip_network("fd00:ec2::/32"), ip_network("100.100.100.200"))
+"""Of AWS and of Alibaba Cloud; those of all others are link-local."""
+
 AddressInfo = tuple[Any, ...]
 """What `getaddrinfo` returns of one address."""
 
@@ -38,8 +42,11 @@ AddressInfo = tuple[Any, ...]
 class Connector:
     """Connects to one server. Event-loop thread only."""
 
-    def __init__(self, host: str, port: int, *, tls: ssl.SSLContext | None, proxy: Proxy | None) -> None:
+    def __init__(
+        self, host: str, port: int, *, tls: ssl.SSLContext | None, proxy: Proxy | None, may_be_link_local: bool = False
+    ) -> None:
         """Look nothing up yet. `proxy` is tunnelled through where there is `tls`, else it takes the requests itself."""
+        self._may_be_link_local = may_be_link_local
         self._host = host
         self._port = port
         self._tls = tls
@@ -78,10 +85,24 @@ class Connector:
         async with self._lookup:
             if time.monotonic() - self._looked_up_at > LOOKUP_LIFETIME.total_seconds():
                 found = await loop.getaddrinfo(*self._peer, type=socket.SOCK_STREAM)
+                if not self._may_be_link_local and any(is_link_local(address[0]) for *_, address in found):
+                    words = f"{self._peer[0]} leads to a link-local or metadata address, which is no S3 server"
+                    raise ServerNotTrusted("AddressNotAllowed", words)
                 self._addresses = _alternate(found)
                 self._looked_up_at = time.monotonic()
             self._addresses.append(self._addresses.pop(0))
             return self._addresses[:ADDRESSES_AT_ONCE]
+
+
+def is_link_local(host: str) -> bool:
+    """Return whether this is the address of a metadata service of a cloud, or like one; False for a name."""
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    return address.is_link_local or any(address in network for network in _METADATA)
 
 
 def explain_failure(error: Exception) -> ObjectError:

@@ -20,7 +20,7 @@ from rowferry.errors import BucketNotFound, ObjectError, ObjectNotFound, ObjectR
 from rowferry.http.trust import find_authorities
 from rowferry.plan import Side
 from rowferry.s3.access.credentials import Credentials
-from rowferry.s3.access.endpoint import Endpoint, resolve_endpoint
+from rowferry.s3.access.endpoint import Endpoint, refuse_token_in_clear, resolve_endpoint
 from rowferry.s3.errors import BOTO_ERRORS, translate_boto_error
 from rowferry.s3.operations import REQUESTER_PAYS
 
@@ -198,6 +198,7 @@ def open_client(
     Timestamps are texts: botocore would parse those of each object of a listing, which takes most of its time.
     """
     endpoint = resolve_endpoint(side)
+    refuse_token_in_clear(side, endpoint, credentials)
     session: Any = botocore.session.Session()
     session.register_component("credential_provider", _FixedProvider(credentials))
     session.register_component("data_loader", _share_models())

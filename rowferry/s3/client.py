@@ -35,7 +35,7 @@ from rowferry.http.stream import BodyStream
 from rowferry.http.trust import trust
 from rowferry.plan import Side
 from rowferry.s3.access.credentials import Credentials, RefreshingCredentials, expires, load_credentials, take_snapshot
-from rowferry.s3.access.endpoint import Endpoint, resolve_endpoint
+from rowferry.s3.access.endpoint import Endpoint, refuse_token_in_clear, resolve_endpoint
 from rowferry.s3.access.signing import HeadWriter
 from rowferry.s3.encodings import OBJECTS, OTHER, Accepts, describe_recoding, is_same_object, judge_encoding
 from rowferry.s3.glance import Glance, OnEnd
@@ -83,7 +83,9 @@ class ObjectClient:
         self._writer = HeadWriter(side, endpoint)
         host = f"{side.bucket}.{endpoint.host}" if endpoint.virtual_host else endpoint.host
         tls = trust(endpoint.ca_bundle) if endpoint.scheme == "https" else None
-        self._connector = Connector(host, endpoint.port, tls=tls, proxy=endpoint.proxy)
+        self._connector = Connector(
+            host, endpoint.port, tls=tls, proxy=endpoint.proxy, may_be_link_local=endpoint.is_named
+        )
         self._pool = Pool(self._connector, max_in_flight)
         reload = None if self._refreshing else reload
         self._refusals = Refusals(side, self._writer.signer, self._keys, self._exchange, reload)
@@ -347,10 +349,12 @@ def open_object_client(
     Nothing is sent yet. Raises UsageError for an unusable endpoint, region or bundle of certificates, and where there
     are no credentials; CredentialsUnavailable when expiring ones cannot be had.
     """
+    credentials, endpoint = load_credentials(side, os.environ), resolve_endpoint(side)
+    refuse_token_in_clear(side, endpoint, credentials)
     return ObjectClient(
         side,
-        load_credentials(side, os.environ),
-        endpoint=resolve_endpoint(side),
+        credentials,
+        endpoint=endpoint,
         max_in_flight=max_in_flight,
         deadline=deadline,
         max_body_bytes=max_body_bytes,

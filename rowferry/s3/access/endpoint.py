@@ -1,9 +1,10 @@
 """Where a side's bucket is served: scheme, host, port and the way its name is written into a URL."""
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from ipaddress import IPv6Address
+from ipaddress import IPv6Address, ip_address
 from typing import Any, Literal
 from urllib.parse import SplitResult, urlsplit
 
@@ -13,15 +14,22 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError
 
 from rowferry.errors import UsageError
+from rowferry.http.connect import is_link_local
 from rowferry.http.proxy import Proxy, find_proxy
 from rowferry.http.trust import check_bundle, find_bundle
 from rowferry.plan import Side
+from rowferry.s3.access.credentials import Credentials, expires, take_snapshot
 
 # pyright: reportMissingTypeStubs=false
 # botocore carries no types; what is used of it is narrowed at once.
 
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+
+ALLOWED_ENDPOINTS = "ROWFERRY_ALLOWED_ENDPOINTS"
+"""Comma separated `scheme://host[:port]`, each with `/bucket` where one bucket is meant; unset: everything that is not
+link-local."""
+LINK_LOCAL = f"a link-local or metadata address, which is no S3 server; if it is one, name it in {ALLOWED_ENDPOINTS}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +48,8 @@ class Endpoint:
     """A file of certificates to trust instead of the system's."""
     proxy: Proxy | None = None
     """The proxy that leads there, where the environment names one."""
+    is_named: bool = False
+    """Whether the environment allows this very server (ALLOWED_ENDPOINTS), or one bucket of it."""
 
     @property
     def url(self) -> str:
@@ -74,6 +84,10 @@ def resolve_endpoint(side: Side) -> Endpoint:
             f"{side.name}.region {side.region!r} cannot be used ({error}); name one as AWS does"
         ) from error
     endpoint = _take_apart(side, _split_url(side, url), ca_bundle)
+    named = [entry == endpoint.url or entry.startswith(f"{endpoint.url}/") for entry in list_allowed(os.environ)]
+    endpoint = replace(endpoint, is_named=any(named))
+    if not endpoint.is_named and is_link_local(endpoint.host):
+        raise UsageError(f"{side.name}.endpoint_url is {endpoint.url}: {LINK_LOCAL}")
     if endpoint.scheme == "https" and ca_bundle:
         check_bundle(ca_bundle)
     return replace(endpoint, proxy=find_proxy(endpoint.scheme, urlsplit(endpoint.url).netloc))
@@ -137,13 +151,30 @@ def _is_address(host: str) -> bool:
     return True
 
 
-ALLOWED_ENDPOINTS = "ROWFERRY_ALLOWED_ENDPOINTS"
-"""Comma separated `scheme://host[:port]`, each with `/bucket` where one bucket is meant; unset: everything."""
+def list_allowed(environ: Mapping[str, str]) -> list[str]:
+    """Return the servers and buckets that the environment names."""
+    return [entry.strip().rstrip("/") for entry in environ.get(ALLOWED_ENDPOINTS, "").split(",") if entry.strip()]
+
+
+def refuse_token_in_clear(side: Side, endpoint: Endpoint, credentials: Credentials) -> None:
+    """Raise UsageError where a session token would be sent to another host unencrypted, and nobody has said so."""
+    if endpoint.scheme == "https" or endpoint.is_named or _is_this_host(endpoint.host):
+        return
+    if expires(credentials) or take_snapshot(credentials).token:
+        words = f"The session token of the {side.name} bucket would be sent to {endpoint.url} unencrypted"
+        raise UsageError(f"{words}; use https, or name this server in {ALLOWED_ENDPOINTS}.")
+
+
+def _is_this_host(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def refuse_foreign_endpoint(side: Side, environ: Mapping[str, str]) -> None:
     """Raise UsageError where the environment does not allow the endpoint and bucket of a side."""
-    allowed = [entry.strip().rstrip("/") for entry in environ.get(ALLOWED_ENDPOINTS, "").split(",") if entry.strip()]
+    allowed = list_allowed(environ)
     url = resolve_endpoint(side).url
     if allowed and url not in allowed and f"{url}/{side.bucket}" not in allowed:
         words = f"The {side.name} bucket {side.bucket} at {url} is not among those that {ALLOWED_ENDPOINTS} allows"
