@@ -69,6 +69,11 @@ class Command(click.Command):
         """Return whether only --help-advanced shows an option."""
         return any(option.opts[-1] in group.options for group in self.groups)
 
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        """Return the names of the help, which are the same wherever the command is called."""
+        del ctx
+        return ["-h", "--help"]
+
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return all options, those of the help last."""
         return [*super().get_params(ctx), self._full_help]

@@ -43,7 +43,8 @@ def restore_record(connection: Connection) -> dict[int, str]:
 
 def _read_recorded(connection: Connection) -> list[str]:
     """Return the fingerprints of the migrations that were applied; none where an unreleased version has made it all."""
-    return (fetch_one(connection, statement("read_comment_on_record"))["comment"] or "").split()
+    comment: str | None = fetch_one(connection, statement("read_comment_on_record"))["comment"]
+    return (comment or "").split()
 
 
 def list_fingerprints() -> list[str]:

@@ -85,7 +85,7 @@ class Connector:
         async with self._lookup:
             if time.monotonic() - self._looked_up_at > LOOKUP_LIFETIME.total_seconds():
                 found = await loop.getaddrinfo(*self._peer, type=socket.SOCK_STREAM)
-                if not self._may_be_link_local and any(is_link_local(address[0]) for *_, address in found):
+                if not self._may_be_link_local and any(is_link_local(str(address[0])) for *_, address in found):
                     words = f"{self._peer[0]} leads to a link-local or metadata address, which is no S3 server"
                     raise ServerNotTrusted("AddressNotAllowed", words)
                 self._addresses = _alternate(found)

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from drawing.queries import View
@@ -64,9 +65,11 @@ def read_board_commands(migration: Migration, _: Path, queue: str = "migrate") -
 @pytest.mark.parametrize("source", ["errors", "page", "board"])
 def test_a_queue_of_any_name_is_one_word_of_what_is_typed(migration: Migration, tmp_path: Path, source: str) -> None:
     """Who may enqueue may choose the name of a queue, which ends up in a line that an operator copies."""
-    name = "it's; touch /tmp/x"
     batch = fail(migration, {"image/1": "A"})
     fail(migration, {"image/2": "B"})
+    with pytest.raises(psycopg.errors.CheckViolation):
+        migration.execute("update rowferry.batch_queue set queue_name = %s", ("it's; touch /tmp/x",))
+    name = "its_touch_2"
     migration.execute("update rowferry.batch_queue set queue_name = %s where id = %s", (name, batch))
     migration.write_plan()
     read = {"errors": read_errors, "page": read_page, "board": partial(read_board_commands, queue=name)}[source]

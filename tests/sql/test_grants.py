@@ -77,6 +77,7 @@ def test_every_function_belongs_to_a_purpose_but_for_the_owners_and_the_triggers
         "list_reasons",
         "lock_oldest",
         "may_have_more",
+        "refuse_claim",
         "take_place",
     }
     assert missing - triggers == {"prune_batches", "prune_leftovers", "prune_migrations", "recount_batches"} | inner
