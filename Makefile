@@ -65,7 +65,7 @@ test-nightly: $(VENV)/.with-dev servers docs ## Run the tests of a day and of th
 	@tools/install-browser tests/support/browser $(VENV)/bin/python || tools/not-run chromium "it could not be installed"
 	@$(VENV)/bin/pytest $(PYTEST_ARGS) -m 'soak or not soak'
 
-quick-list: $(VENV)/.with-dev servers ## Choose the tests of `make test` anew, by what each test reaches for what it costs, and write tests/quick.toml; 40 minutes.
+quick-list: $(VENV)/.with-dev servers ## Choose the tests of `make test` anew, by what each test reaches for what it costs, and write tests/quick.toml; 25 minutes.
 	@PYTHONPATH=tools:tests $(VENV)/bin/python -m quick $(QUICK_ARGS)
 
 servers: $(VENV)/.created .tools/kubernetes/.installed ## Build the servers and tools that the slower tests need, with go where it is installed.

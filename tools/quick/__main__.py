@@ -22,8 +22,6 @@ CHEAP_SECONDS = 0.3
 """What a test without a server or process may cost, to be quick without being chosen."""
 BUDGET_SECONDS = 120.0
 """What the chosen tests cost together, measured: without the measurement it is less."""
-UNMEASURED = "tests/queues/test_inspect_functions.py"
-"""Raises exceptions in threads, which may hold the lock of the measurement then: all others wait for it for ever."""
 HEAD = """\
 # Which tests `make test` runs. Written by `make quick-list`; edit nothing here: a test that has to be quick is marked
 # `must`. Of tests that start no server and no process, all are quick but those listed as dear. Of the others, those
@@ -45,7 +43,7 @@ def record() -> None:
     HOOK.write_text(f"{ROOT / 'tools'}\nimport quick.children\n", encoding="utf-8")
     try:
         command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", "-p", "quick.record"]
-        subprocess.run([*command, f"--deselect={UNMEASURED}"], cwd=ROOT, check=False)
+        subprocess.run(command, cwd=ROOT, check=False)
     finally:
         HOOK.unlink()
     data = coverage.CoverageData(str(FOLDER / "all"))
