@@ -100,17 +100,20 @@ from (
         m.number,
         m.part[1] as prefix,
         substring(
-            a.part from coalesce(
-                %(url_ends)s::jsonb ->> right(b.part, 1),
-                case when right(b.part, 6) ~ '(&#39;|&apos;)$' then %(url_ends)s::jsonb ->> '&#39;' end,
+            t.after from coalesce(
+                %(url_ends)s::jsonb ->> right(t.before, 1),
+                case when right(t.before, 6) ~ '(&#39;|&apos;)$' then %(url_ends)s::jsonb ->> '&#39;' end,
                 %(url_ends)s::jsonb ->> ''
             )
         ) as rest
     from regexp_matches(e.{column}::text, %(url_pattern)s, 'g') with ordinality as m (part, number)
-    inner join regexp_split_to_table(e.{column}::text, %(url_pattern)s) with ordinality as b (part, number)
-        on m.number = b.number
-    inner join regexp_split_to_table(e.{column}::text, %(url_pattern)s) with ordinality as a (part, number)
-        on m.number + 1 = a.number
+    inner join lateral (
+        select
+            s.number,
+            s.part as before,
+            lead(s.part) over (order by s.number) as after
+        from regexp_split_to_table(e.{column}::text, %(url_pattern)s) with ordinality as s (part, number)
+    ) as t on m.number = t.number
 ) as u
 where u.rest ~ %(url_names_something)s
 
