@@ -8,6 +8,7 @@ HTML Living Standard, "Attributes" (inside quotes, all but the quote).
 """
 
 import html
+import json
 import re
 
 _BLANK = "[:space:]"
@@ -15,7 +16,7 @@ _LIST = "[,;|]+https?://"
 """What ends a URL in a list without blanks."""
 _CLOSED_BY = {"`": "`", "]": "[", "=": "]", "|": "|", "{": "}", "[": "]"}
 """What a URL right behind such a character does not contain: a code span, [b]…[/b], [url=…], a table, {…} and […]."""
-SINGLE_QUOTE = "&#39;"
+
 
 ENTITIES = {name: html.unescape(name) for name in ("&quot;", "&#34;", "&#39;", "&apos;", "&#38;", "&amp;")}
 """What is read as the character that it means, in this order; `rest_of_url` in sql/queries/fragments.sql is alike."""
@@ -37,15 +38,17 @@ def _unit(no: str = "", blank: str = _BLANK, entities: str = "") -> str:
     return rf'(?:(?!{_LIST})(?:[^{first}<>"&\\{others}]|&(?!quot;|lt;|gt;{entities})|\\(?![nrt"])))'
 
 
-ENDS = {
-    "": f"^{_unit()}*",
-    '"': rf'^(?:{_unit(blank="")}*(?=\\?")|{_unit()}*)',
-    "'": rf"^(?:{_unit(no=chr(39), blank='')}*(?=')|{_unit(no=chr(39))}*)",
-    SINGLE_QUOTE: f"^{_unit(entities='|#39;|apos;')}*",
-    "(": rf"^(?:{_unit(no='()')}|\({_unit(no='()')}*\))*",
-    **{opened: f"^{_unit(no=closed)}*" for opened, closed in _CLOSED_BY.items()},
-}
-"""What of a text behind a prefix belongs to the URL, by the sign right before it, as patterns of PostgreSQL."""
+ENDS = json.dumps(
+    {
+        "": f"^{_unit()}*",
+        '"': rf'^(?:{_unit(blank="")}*(?=\\?")|{_unit()}*)',
+        "'": rf"^(?:{_unit(no=chr(39), blank='')}*(?=')|{_unit(no=chr(39))}*)",
+        "&#39;": f"^{_unit(entities='|#39;|apos;')}*",
+        "(": rf"^(?:{_unit(no='()')}|\({_unit(no='()')}*\))*",
+        **{opened: f"^{_unit(no=closed)}*" for opened, closed in _CLOSED_BY.items()},
+    }
+)
+"""What of a text behind a prefix belongs to the URL, by the sign right before it: patterns of PostgreSQL, as JSON."""
 NAMES_SOMETHING = r"""[^].,;:!?'*_~()[{}|`]"""
 """What a URL must have behind its prefix: a bare prefix names no object."""
 

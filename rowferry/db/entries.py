@@ -1,6 +1,5 @@
 """Queries over a user's table: the identifiers and parameters of one [[entries]] filled in."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -67,7 +66,7 @@ class EntryQueries:
             "leaves_signed": leaves_signed(entries),
             "signed": SIGNED,
             "url_pattern": write_url_pattern(entries) if entries.within else "",
-            "url_ends": json.dumps(ENDS),
+            "url_ends": ENDS,
             "url_names_something": NAMES_SOMETHING,
             "legacy_object": entries.legacy_object_prefix,
             "production_object": entries.production_object_prefix,
