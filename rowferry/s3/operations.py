@@ -265,9 +265,17 @@ def put_object_tagging(key: str, tags: Pairs, *, version: str | None = None) -> 
     return _build("production", "PutObjectTagging", "PUT", key, query=query, headers=headers, body=body)
 
 
+def content_md5(digest: str) -> tuple[str, str]:
+    """Return the header by which a server checks what it receives, given the MD5 in hexadecimal.
+
+    Buckets with Object Lock demand it.
+    """
+    return "Content-MD5", base64.b64encode(bytes.fromhex(digest)).decode()
+
+
 def digest_header(body: bytes) -> tuple[str, str]:
-    """Return the header by which a server checks what it receives. Buckets with Object Lock demand one."""
-    return "Content-MD5", base64.b64encode(hashlib.md5(body, usedforsecurity=False).digest()).decode()
+    """Return the same header of a body."""
+    return content_md5(hashlib.md5(body, usedforsecurity=False).hexdigest())
 
 
 def _escape(text: str) -> str:

@@ -5,14 +5,14 @@ from functools import partial
 from typing import NamedTuple
 
 from rowferry.errors import ObjectError
-from rowferry.s3.operations import Request, put_object
+from rowferry.s3.operations import Request, content_md5, put_object
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_written_etag
 from rowferry.s3.retry import TRIES
 from rowferry_worker.copying.put_limit import TRIED_BYTES, PutLimit
 from rowferry_worker.objects.compare import md5_of
 from rowferry_worker.objects.conditional_writes import WriteGuard
-from rowferry_worker.objects.digests import content_md5, hash_body, mismatch
+from rowferry_worker.objects.digests import hash_body, mismatch
 from rowferry_worker.objects.link_trial import LinkTrial
 from rowferry_worker.objects.memory import Hold
 from rowferry_worker.objects.own_copies import DamagedWrite

@@ -7,14 +7,14 @@ from msgspec.structs import replace
 
 from rowferry.errors import ObjectDamaged, ObjectRejected
 from rowferry.http.stream import BodyStream
-from rowferry.s3.operations import get_object, upload_part
+from rowferry.s3.operations import content_md5, get_object, upload_part
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_written_etag
 from rowferry_worker.multipart.completion import Large, Part
 from rowferry_worker.multipart.part_size import STREAM_PART_BYTES
 from rowferry_worker.multipart.side_by_side import PartRange
 from rowferry_worker.objects.compare import check_range, md5_of, read_range
-from rowferry_worker.objects.digests import RunningDigest, WholeDigest, content_md5, hash_body
+from rowferry_worker.objects.digests import RunningDigest, WholeDigest, hash_body
 from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.pipe import PIPE_BYTES
 from rowferry_worker.objects.requests import ObjectRequests, demand

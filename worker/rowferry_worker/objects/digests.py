@@ -1,7 +1,6 @@
 """MD5 digests of bodies, of pieces, and of the whole that parts make; beside the event loop where that takes long."""
 
 import asyncio
-import base64
 import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -41,11 +40,6 @@ async def run_beside_loop(hash_bytes: Callable[..., T], *arguments: Any) -> T:
 def mismatch(what: str, digest: str, told: str | None) -> ObjectDamaged:
     """Return the error of bytes whose MD5 is not what the server says; `what` was done with them: read, written."""
     return ObjectDamaged("DigestMismatch", f"the bytes {what} have MD5 {digest}, the server says {told}")
-
-
-def content_md5(digest: str) -> tuple[str, str]:
-    """Return the header by which a server checks what it receives, given the MD5 in hexadecimal."""
-    return "Content-MD5", base64.b64encode(bytes.fromhex(digest)).decode()
 
 
 def start_md5(body: bytes | bytearray = b"") -> Digest:
