@@ -104,7 +104,9 @@ def run_migrate(plan: Plan, options: MigrateOptions) -> int:
         with log_to_file(log_path) as log:
             prepare_database(connection, plan, reporter)
             record_facts(connection, plan.name, facts)
-            return _migrate(connection, plan, options, reporter, log, coverage)
+            for found in coverage:
+                record_coverage(connection, plan.name, found)
+            return _migrate(connection, plan, options, reporter, log)
 
 
 def _introduce(plan: Plan, reporter: Reporter) -> None:
@@ -169,10 +171,7 @@ def _migrate(
     options: MigrateOptions,
     reporter: Reporter,
     log: LogFile,
-    coverage: Sequence[Coverage],
 ) -> int:
-    for found in coverage:
-        record_coverage(connection, plan.name, found)
     if options.requeue:
         _requeue(connection, plan, reporter)
     chosen = choose_on_conflict(connection, plan, options.choices)
