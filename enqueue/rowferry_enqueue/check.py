@@ -25,6 +25,7 @@ from rowferry_enqueue.checks.rows.one_bucket import check_one_bucket
 from rowferry_enqueue.checks.rows.reverting import check_reverting
 from rowferry_enqueue.checks.rows.scans import run_check, tell_unscanned
 from rowferry_enqueue.checks.rows.tables import CheckedTable, check_rights_and_rows, check_table, check_together
+from rowferry_enqueue.checks.rows.trial_update import try_updates
 from rowferry_enqueue.enqueue import find_migration
 
 __all__ = ["Finding", "check_plan", "check_rows"]
@@ -132,6 +133,7 @@ def check_rows(
     checked[:] = [replace(table, usable=tuple(one for one in table.usable if one in usable)) for table in checked]
     yield from check_one_bucket(connection, plan, usable, on_progress)
     yield from check_reverting(connection, usable)
+    yield from try_updates(connection, usable)
     if not lack_names(checked):
         yield from check_taken_keys(connection, plan, usable, on_conflict or "fail", on_progress)
 

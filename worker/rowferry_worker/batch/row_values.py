@@ -15,7 +15,7 @@ from rowferry.db.written_tables import WrittenColumn, describe_columns, write_te
 from rowferry.errors import MigrationFault, RowBusy, RowRefused
 from rowferry.keys import Form
 from rowferry_worker.batch.rows import bound_ids, find_excused
-from rowferry_worker.batch.writes import NAMES_AND_RIGHTS, apply_in_halves
+from rowferry_worker.batch.writes import NAMES_AND_RIGHTS, apply_in_halves, refuse_every_row
 
 
 class NewValues(Struct, frozen=True, gc=False):
@@ -87,6 +87,7 @@ class _Update:
 
     def check_table(self, error: psycopg.Error) -> None:
         """Raise MigrationFault where the table is at fault."""
+        refuse_every_row(self.queries.entries.table, error)
         if (error.sqlstate or "").startswith(NAMES_AND_RIGHTS):
             self.queries.check(self.connection, update=False)
             find_columns(self.connection, self.queries.entries.table, [column.name for column in self.columns])

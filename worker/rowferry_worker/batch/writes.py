@@ -12,6 +12,7 @@ from psycopg.sql import Composed
 
 from rowferry.db.connection import Connection, summarise, translate
 from rowferry.db.statements import own_queries
+from rowferry.db.table_faults import explain_table_fault
 from rowferry.db.written_tables import WrittenTable
 from rowferry.errors import DatabaseUnavailable, MigrationFault, RowBusy, RowRefused
 
@@ -79,6 +80,12 @@ def read_and_undo(connection: Connection, query: Composed, parameters: dict[str,
 
 def _accuse_no_table(_error: psycopg.Error) -> None:
     """Hold each error against a row."""
+
+
+def refuse_every_row(table: str, error: psycopg.Error) -> None:
+    """Raise MigrationFault where PostgreSQL would refuse each row of the table."""
+    if remedy := explain_table_fault(error):
+        raise MigrationFault(f"PostgreSQL refuses to update {table}: {summarise(error)}; {remedy}.") from error
 
 
 def apply_in_halves(
@@ -188,6 +195,7 @@ class _Upsert:
 
     def check_table(self, error: psycopg.Error) -> None:
         """Raise MigrationFault where the table, not one of the rows, is at fault. A trigger that fails is its row's."""
+        refuse_every_row(self.table.name, error)
         if not (error.sqlstate or "").startswith(NAMES_AND_RIGHTS) or error.diag.context:
             return
         table = self.table

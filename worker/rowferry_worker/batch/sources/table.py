@@ -12,7 +12,7 @@ from rowferry.errors import MigrationFault
 from rowferry.keys import Form
 from rowferry_worker.batch.context import BatchContext, find_meant
 from rowferry_worker.batch.sources.ranges import RangeSource
-from rowferry_worker.batch.writes import NAMES_AND_RIGHTS, read_and_undo
+from rowferry_worker.batch.writes import NAMES_AND_RIGHTS, read_and_undo, refuse_every_row
 
 _VALUES = "22"
 """The class of invalid values."""
@@ -113,6 +113,7 @@ def refuse_unwritable(connection: Connection, queries: EntryQueries, error: psyc
 
     The savepoint of that statement has been rolled back.
     """
+    refuse_every_row(queries.entries.table, error)
     if (error.sqlstate or "").startswith((NAMES_AND_RIGHTS, _VALUES)):
         queries.check(connection, update=True)
 
