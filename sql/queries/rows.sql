@@ -146,3 +146,77 @@ where
     ({columns}) = ({id_wanted})
     and {in_range}
     and row({present}) is distinct from row({given_texts});
+
+-- name: make_expressions
+-- A view of what the SQL of a plan computes, by which PostgreSQL tells what it would call. Never read, and taken back.
+create temporary view "rowferry: expressions" as
+select {values} from {table} as e;
+
+-- name: find_refused_functions
+-- A function that the view of `make_expressions` would call and that is volatile, runs any SQL, or is not allowed.
+with recursive used as (
+    select
+        'pg_rewrite'::regclass::oid as class_id,
+        r.oid as id
+    from pg_rewrite as r
+    where r.ev_class = 'pg_temp."rowferry: expressions"'::regclass
+    union
+    select
+        n.class_id,
+        n.id
+    from used as u
+    cross join lateral (
+        select
+            d.refclassid as class_id,
+            d.refobjid as id
+        from pg_depend as d
+        where
+            d.classid = u.class_id
+            and d.objid = u.id
+            and u.class_id in ('pg_rewrite'::regclass, 'pg_operator'::regclass, 'pg_constraint'::regclass)
+        union all
+        select
+            'pg_rewrite'::regclass::oid,
+            r.oid
+        from pg_rewrite as r
+        where u.class_id = 'pg_class'::regclass and r.ev_class = u.id
+        union all
+        select
+            'pg_constraint'::regclass::oid,
+            c.oid
+        from pg_constraint as c
+        where u.class_id = 'pg_type'::regclass and c.contypid = u.id
+    ) as n
+),
+
+called as (
+    select u.id
+    from used as u
+    where u.class_id = 'pg_proc'::regclass
+    union
+    -- PostgreSQL notes no dependency on what is its own.
+    select (c.found)[1]::oid
+    from used as u
+    inner join pg_rewrite as r on u.id = r.oid and u.class_id = 'pg_rewrite'::regclass
+    cross join regexp_matches(r.ev_action::text, ':(?:funcid|opfuncid|aggfnoid|winfnoid) (\d+)', 'g') as c (found)
+)
+
+select
+    p.oid::regprocedure::text as name,
+    p.provolatile = 'v' as is_volatile
+from called as c
+inner join pg_proc as p on c.id = p.oid
+inner join pg_namespace as n on p.pronamespace = n.oid
+left join pg_depend as d on p.oid = d.objid and d.classid = 'pg_proc'::regclass and d.deptype = 'e'
+left join pg_extension as x on d.refobjid = x.oid
+where
+    p.provolatile = 'v'
+    -- These read the relations that they are told, and so views of others.
+    or p.proname ~ '^(table|schema|database)_to_xml'
+    or not (
+        n.nspname = 'pg_catalog'
+        or coalesce(x.extname = any(%(allowed)s::text []), false)
+        or n.nspname || '.' || p.proname = any(%(allowed)s::text [])
+    )
+order by name
+limit 1;

@@ -18,6 +18,10 @@ release savepoint rowferry_work;
 -- A read that leaves no lock on the table behind.
 savepoint rowferry_read;
 
+-- name: write_nothing
+-- Until the savepoint is undone. It holds for what the SQL of a plan calls.
+set transaction read only;
+
 -- name: undo_read
 -- What it has locked is free again. Sent with the read, as what follows.
 rollback to savepoint rowferry_read;

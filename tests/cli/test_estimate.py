@@ -24,6 +24,7 @@ from support.entries.listed_objects import name_objects, put_objects
 from support.entries.migration import Migration
 from support.entries.runs import Runs
 from support.postgres.roles import grant, log_in, new_role
+from support.postgres.said_stable import allow_functions
 from support.processes.cli import assert_went_well
 from support.s3.buckets import Buckets
 from support.s3.request_log import RequestLog
@@ -275,9 +276,12 @@ def test_a_wrong_bucket_is_one_sentence(migration: Migration, side: str) -> None
     assert f"correct [{side}] in the plan" in words
 
 
-def test_a_table_that_cannot_be_read_in_time_is_one_sentence(migration: Migration) -> None:
+def test_a_table_that_cannot_be_read_in_time_is_one_sentence(
+    migration: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
     migration.fill(3)
-    migration.plan["entries"][0]["where"] = "pg_sleep(100) is not null"
+    allow_functions(migration, monkeypatch)
+    migration.plan["entries"][0]["where"] = "public.nap(100) is not null"
     words = refuse(migration, PGOPTIONS="-c statement_timeout=500")
     assert "could not be scanned" in words
     assert "let this role take longer" in words

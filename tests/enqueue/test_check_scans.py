@@ -11,6 +11,7 @@ from rowferry_enqueue.checks.buckets import objects
 from support.entries.checks import add_second_table, check, check_as_role, entries_of
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
+from support.postgres.said_stable import allow_functions
 
 LABEL = "public.avatars.path"
 BANNERS = "public.banners.path"
@@ -34,10 +35,15 @@ def whats(findings: list[Finding]) -> list[str]:
     return [finding.what for finding in findings]
 
 
+@pytest.fixture(autouse=True)
+def _allowed(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
+    allow_functions(migration, monkeypatch)
+
+
 def sleep_in(migration: Migration, words: str) -> None:
     """Let the statements over the first table that have these words take longer than any timeout."""
     found = f"'{words[0]}' || '{words[1:]}'"  # for `where` is in each of them
-    entries_of(migration)["where"] = f"position({found} in current_query()) = 0 or pg_sleep(60) is not null"
+    entries_of(migration)["where"] = f"position({found} in public.asked()) = 0 or public.nap(60) is not null"
 
 
 @pytest.fixture

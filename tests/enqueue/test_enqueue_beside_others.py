@@ -14,6 +14,7 @@ from rowferry.errors import UsageError
 from rowferry.reports.pause import pause, resume
 from rowferry_enqueue.enqueue import Enqueued
 from support.entries.entry_table import EntryTable
+from support.postgres.said_stable import allow_functions
 from support.processes.processes import wait_for
 from support.queue.waiting_ranges import finish
 
@@ -93,7 +94,8 @@ def test_an_enqueue_takes_longer_than_statements_of_its_role_may(
     enqueued: EntryTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A statement that sleeps longer than the role's statement_timeout stands for a long scan."""
-    enqueued.plan["entries"][0]["where"] = "pg_sleep(0.5) is not null"
+    allow_functions(enqueued, monkeypatch)
+    enqueued.plan["entries"][0]["where"] = "public.nap(0.5) is not null"
     monkeypatch.setenv("PGOPTIONS", "-c statement_timeout=300ms")
     assert enqueued.preview()[0].entries == 1
     assert enqueued.enqueue()[0].entries == 1

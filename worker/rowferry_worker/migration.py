@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from threading import Lock
 
 from rowferry.batch import Batch
+from rowferry.db.called_functions import list_expressions, refuse_functions
 from rowferry.db.connection import Connection, fetch_one
 from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
@@ -91,6 +92,8 @@ class MigrationContext:
         self._settings: dict[str, QueueSettings] = {}
         self._entries: dict[str, EntryQueries] = {}
         self._updatable: set[str] = set()
+        self._allowed: set[tuple[str, str]] = set()
+        """The conditions of queues that call nothing that they may not, by label."""
         keys = {name: str(self._facts[name]) for name in (READABLE, WRITTEN) if name in self._facts}
         self.evidence = Evidence(readable=keys.get(READABLE), written=keys.get(WRITTEN))
         """What the copies so far tell of both servers."""
@@ -139,16 +142,25 @@ class MigrationContext:
             found = next((entries for entries in self.plan.entries if entries.label == label), None)
             if found is None:
                 raise MigrationFault(f"The plan of migration {self.plan.name} has no entries {label}.")
-            queries = self._entries[label] = EntryQueries.of(connection, found)
+            queries = EntryQueries.of(connection, found)
+            refuse_functions(connection, queries, list_expressions(queries))
+            self._entries[label] = queries
         if update and label not in self._updatable:
             queries.check(connection, update=True)
             self._updatable.add(label)
         return queries
 
+    def refuse_condition(self, connection: Connection, queries: EntryQueries, condition: str | None) -> None:
+        """Raise MigrationFault where a queue's own condition calls what it may not; asked once for each table."""
+        if condition is not None and (queries.entries.label, condition) not in self._allowed:
+            refuse_functions(connection, queries, [queries.meets(condition)])
+            self._allowed.add((queries.entries.label, condition))
+
     def forget_entries(self) -> None:
         """Look tables up again: one of them may have been changed."""
         self._entries.clear()
         self._updatable.clear()
+        self._allowed.clear()
 
     def copy_options(
         self,

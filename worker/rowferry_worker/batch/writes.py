@@ -61,6 +61,7 @@ def read_and_undo(connection: Connection, query: Composed, parameters: dict[str,
     try:
         with connection.pipeline():
             connection.execute(queries["begin_read"], prepare=False)
+            connection.execute(queries["write_nothing"])
             rows = connection.execute(query, parameters)
             # psycopg forgets what it has prepared at each ROLLBACK that it may count: what is undone might be a DDL.
             connection.prepare_threshold = None

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 import psycopg
 from psycopg import errors, sql
 
+from rowferry.db.called_functions import list_expressions, refuse_functions
 from rowferry.db.connection import Connection, fetch_one, literal, summarise, translate
 from rowferry.db.entries import EntryQueries
 from rowferry.db.forms import compute_keys
-from rowferry.errors import DatabaseUnavailable
+from rowferry.errors import DatabaseUnavailable, MigrationFault
 from rowferry.plan import Entries
 from rowferry.plan.path import parse_path
 from rowferry_enqueue.checks.finding import Finding, problem
@@ -31,6 +32,12 @@ def check_expressions(connection: Connection, queries: EntryQueries) -> Iterator
     Raises DatabaseUnavailable when the connection is lost.
     """
     yield from _check_states(connection, queries)
+    try:
+        refuse_functions(connection, queries, list_expressions(queries))
+    except MigrationFault as fault:
+        yield problem(fault)
+    except psycopg.Error:
+        pass  # what is wrong with which expression is said below
     entries = queries.entries
     if entries.where:
         condition = sql.SQL("case when {} then 1 end").format(literal(f"({entries.where}\n)"))

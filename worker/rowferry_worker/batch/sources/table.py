@@ -14,6 +14,8 @@ from rowferry_worker.batch.context import BatchContext, find_meant
 from rowferry_worker.batch.sources.ranges import RangeSource
 from rowferry_worker.batch.writes import NAMES_AND_RIGHTS, read_and_undo, refuse_every_row
 
+_WRITES = "25006"
+"""What a read that would write ends with (read_only_sql_transaction)."""
 _VALUES = "22"
 """The class of invalid values."""
 
@@ -35,6 +37,7 @@ class TableSource(RangeSource):
         """Return the entries of the batch's range that still need the work, in the order of their ids."""
         queue, payload, settings = context.queue.spec, context.batch.payload, context.settings
         queries = find_queries(context, update=queue.gives_form is not None)
+        context.migration.refuse_condition(context.connection, queries, queue.where(settings))
         columns = queue.columns(settings, queries.entries)
         entries = read_range(context, queue.find_form(settings), queries, columns, queue.where(settings))
         meant = find_meant(payload)
@@ -98,6 +101,8 @@ def refuse_unreadable(
     The savepoint of that statement has been rolled back.
     """
     state = error.sqlstate or ""
+    if state == _WRITES:
+        raise MigrationFault(f"The SQL of {queries.entries.label} would write: {summarise(error)}; correct the plan.")
     if state.startswith((NAMES_AND_RIGHTS, _VALUES)):
         queries.check(connection, update=False)
     if state.startswith(NAMES_AND_RIGHTS):
