@@ -13,6 +13,7 @@ from rowferry.plan import OnConflict, Plan
 from rowferry.progress import OnProgress, ignore_progress
 from rowferry.reports.coverage import Coverage
 from rowferry_enqueue.checks.buckets.access import check_buckets, check_readable_buckets
+from rowferry_enqueue.checks.buckets.companions import check_companions
 from rowferry_enqueue.checks.buckets.coverage import check_coverage
 from rowferry_enqueue.checks.buckets.samples import check_samples, sample_entries
 from rowferry_enqueue.checks.buckets.taken_keys import check_taken_keys
@@ -85,6 +86,7 @@ def _check_all(
     samples, unscanned = sample_entries(connection, tables, on_progress)
     yield from unscanned
     yield from run_check(lambda: list(check_samples(connection, plan, samples, allow_empty=allow_empty)))
+    yield from check_companions(plan, samples)
     is_new = find_migration(connection, plan.name) is None
     may_be_empty = allow_empty or not is_new
     yield from check_buckets(
