@@ -1,4 +1,4 @@
-"""The README compares the paces that docs/speed.md has, on the server where rowferry does worst, with their commits."""
+"""The README tells how long a migration takes, and docs/speed.md names the commits of what was measured."""
 
 import re
 
@@ -9,26 +9,23 @@ from support.docs.doc_pages import ROOT, read_section, read_table
 pytestmark = pytest.mark.texts
 
 SPEED = ROOT / "docs" / "speed.md"
-ROWS = {
-    "small objects/s, copied within a server": ("How fast is it?", ["versitygw, a real server"]),
-    "100 MB objects, MB/s, between two servers": ("Streams between two servers", ["100 MB", "fake"]),
-    "1 GB objects, MB/s, between two servers": ("Streams between two servers", ["1 GB", "stub, TLS"]),
-}
-"""Each row of the README, the section of the page, and the cells that its row begins with."""
+UNITS = {"minutes": 60.0, "hours": 3600.0, "days": 86400.0}
 
 
-def list_figures(cells: list[str]) -> list[float]:
-    return [float(number.replace(",", "")) for cell in cells for number in re.findall(r"\d[\d,.]*", cell)]
+def read_seconds(cell: str) -> float:
+    number, unit = cell.split()
+    return float(number) * UNITS[unit]
 
 
-def test_the_readme_compares_the_paces_that_were_measured(subtests: pytest.Subtests) -> None:
-    shown = {row[0]: row[1:] for row in read_table(ROOT / "README.md", "Compared with other tools")}
-    for name, (heading, begin) in ROWS.items():
-        with subtests.test(name):
-            (measured,) = [row for row in read_table(SPEED, heading) if row[: len(begin)] == begin]
-            figures = list_figures(shown[name])
-            assert figures
-            assert figures == list_figures(measured[len(begin) :])[: len(figures)]
+def test_the_readme_tells_hours_by_the_limit_of_the_provider(subtests: pytest.Subtests) -> None:
+    """A copy is one write: objects over writes a second, to two digits."""
+    shown = read_table(ROOT / "README.md", "How long it takes")
+    assert len(shown) == 4
+    for objects, *cells in shown:
+        millions = float(objects.split()[0].replace(",", ""))
+        for rate, cell in zip((1000, 3500), cells, strict=True):
+            with subtests.test(f"{objects} at {rate}"):
+                assert read_seconds(cell) == pytest.approx(millions * 1e6 / rate, rel=0.05)
 
 
 def test_each_table_of_measurements_names_its_commit(subtests: pytest.Subtests) -> None:
