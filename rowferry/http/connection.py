@@ -36,8 +36,6 @@ class Connection(asyncio.Protocol):
         self._parser: ResponseParser | None = None
         self._response: asyncio.Future[None] | None = None
         """Done when the response is complete; its exception is why there is none."""
-        self._on_end: Callable[[ObjectError | None], None] | None = None
-        """Called in the place of that, where no coroutine waits for the response."""
         self._drained: asyncio.Future[None] | None = None
         self._in_flight: InFlight | None = None
         self._is_paused = False
@@ -98,19 +96,6 @@ class Connection(asyncio.Protocol):
         finally:
             if not (self._is_clean and parser.is_streamed):
                 self._end_exchange(parser)
-
-    def ask(
-        self, head: bytes, parser: ResponseParser, in_flight: InFlight, on_end: Callable[[ObjectError | None], None]
-    ) -> None:
-        """Write a request without a body, on a usable connection, and read its response into `parser`.
-
-        No coroutine has to wait: `on_end` is called once the connection is free, with why there is no response.
-        """
-        assert self._transport is not None
-        self._parser, self._in_flight, self._on_end = parser, in_flight, on_end
-        self._is_clean = False
-        self._outbox.busy += 1
-        self._outbox.write(self._transport, head)
 
     def take_pieces(self) -> list[bytes]:
         """Return what has come of a streamed body and was not taken yet."""
@@ -204,9 +189,7 @@ class Connection(asyncio.Protocol):
 
     def _expects(self, parser: ResponseParser) -> bool:
         """Return whether more of a response is to come."""
-        if self._response is None:
-            return self._on_end is not None
-        return not self._response.done() or parser.is_streamed
+        return self._response is not None and (not self._response.done() or parser.is_streamed)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End what is in flight.
@@ -278,13 +261,6 @@ class Connection(asyncio.Protocol):
 
     def _settle(self, error: ObjectError | None) -> None:
         """End the wait for the response, that of the writer, and that for more of a streamed body."""
-        if self._on_end is not None and self._parser is not None:
-            on_end, self._on_end = self._on_end, None
-            if error is None:
-                self._is_clean = self._is_kept = True
-            self._end_exchange(self._parser)
-            on_end(error)
-            return
         if self._response is not None and not self._response.done():
             if error is None:
                 self._response.set_result(None)

@@ -81,15 +81,6 @@ class Pool:
                 self.release(waiter.result())
             raise
 
-    def take_idle(self) -> Connection | None:
-        """Return an idle connection for one request without a body, without waiting for it; `release` it."""
-        return self._take_idle() if self.has_idle else None
-
-    @property
-    def has_idle(self) -> bool:
-        """Return whether a connection seems to be idle."""
-        return bool(self._idle or self._idle_grown) and not self._waiting and self._closed is None
-
     def release(self, connection: Connection) -> None:
         """Take a connection back; one that is of no further use is closed."""
         if len(self._grown) > self._most_streaming and connection in self._grown:

@@ -38,7 +38,6 @@ from rowferry.s3.access.credentials import Credentials, RefreshingCredentials, e
 from rowferry.s3.access.endpoint import Endpoint, refuse_token_in_clear, resolve_endpoint
 from rowferry.s3.access.signing import HeadWriter
 from rowferry.s3.encodings import OBJECTS, OTHER, Accepts, describe_recoding, is_same_object, judge_encoding
-from rowferry.s3.glance import Glance, OnEnd
 from rowferry.s3.operations import Request, head_bucket, head_object, may_be_resent
 from rowferry.s3.refusals import Correction, KeyRing, Refusals, find_wrong_region
 from rowferry.s3.responses import Response, find_error, name_request
@@ -140,26 +139,6 @@ class ObjectClient:
             if isinstance(error, Unreachable) and not isinstance(error, CutOff):
                 self._note_failure()
             raise name_request(error, request) from None
-
-    def glance(self, key: str, on_end: OnEnd) -> Glance | None:
-        """Begin a HEAD that takes no coroutine, on an idle connection; None where `send` has to send it.
-
-        `on_end` is told of its end, once: a refusal that could be corrected is not, and nothing is sent again.
-        """
-        if not self._pool.has_idle:
-            return None
-        try:
-            request = head_object(self._side.name, key)
-            self._refuse_request(request)
-            head = self._writer.write(request, self._keys.current, self._accepts)
-        except ObjectError:
-            return None
-        connection = self._pool.take_idle()
-        if connection is None:  # they were closed
-            return None
-        glance = Glance(request, self._deadlines, self._judge, self._pool.release, on_end)
-        glance.send(connection, head, ResponseParser(is_head=True, max_body_bytes=self._max_body_bytes))
-        return glance
 
     async def _send_as_stored(self, request: Request, in_flight: InFlight) -> Response:
         """Return the response to a request; an object comes as it is stored, or it is asked for in the other way.

@@ -30,7 +30,6 @@ from rowferry.reports.facts import KEPT_OTHERS, READABLE, WRITTEN, Facts
 from rowferry.s3.access.endpoint import refuse_foreign_endpoint
 from rowferry.s3.client import REQUEST_DEADLINE, ObjectClient, check_bucket, open_object_client
 from rowferry.s3.clocks import NO_SKEW, Skew
-from rowferry.s3.glance import Glance, OnEnd
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import LONGEST_TURN, Record, Reserve
@@ -208,12 +207,6 @@ class MigrationContext:
             return scheduler.reserve(self._find_rate_key(side, operation), self._request_limiters.get(side))
 
         return reserve, partial(scheduler.record, self._find_rate_key)
-
-    def glance(self, scheduler: CopyScheduler, side: SideName, key: str, on_end: OnEnd) -> Glance | None:
-        """Begin a HEAD as `ObjectClient.glance` does; None as well where requests have to wait for their turns."""
-        if side in self._request_limiters or not scheduler.is_free(self._find_rate_key(side, "HeadObject")):
-            return None
-        return self.clients[side].glance(key, on_end)
 
     def _find_rate_key(self, side: SideName, operation: str) -> str:
         """Return what the learned rate of an operation is known by: the server, the bucket and the operation."""

@@ -2,9 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
@@ -172,87 +170,6 @@ def test_copies_that_need_no_request_end_without_one() -> None:
     """Thousands of them: none starts from within another, so no stack grows."""
     results = asyncio.run(CopyRun(CopyScheduler(1), lambda key: Server().copy(key, 0), keys(0, 5000)).run_all())
     assert list(results.values()) == [COPIED] * 5000
-
-
-@dataclass
-class Glances:
-    """Looks that take no task; tells those under way."""
-
-    ends: dict[str, Callable[[CopyResult | None], None]] = field(default_factory=dict)
-    cancelled: list[str] = field(default_factory=list)
-    refused: frozenset[str] = frozenset()
-
-    def begin(self, key: str, on_end: Callable[[CopyResult | None], None]) -> SimpleNamespace | None:
-        if key in self.refused:
-            return None
-        self.ends[key] = on_end
-        return SimpleNamespace(cancel=lambda: self.cancelled.append(key))
-
-    async def end(self, key: str, result: CopyResult | None) -> None:
-        self.ends.pop(key)(result)
-        await settle()
-
-
-@on_loop
-async def test_looks_that_find_nothing_new_take_no_task_and_count_as_in_flight() -> None:
-    server, glances, scheduler = Server(), Glances(), CopyScheduler(2)
-    noted: list[str] = []
-    batch = server.start(scheduler, keys(0, 3), glance=glances.begin, note=lambda key, _: noted.append(key))
-    copies = server.start(scheduler, keys(3, 5))
-    await settle()
-    assert (list(glances.ends), server.started) == (["0", "1"], [])
-    await glances.end("1", COPIED)
-    assert list(glances.ends) == ["0", "2"]
-    await glances.end("0", COPIED)
-    assert server.started == ["3"]
-    assert not batch.task.done()
-    await glances.end("2", COPIED)
-    assert batch.results == [COPIED] * 3
-    assert noted == ["1", "0", "2"]
-    await server.respond_to_all()
-    assert copies.results == [COPIED] * 2
-
-
-@on_loop
-async def test_a_task_finds_out_what_a_look_leaves_open() -> None:
-    server, glances = Server(), Glances(refused=frozenset({"1"}))
-    batch = server.start(CopyScheduler(2), {**keys(0, 1, end="error"), **keys(1, 2)}, glance=glances.begin)
-    await settle()
-    assert server.started == ["1"]
-    await glances.end("0", None)
-    assert server.started == ["1", "0"]
-    assert not batch.task.done()
-    await server.respond_to_all()
-    assert isinstance(batch.results[0], AccessDenied)
-    assert batch.results[1] == COPIED
-    assert server.most == 2
-
-
-@on_loop
-async def test_a_batch_that_is_cancelled_cancels_its_looks_and_frees_their_places() -> None:
-    server, glances, scheduler = Server(), Glances(), CopyScheduler(2)
-    batch = server.start(scheduler, keys(0, 5), glance=glances.begin)
-    await settle()
-    batch.run.cancel()
-    await settle()
-    assert glances.cancelled == ["0", "1"]
-    assert all(isinstance(result, NotStarted) for result in batch.results)
-    server.start(scheduler, keys(5, 9))
-    await settle()
-    assert server.under_way == 2
-    await server.respond_to_all()
-
-
-@on_loop
-async def test_a_mistake_of_ours_at_the_end_of_a_look_fails_its_batch() -> None:
-    def note(_key: str, _result: ObjectResult) -> None:
-        raise ZeroDivisionError
-
-    server, glances = Server(), Glances()
-    batch = server.start(CopyScheduler(2), keys(0, 1), glance=glances.begin, note=note)
-    await settle()
-    await glances.end("0", COPIED)
-    assert isinstance(batch.task.exception(), ZeroDivisionError)
 
 
 @on_loop

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
 from threading import Event
 from typing import Any
 
@@ -114,8 +113,7 @@ class BatchContext:
     def object_requests(self) -> ObjectRequests:
         """Return how the batch's copies send requests."""
         reserve, record = self.migration.pace_requests(self.scheduler)
-        glance = partial(self.migration.glance, self.scheduler)
-        return ObjectRequests(self.migration.send, reserve=reserve, record=record, glance=glance)
+        return ObjectRequests(self.migration.send, reserve=reserve, record=record)
 
     def large_objects(self) -> LargeObjects:
         """Return what the batch's large objects share."""

@@ -22,7 +22,7 @@ from rowferry_worker.batch.sides.asking import are_reachable
 from rowferry_worker.batch.sides.faults import NO_TARGETS, judge_sides
 from rowferry_worker.copying.copy import CopyOptions, CopyResult
 from rowferry_worker.copying.precedence import NO_TIMELINE, Timeline
-from rowferry_worker.scheduling.scheduler import Copy, CopyRun, Glance, ObjectResult
+from rowferry_worker.scheduling.scheduler import Copy, CopyRun, ObjectResult
 
 CANCEL_WITHIN = timedelta(seconds=3)
 """How long to wait for the aborts of a batch's multipart uploads once the worker releases it, or has lost it."""
@@ -63,13 +63,12 @@ def run_copies(
     keys: Iterable[str],
     *,
     is_look: bool = False,
-    glance: Glance | None = None,
     targets: Mapping[str, str] = NO_TARGETS,
 ) -> dict[str, ObjectResult]:
     """Copy the object of each key, many at once, and return how each copy ended; NotStarted past the time budget.
 
-    `is_look`: they were copied, and are looked at once more, all of them; few are copied again. `glance`: the cheap way
-    to do so. `targets`: the production keys, where `keys` are legacy keys.
+    `is_look`: they were copied, and are looked at once more, all of them; few are copied again. `targets`: the
+    production keys, where `keys` are legacy keys.
 
     Raises BatchReleased when the worker gives the batch up meanwhile, MigrationFault when a side is at fault.
     """
@@ -85,7 +84,6 @@ def run_copies(
         work=None if is_look else context.work,
         note=partial(_note_look, context) if is_look else partial(_note_end, context, targets),
         is_look=is_look,
-        glance=glance,
     )
     ended = _wait_for(context, run)
     _record_success(context)

@@ -7,7 +7,7 @@ from rowferry.batch import Outcome
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.copying.copy import CopyOptions, CopyResult
-from rowferry_worker.copying.follow import follow, glance
+from rowferry_worker.copying.follow import follow
 from rowferry_worker.scheduling.scheduler import ObjectResult
 
 FOLLOWED = 3
@@ -61,7 +61,6 @@ def _look(
         lambda key: follow(s3, options, *objects[key], copied[key], may_copy=key not in tired),
         copied,
         is_look=True,
-        glance=lambda key, on_end: glance(s3, objects[key][0], copied[key], on_end),
     )
 
 

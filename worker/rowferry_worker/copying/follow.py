@@ -1,12 +1,10 @@
 """An object that is rewritten while it is copied: looked at once more, and copied again."""
 
 import logging
-from collections.abc import Callable
 
 from rowferry.batch import Outcome
 from rowferry.errors import ObjectNotFound, ServerFault
 from rowferry.s3.clocks import UPLOAD_SPAN, written_at
-from rowferry.s3.glance import Glance
 from rowferry.s3.responses import Response
 from rowferry_worker.copying.copy import CopyOptions, CopyResult, copy_object, replace_object
 from rowferry_worker.objects.compare import Pair, are_same, compare_headers, is_digest
@@ -29,17 +27,6 @@ async def copy_standing(s3: ObjectRequests, options: CopyOptions, source_key: st
         return CopyResult(Outcome.KEPT)
     await _note(options, source_key, target_key, result)
     return result
-
-
-def glance(
-    s3: ObjectRequests, source_key: str, result: CopyResult, on_end: Callable[[CopyResult | None], None]
-) -> Glance | None:
-    """Begin to look at a legacy object as `follow` does; nothing is copied, and None is told where `follow` has to."""
-
-    def compare(legacy: Response | None) -> None:
-        on_end(result if legacy is not None and _is_surely_current(legacy, result) else None)
-
-    return s3.glance("legacy", source_key, compare)
 
 
 async def follow(

@@ -15,7 +15,6 @@ from rowferry.errors import (
 )
 from rowferry.plan import CannedAcl, SideName
 from rowferry.s3.acl import Grants, read_grants
-from rowferry.s3.glance import Glance, OnEnd
 from rowferry.s3.operations import (
     Request,
     get_object_acl,
@@ -32,8 +31,6 @@ NO_OBJECT = "rowferry-asks-whether-anybody-is-there"
 """A key without an object: to ask for when any response will do, "not found" and "not allowed" as well."""
 T = TypeVar("T")
 Tags = tuple[tuple[str, str], ...]
-BeginGlance = Callable[[SideName, str, OnEnd], Glance | None]
-"""Begins a HEAD that takes no coroutine: `ObjectClient.glance` of a side."""
 GivenBy = Literal["PutObject", "CopyObject", "CreateMultipartUpload"]
 """The operations that are to give an object its tags and its ACL."""
 UNKNOWN = frozenset({"NotImplemented", "HTTP 501", "HTTP 405", "MethodNotAllowed"})
@@ -43,22 +40,13 @@ UNKNOWN = frozenset({"NotImplemented", "HTTP 501", "HTTP 405", "MethodNotAllowed
 class ObjectRequests:
     """Sends the requests of copies; every method raises the ObjectError of a request that fails for good."""
 
-    def __init__(
-        self,
-        send: Send,
-        *,
-        reserve: Reserve | None = None,
-        record: Record | None = None,
-        glance: BeginGlance = lambda _side, _key, _on_end: None,
-    ) -> None:
-        """`send` makes one try; `reserve` and `record` are those of `send_with_retries`; `glance` begins a HEAD."""
+    def __init__(self, send: Send, *, reserve: Reserve | None = None, record: Record | None = None) -> None:
+        """`send` makes one try; `reserve` and `record` are those of `send_with_retries`."""
         self.send = partial(send_with_retries, send, reserve=reserve, record=record)
         """Returns the response to a request; a callable returns the request anew before each try. Takes `tries`."""
         self.send_in_turn = partial(send_with_retries, send, tries=1, record=record)
         """Sends a request once whose turn was taken already."""
         self._reserve = reserve
-        self._record = record
-        self._glance = glance
 
     async def take_turn(self, side: SideName, operation: str) -> None:
         """Wait for the turn of a request, where a look must come between that and the request."""
@@ -86,25 +74,6 @@ class ObjectRequests:
         demand(size_of, response, request)
         await self.refuse_web_server(request, response)
         return response
-
-    def glance(self, side: SideName, key: str, on_end: Callable[[Response | None], None]) -> Glance | None:
-        """Begin to ask for the headers of an object; None where `head` has to ask.
-
-        No coroutine waits: `on_end` is told the headers, which are such as an S3 server sends, or None where `head` has
-        to find out why there are none.
-        """
-
-        def end(request: Request, result: Response | ObjectError, seconds: float) -> None:
-            headers = None
-            try:
-                if isinstance(result, Response) and result.content_length is not None and looks_like_s3(result):
-                    headers = result
-                if self._record is not None:
-                    self._record(request, result, seconds, again=headers is None)
-            finally:  # lest the batch waits for ever
-                on_end(headers)
-
-        return self._glance(side, key, end)
 
     async def find(self, side: SideName, key: str) -> Response | None:
         """Return the headers of an object as `head` does, None where there is none."""

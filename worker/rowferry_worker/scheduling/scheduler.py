@@ -8,8 +8,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from contextvars import copy_context
 from datetime import timedelta
-from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from rowferry.errors import (
     BucketNotFound,
@@ -34,19 +33,8 @@ from rowferry_worker.scheduling.recording import RateReporter, TransferTally, re
 _log = logging.getLogger(__name__)
 
 
-class Cancellable(Protocol):
-    """What is under way."""
-
-    def cancel(self) -> None:
-        """End it without a word."""
-        ...
-
-
 Copy = Callable[[str], Coroutine[Any, Any, CopyResult]]
 """Copies (or verifies, or finds) the object of one key."""
-Glance = Callable[[str, Callable[[CopyResult | None], None]], Cancellable | None]
-"""Begins to look at the object of a key without a task, and calls with the result of its copy, if that still holds;
-None: `Copy` has to find out. Returns None where nothing was begun."""
 FindKey = Callable[[SideName, str], str]
 """Returns what a learned rate is known by: the server, the bucket and the operation."""
 ObjectResult = CopyResult | ObjectError
@@ -105,12 +93,6 @@ class CopyScheduler:
         self._hear_cluster()
         wait = self._pace.reserve(key, bound)
         return timedelta(seconds=wait) if wait else NO_WAIT
-
-    def is_free(self, key: str) -> bool:
-        """Return whether requests need not wait for their turns, as far as was learned."""
-        self._hear_cluster()
-        rate = self.rates.get(key)
-        return rate is None or rate.per_second is None
 
     def record(
         self, find_key: FindKey, request: Request, result: Response | ObjectError, seconds: float, *, again: bool
@@ -214,13 +196,12 @@ class CopyRun:
         work: tuple[str, str] | None = None,
         note: Callable[[str, ObjectResult], None] = lambda _key, _result: None,
         is_look: bool = False,
-        glance: Glance | None = None,
     ) -> None:
         """`keys`: a key that comes twice is copied once. `note` is told how each copy ended.
 
         `deadline`: when no more copies start, by time.monotonic(); those under way go on. `batch_id`: the claimed batch
         whose entries are counted as claimed. `work`: the labels of the metrics; None: the objects are not measured.
-        `is_look`: they were copied, and are looked at: the batch is about to end. `glance`: the cheap way to do so.
+        `is_look`: they were copied, and are looked at: the batch is about to end.
         """
         self._scheduler = scheduler
         self._copy = copy
@@ -231,8 +212,6 @@ class CopyRun:
         self._note = note
         self.is_look = is_look
         self._results: dict[str, ObjectResult] = {}
-        self._glance = glance
-        self._glances: dict[str, Cancellable] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._context = copy_context()
         """Names the batch in log lines, also where another batch's end lets a copy start."""
@@ -270,10 +249,6 @@ class CopyRun:
         self._not_started.clear()
         for task in self._tasks:
             task.cancel()
-        glances, self._glances = self._glances, {}
-        for glance in glances.values():
-            glance.cancel()
-            self._scheduler.note_end(is_look=self.is_look)
         self._note_progress()
 
     def take_key(self) -> str | None:
@@ -282,28 +257,9 @@ class CopyRun:
 
     def start(self, key: str) -> None:
         """Copy the object of this key, and then those of others."""
-        glance = None if self._glance is None else self._glance(key, partial(self._end_glance, key))
-        if glance is None:
-            self._start_task(key)
-        else:
-            self._glances[key] = glance
-
-    def _end_glance(self, key: str, result: CopyResult | None) -> None:
-        del self._glances[key]
-        if result is None:
-            self._start_task(key)
-            return
-        self._results[key] = result
-        try:
-            self._note(key, result)
-        except Exception as fault:  # noqa: BLE001 - as in a task
-            self._fault = fault
-        next_key = self._take_next()
-        if next_key is None:
-            self._scheduler.note_end(is_look=self.is_look)
-            self._note_progress()
-        else:
-            self.start(next_key)
+        task = asyncio.create_task(self._copy_from(key), context=self._context)
+        self._tasks.add(task)
+        task.add_done_callback(self._end_task)
 
     def _take_next(self) -> str | None:
         """Return the key that goes on in the place of one whose copy has ended; None where its place is given back."""
@@ -312,11 +268,6 @@ class CopyRun:
         key = self._not_started.popleft()
         self._note_left()
         return key
-
-    def _start_task(self, key: str) -> None:
-        task = asyncio.create_task(self._copy_from(key), context=self._context)
-        self._tasks.add(task)
-        task.add_done_callback(self._end_task)
 
     async def _copy_from(self, first_key: str) -> None:
         key: str | None = first_key
@@ -351,7 +302,7 @@ class CopyRun:
 
     def _note_left(self) -> int:
         """Return how many copies have not ended; what counts them is told of every sixteenth, and of the last ones."""
-        left = len(self._not_started) + len(self._tasks) + len(self._glances)
+        left = len(self._not_started) + len(self._tasks)
         if self._batch_id is not None and (left < 16 or left % 16 == 0):
             self._scheduler.claimed_entries.note(self._batch_id, left)
         return left
