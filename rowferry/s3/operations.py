@@ -335,19 +335,15 @@ def upload_part_copy(
 
 
 def complete_multipart_upload(
-    key: str, *, upload_id: str, parts: Iterable[tuple[int, str]], if_none_match: bool, if_match: str | None = None
+    key: str, *, upload_id: str, parts: Iterable[tuple[int, str]], if_none_match: bool
 ) -> Request:
-    """Return the request that makes an object of `parts`: (number, unquoted ETag) in rising order of the number.
-
-    `if_match`: the unquoted ETag of the object that alone may be replaced.
-    """
+    """Return the request that makes an object of `parts`: (number, unquoted ETag) in rising order of the number."""
     listed = "".join(
         f"<Part><PartNumber>{number}</PartNumber><ETag>&quot;{escape(etag)}&quot;</ETag></Part>"
         for number, etag in parts
     )
     body = f'<CompleteMultipartUpload xmlns="{NAMESPACE}">{listed}</CompleteMultipartUpload>'.encode()
     headers = (("Content-Type", "application/xml"), *_forbid_overwrite(if_none_match))
-    headers += () if if_match is None else (("If-Match", f'"{if_match}"'),)
     query = (("uploadId", upload_id),)
     return _build("production", "CompleteMultipartUpload", "POST", key, query=query, headers=headers, body=body)
 

@@ -1,14 +1,11 @@
 """The retry loop of S3 requests, and how long every retry waits."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
 from random import SystemRandom
-from typing import Protocol
 
 from rowferry.errors import CutOff, ObjectError, ServerFault, Throttled, Unreachable
-from rowferry.plan import SideName
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 
@@ -29,71 +26,23 @@ _random = SystemRandom()
 
 Send = Callable[[Request], Awaitable[Response]]
 """Sends one request once: `ObjectClient.send`."""
-Reserve = Callable[[SideName, str], timedelta]
-"""Takes the turn of a request by its side and operation under a rate limit, and returns how long to wait for it.
-
-More than LONGEST_TURN: the turn was not taken and is to be asked for again after that.
-"""
 
 
-class Record(Protocol):
-    """Is told of each try: its request, its result, the seconds it took, and whether it is tried `again`."""
-
-    def __call__(self, request: Request, result: Response | ObjectError, seconds: float, *, again: bool) -> None:
-        """Record the try; must not block."""
-        ...
-
-
-async def send_with_retries(
-    send: Send,
-    request: Request | Callable[[], Awaitable[Request]],
-    *,
-    tries: int = TRIES,
-    turn_of: tuple[SideName, str] | None = None,
-    reserve: Reserve | None = None,
-    record: Record | None = None,
-) -> Response:
-    """Send a request until it succeeds, at most `tries` times, and return the response. Raises the last error.
-
-    A callable is awaited before each try and returns the request: a write that a condition does not protect must look
-    each time whether an object has appeared at its key. `turn_of` is then that request's side and operation: its turn
-    is waited for before the look, which would else be old by the time of the write.
-    """
-    if isinstance(request, Request):
-        turn_of = request.side, request.operation
+async def send_with_retries(send: Send, request: Request, *, tries: int = TRIES) -> Response:
+    """Send a request until it succeeds, at most `tries` times, and return the response. Raises the last error."""
     for tried in range(1, tries + 1):
-        if reserve is not None and turn_of is not None and (wait := reserve(*turn_of)):
-            await wait_for_turn(wait, reserve, *turn_of)
-        to_send = request if isinstance(request, Request) else await request()
-        started = time.monotonic()
         try:
-            response = await send(to_send)
+            return await send(request)
         except ObjectError as error:
-            again = tried < tries and may_pass(error)
-            if record is not None and not _is_of_source(to_send, error):
-                record(to_send, error, time.monotonic() - started, again=again)
-            if not again:
-                raise
-            await asyncio.sleep(pause_before_retry(error, tried).total_seconds())
-        else:
-            if record is not None:
-                record(to_send, response, time.monotonic() - started, again=False)
-            return response
+            await wait_before_retry(error, tried, tries)
     raise AssertionError(tries)  # the last try returns or raises
 
 
-async def wait_for_turn(wait: timedelta, reserve: Reserve, side: SideName, operation: str) -> None:
-    """Wait as long as `reserve` has said; a turn that is too far away is asked for again."""
-    while wait:
-        await asyncio.sleep(min(wait, LONGEST_TURN).total_seconds())
-        if wait <= LONGEST_TURN:
-            return
-        wait = reserve(side, operation)
-
-
-def _is_of_source(request: Request, error: ObjectError) -> bool:
-    """Return whether the source of a request's body has failed: what it has asked for itself is recorded already."""
-    return request.source is not None and (error.side, error.operation) != (request.side, request.operation)
+async def wait_before_retry(error: ObjectError, tried: int, tries: int) -> None:
+    """Wait after the try of this number, which has failed. Raises the error where no other try follows."""
+    if tried == tries or not may_pass(error):
+        raise error
+    await asyncio.sleep(pause_before_retry(error, tried).total_seconds())
 
 
 async def send_many(send: Send, requests: Iterable[Request], *, at_once: int) -> list[Response | ObjectError]:

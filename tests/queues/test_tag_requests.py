@@ -113,13 +113,16 @@ def test_the_turn_of_the_write_is_waited_for_before_the_read() -> None:
     """Else a tag that is set while the write waits under a rate limit would be lost."""
     fake, waits = fake_with({}), {"PutObjectTagging": timedelta(seconds=0.01)}
 
-    def reserve(_side: SideName, operation: str) -> timedelta:
-        if operation == "PutObjectTagging":
-            give(fake, "owner", "me")  # while it waits
-        return waits.get(operation, timedelta())
+    class Pace:
+        def reserve(self, _side: SideName, operation: str) -> timedelta:
+            if operation == "PutObjectTagging":
+                give(fake, "owner", "me")  # while it waits
+            return waits.get(operation, timedelta())
+
+        def record(self, *_: object) -> None: ...
 
     perform._keeping.add(fake)
-    s3 = ObjectRequests(fake.send, reserve=reserve)
+    s3 = ObjectRequests(fake.send, Pace())
     assert fake.run(tag_object(s3, fake, KEY, COLD)).outcome is Outcome.MIGRATED
     assert tags_of(fake) == {"owner": "me", "tier": "cold"}
 

@@ -18,7 +18,8 @@ from rowferry_worker.multipart.completion import Large
 from rowferry_worker.multipart.large import LargeObjects
 from rowferry_worker.multipart.streamed_parts import StreamedParts
 from rowferry_worker.multipart.upload import send_in_parts
-from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport, WriteGuard
+from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
+from rowferry_worker.objects.intents import Protect, Target
 from support.entries.migration import Migration
 from support.s3.buckets import Buckets
 from support.s3.copies import NEW, OLD, copy_once, fake_with, options_of
@@ -126,8 +127,8 @@ def test_a_head_that_leaves_something_out_proves_no_two_objects_equal(name: str,
 def test_an_upload_of_no_parts_is_refused() -> None:
     large = Large(OLD, Response(200, {"content-length": "0", "etag": '"e"'}), NEW)
     fake = FakeBuckets()
-    guard, parts = WriteGuard(fake.s3, ConditionalWriteSupport("new"), NEW), StreamedParts(fake.s3, large)
-    sending = send_in_parts(fake.s3, large, [], parts, part_bytes=4, guard=guard, large_objects=LargeObjects())
+    target, parts = Target(fake.s3, ConditionalWriteSupport("new"), NEW), StreamedParts(fake.s3, large)
+    sending = send_in_parts(target, Protect(), large, [], parts, part_bytes=4, large_objects=LargeObjects())
     with pytest.raises(ObjectRejected, match="EmptyUpload"):
         fake.run(sending)
 

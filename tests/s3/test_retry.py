@@ -1,7 +1,6 @@
 """A request is sent again where a pause may help; waits grow, are bounded, and never march in step."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -22,7 +21,7 @@ from rowferry.errors import (
     Unreachable,
 )
 from rowferry.s3 import retry
-from rowferry.s3.operations import Request, head_object, put_object
+from rowferry.s3.operations import Request, head_object
 from rowferry.s3.responses import Response, find_error
 from rowferry.s3.retry import (
     LONGEST,
@@ -98,21 +97,12 @@ class Scripted:
         return result
 
 
-def send(
-    server: Scripted, request: Request | Callable[[], Awaitable[Request]] = REQUEST, **more: Any
-) -> tuple[Response | ObjectError, list[bool]]:
-    """Send a request with retries; return its result, and for each try whether another one followed."""
-    recorded: list[bool] = []
-
-    def record(request: Request, result: Response | ObjectError, seconds: float, *, again: bool) -> None:
-        assert seconds >= 0
-        assert isinstance(result, ObjectError) or not again
-        recorded.append(again)
-
+def send(server: Scripted, **more: Any) -> Response | ObjectError:
+    """Send a request with retries; return its result."""
     try:
-        return asyncio.run(send_with_retries(server.send, request, record=record, **more)), recorded
+        return asyncio.run(send_with_retries(server.send, REQUEST, **more))
     except ObjectError as error:
-        return error, recorded
+        return error
 
 
 @pytest.fixture
@@ -124,51 +114,17 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_may_pass_is_tried_again_until_it_passes_and_what_will_not_change_is_asked_once() -> None:
     for error_class in (Throttled, ServerFault, Unreachable):
         server = Scripted(error_class("Busy", ""), error_class("Busy", ""), OK)
-        assert send(server) == (OK, [True, True, False])
+        assert (send(server), len(server.sent)) == (OK, 3)
     for error_class in (ObjectNotFound, PreconditionFailed, AccessDenied, TimedOut, ObjectDamaged, CutOff):
         server = Scripted(error_class("No", ""), OK)
-        result, recorded = send(server)
-        assert (type(result), len(server.sent), recorded) == (error_class, 1, [False])
+        assert (type(send(server)), len(server.sent)) == (error_class, 1)
 
 
 @pytest.mark.usefixtures("_no_pauses")
 @pytest.mark.parametrize("tries", [1, 2, TRIES])
 def test_the_last_of_all_tries_raises_its_error(tries: int) -> None:
     errors = [Throttled("SlowDown", str(number)) for number in range(1, TRIES + 1)]
-    result, recorded = send(Scripted(*errors), tries=tries)
-    assert result is errors[tries - 1]
-    assert recorded == [True] * (tries - 1) + [False]
-
-
-@pytest.mark.usefixtures("_no_pauses")
-def test_each_try_takes_its_turn_under_a_rate_limit() -> None:
-    turns: list[tuple[str, str]] = []
-
-    def reserve(side: str, operation: str) -> timedelta:
-        turns.append((side, operation))
-        return timedelta(milliseconds=1)
-
-    assert send(Scripted(Throttled("SlowDown", ""), OK), reserve=reserve)[0] is OK
-    assert turns == [(REQUEST.side, REQUEST.operation)] * 2
-
-
-@pytest.mark.usefixtures("_no_pauses")
-def test_a_request_that_must_look_first_is_prepared_before_each_try_and_what_it_finds_ends_the_retries() -> None:
-    async def look() -> Request:
-        found = looks.pop(0)
-        if isinstance(found, ObjectError):
-            raise found
-        return found
-
-    first, second = (put_object("key", b"", if_none_match=condition) for condition in (False, True))
-    looks: list[Request | ObjectError] = [first, second]
-    server = Scripted(Throttled("SlowDown", ""), OK)
-    assert send(server, look)[0] is OK
-    assert server.sent == [first, second]
-    looks = [first, PreconditionFailed("Exists", "")]
-    server = Scripted(Throttled("SlowDown", ""), OK)
-    assert isinstance(send(server, look)[0], PreconditionFailed)
-    assert server.sent == [first]
+    assert send(Scripted(*errors), tries=tries) is errors[tries - 1]
 
 
 def test_many_requests_keep_their_order_and_their_bound() -> None:
@@ -189,17 +145,3 @@ def test_many_requests_keep_their_order_and_their_bound() -> None:
     keys = [result.headers["x-key"] if isinstance(result, Response) else result.code for result in results]
     assert keys == [request.key if request.key != "key-7" else "NoSuchKey" for request in requests]
     assert most == 3
-
-
-def test_a_turn_that_is_far_away_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rate may have risen meanwhile; a turn that is near is waited for, and is taken."""
-    slept: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        slept.append(seconds)
-
-    monkeypatch.setattr(retry.asyncio, "sleep", sleep)
-    waits = (timedelta(seconds=seconds) for seconds in (3.0, 0.7, 0.1))
-    asyncio.run(retry.wait_for_turn(next(waits), lambda _side, _operation: next(waits), "production", "PutObject"))
-    assert slept == [retry.LONGEST_TURN.total_seconds()] * 2 + [0.1]
-    assert next(waits, None) is None

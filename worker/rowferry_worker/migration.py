@@ -32,7 +32,7 @@ from rowferry.s3.client import REQUEST_DEADLINE, ObjectClient, check_bucket, ope
 from rowferry.s3.clocks import NO_SKEW, Skew
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
-from rowferry.s3.retry import LONGEST_TURN, Record, Reserve
+from rowferry.s3.retry import LONGEST_TURN
 from rowferry_worker.copying.copy import CopyOptions
 from rowferry_worker.copying.precedence import NO_TIMELINE, Clocks, Timeline
 from rowferry_worker.copying.server_copy import ServerCopy
@@ -45,10 +45,12 @@ from rowferry_worker.multipart.part_size import STREAM_PART_BYTES
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
 from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.own_copies import name_bucket
+from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.pacing.rate_limit import RateLimiter
 from rowferry_worker.properties.settle import Properties
 from rowferry_worker.properties.tags import Tagging
 from rowferry_worker.scheduling.evidence import Evidence
+from rowferry_worker.scheduling.request_pace import RequestPace
 from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.scheduling.silence import SilenceDetector
 from rowferry_worker.service import PROCESS_COUNT
@@ -80,13 +82,13 @@ class MigrationContext:
         self.plan, self.name = plan, plan.name
         self.clients: dict[SideName, ObjectClient] = {}
         self._cluster = cluster
-        bounds = {side.name: side.max_requests_per_second for side in plan.sides}
-        self._request_limiters = {
+        bounds: dict[SideName, float | None] = {side.name: side.max_requests_per_second for side in plan.sides}
+        self._request_limiters: dict[SideName, RateLimiter] = {
             name: RateLimiter(partial(cluster.share_of, bound), longest_seconds=LONGEST_TURN.total_seconds())
             for name, bound in bounds.items()
             if bound is not None
         }
-        self._rate_keys: dict[tuple[SideName, str], str] = {}
+        self._buckets: dict[SideName, str] = {side.name: name_bucket(side) for side in plan.sides}
         self.bodies = bodies or BodyBudget()
         self._settings: dict[str, QueueSettings] = {}
         self._entries: dict[str, EntryQueries] = {}
@@ -200,21 +202,9 @@ class MigrationContext:
         """Send a request to the side that it is for."""
         return self.clients[request.side].send(request)
 
-    def pace_requests(self, scheduler: CopyScheduler) -> tuple[Reserve, Record]:
-        """Return how requests take their turns, and how their ends are recorded, under the scheduler's pace."""
-
-        def reserve(side: SideName, operation: str) -> timedelta:
-            return scheduler.reserve(self._find_rate_key(side, operation), self._request_limiters.get(side))
-
-        return reserve, partial(scheduler.record, self._find_rate_key)
-
-    def _find_rate_key(self, side: SideName, operation: str) -> str:
-        """Return what the learned rate of an operation is known by: the server, the bucket and the operation."""
-        key = self._rate_keys.get((side, operation))
-        if key is None:
-            key = f"{name_bucket(self.plan.side(side))} {operation}"
-            self._rate_keys[side, operation] = key
-        return key
+    def requests(self, scheduler: CopyScheduler) -> ObjectRequests:
+        """Return what sends requests at the scheduler's pace and within the plan's bounds."""
+        return ObjectRequests(self.send, RequestPace(scheduler, self._request_limiters, self._buckets))
 
     def holds_rows_enough(self, row_counts: Sequence[int]) -> bool:
         """Return whether claimed batches with so many rows each keep `max_rows_per_second` busy for ROWS_AHEAD.

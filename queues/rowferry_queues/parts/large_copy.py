@@ -18,7 +18,8 @@ from rowferry_worker.multipart.part_size import MAX_PARTS, part_size, split_rang
 from rowferry_worker.multipart.records import UploadRecord, UploadRecords
 from rowferry_worker.multipart.upload import LargeCopy
 from rowferry_worker.objects.compare import compare_headers, is_digest
-from rowferry_worker.objects.conditional_writes import ObjectExists, WriteGuard
+from rowferry_worker.objects.conditional_writes import ObjectExists
+from rowferry_worker.objects.intents import Protect, Replace, Target
 from rowferry_worker.objects.own_copies import KnownCopy
 from rowferry_worker.objects.requests import ObjectRequests, object_changed, size_of
 from rowferry_worker.properties.settle import Description
@@ -130,11 +131,11 @@ class SharedCopies:
         self, work: LargeCopy, upload: Upload, described: Description, existing: Response | None
     ) -> CopyResult:
         """Put the object together, in the place of nothing or of the object that was seen, and of no other."""
-        mode, own_etag = ("protect", "") if existing is None else ("replace", existing.etag or "")
-        guard = WriteGuard(self.s3, self.options.support, upload.large.target_key, mode, own_etag)
+        target = Target(self.s3, self.options.support, upload.large.target_key)
+        intent = Protect() if existing is None else Replace(existing.etag or "")
         try:
             async with work.aborting(upload):
-                await complete_upload(self.s3, upload, guard, self.records)
+                await complete_upload(target, intent, upload, self.records)
         except ObjectExists:
             return CopyResult(Outcome.CONFLICT)
         except ObjectError as error:

@@ -16,8 +16,9 @@ from rowferry.errors import (
 )
 from rowferry.keys import ObjectKeys
 from rowferry.plan.properties import MAX_TAGS, find_tag_fault
-from rowferry.s3.operations import Request, get_object_tagging, put_object_tagging
+from rowferry.s3.operations import get_object_tagging, put_object_tagging
 from rowferry.s3.responses import name_request, read_tags
+from rowferry.s3.retry import TRIES
 from rowferry_queues.tag.spec import TagConflict, TagSettings
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
@@ -116,10 +117,6 @@ _keeping = WeakSet[object]()
 """The migrations whose server was seen to keep tags that it takes."""
 
 
-class _Equal(Exception):
-    """The object has all the tags that it is to get."""
-
-
 async def tag_object(s3: ObjectRequests, owner: object, key: str, wanted: Mapping[str, str]) -> CopyResult:
     """Return MIGRATED where tags were written, KEPT where the object had them: read what it has, merge, write.
 
@@ -133,21 +130,19 @@ async def tag_object(s3: ObjectRequests, owner: object, key: str, wanted: Mappin
     Raises TagConflict where S3 takes no such set, ObjectNotFound where there is no object, ObjectRejected where the
     server has no tags, ServerFault where it loses them.
     """
-    sent, version = 0, None
-
-    async def prepare() -> Request:
-        nonlocal sent, version
-        found, version = await fetch_tags(s3, key)
-        tags = merge_tags(found, wanted)
-        if tags is None:
-            raise _Equal
-        sent += 1
-        return put_object_tagging(key, tags, version=version)
-
+    version = None
     try:
-        await s3.send(prepare, turn_of=("production", WRITE))
-    except _Equal:
-        return CopyResult(Outcome.MIGRATED if sent else Outcome.KEPT)
+        for tried in range(1, TRIES + 1):
+            await s3.take_turn("production", WRITE)
+            found, version = await fetch_tags(s3, key)
+            tags = merge_tags(found, wanted)
+            if tags is None:
+                return CopyResult(Outcome.KEPT if tried == 1 else Outcome.MIGRATED)
+            try:
+                await s3.send_once(put_object_tagging(key, tags, version=version))
+                break
+            except ObjectError as error:
+                await s3.wait_before_retry("production", error, tried, TRIES)
     except ObjectError as error:
         meant = explain(error, key, names_version=version is not None)
         raise meant from (error.__cause__ if meant is error else error)

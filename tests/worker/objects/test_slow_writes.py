@@ -13,7 +13,7 @@ from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_lab.servers.fake_s3.store import compute_md5 as md5
 from rowferry_worker.copying.copy import copy_object
-from rowferry_worker.objects import conditional_writes
+from rowferry_worker.objects import intents
 from support.processes.processes import wait_for
 from support.s3.copies import NEW, OLD
 from support.s3.fake_buckets import HELD
@@ -27,7 +27,7 @@ THEIRS = b"the application's"
 @pytest.fixture
 def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipe]:
     """Two buckets, between which any write takes long enough for another look."""
-    monkeypatch.setattr(conditional_writes, "LOOK_AGAIN_AFTER", timedelta(0))
+    monkeypatch.setattr(intents, "CHECK_AGAIN_AFTER", timedelta(0))
     pipe = Pipe(BODY)
     with pipe.serving():
         pipe.support.confirms_digests = True
@@ -83,7 +83,7 @@ def test_who_may_overwrite_does_not_look_again(pipe: Pipe) -> None:
 
 
 def test_a_quick_write_is_not_looked_after(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(conditional_writes, "LOOK_AGAIN_AFTER", SECONDS)
+    monkeypatch.setattr(intents, "CHECK_AGAIN_AFTER", SECONDS)
     assert pipe.copy().outcome is Outcome.MIGRATED
     assert pipe.methods("production") == ["PUT"]
 
@@ -121,7 +121,7 @@ def test_a_repair_is_bound_to_the_damaged_object_where_the_server_knows_conditio
     def write_first(pipe: Pipe, request: Request) -> None:
         pipe.put("production", request.key, THEIRS)
 
-    monkeypatch.setattr(conditional_writes, "LOOK_AGAIN_AFTER", SECONDS)
+    monkeypatch.setattr(intents, "CHECK_AGAIN_AFTER", SECONDS)
     pipe.deviate(checks_md5=False)
     pipe.deviations["production"] += [corrupt, write_first]
     assert pipe.copy().outcome is Outcome.CONFLICT
@@ -138,7 +138,7 @@ def test_a_damaged_object_that_was_removed_meanwhile_is_no_missing_legacy_object
             return None
         return Response(200, {"etag": f'"{md5(flip(request.body))}"'})
 
-    monkeypatch.setattr(conditional_writes, "LOOK_AGAIN_AFTER", SECONDS)
+    monkeypatch.setattr(intents, "CHECK_AGAIN_AFTER", SECONDS)
     pipe.deviate(checks_md5=False)
     pipe.deviations["production"] += [remove] if is_before_the_look else [corrupt, remove]
     with pytest.raises(ServerFault, match="ObjectChanged"):

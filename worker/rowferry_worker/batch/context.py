@@ -112,8 +112,7 @@ class BatchContext:
 
     def object_requests(self) -> ObjectRequests:
         """Return how the batch's copies send requests."""
-        reserve, record = self.migration.pace_requests(self.scheduler)
-        return ObjectRequests(self.migration.send, reserve=reserve, record=record)
+        return self.migration.requests(self.scheduler)
 
     def large_objects(self) -> LargeObjects:
         """Return what the batch's large objects share."""

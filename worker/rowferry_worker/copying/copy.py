@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,8 @@ from rowferry_worker.copying.precedence import NO_TIMELINE, Clocks, Timeline, fi
 from rowferry_worker.copying.transfer import CopyMethod, ObjectWrite, Written
 from rowferry_worker.multipart.large import LargeObjects
 from rowferry_worker.objects.compare import Pair, are_same
-from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport, ObjectExists, WriteGuard
+from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport, ObjectExists
+from rowferry_worker.objects.intents import Intent, Overwrite, Probe, Protect, Replace, Target
 from rowferry_worker.objects.own_copies import KnownCopies
 from rowferry_worker.objects.requests import ObjectRequests, object_changed
 from rowferry_worker.properties.settle import Properties
@@ -52,10 +53,10 @@ class CopyOptions:
         """What is remembered of production objects."""
         return self.large_objects.records
 
-    async def transfer(self, s3: ObjectRequests, source_key: str, target_key: str, guard: WriteGuard) -> Written:
+    def transfer(self, s3: ObjectRequests, source_key: str, target_key: str, intent: Intent) -> Awaitable[Written]:
         """Write the production object, as CopyMethod.transfer does."""
-        write = ObjectWrite(s3, source_key, target_key, guard, self.properties, self.large_objects)
-        return await self.method.transfer(write)
+        target = Target(s3, self.support, target_key)
+        return self.method.transfer(ObjectWrite(source_key, target, intent, self.properties, self.large_objects))
 
 
 class CopyResult(Struct, frozen=True, gc=False):
@@ -84,16 +85,16 @@ async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str,
     or a copy of ours. Raises ObjectNotFound when there is no legacy object, and any other ObjectError as it comes.
     """
     method, support = options.method, options.support
-    guard, is_noted = WriteGuard(s3, support, target_key), False
+    is_noted = False
     try:
         expects_existing = support.expects_existing or options.on_conflict == "keep"
         if options.looks_first or (method.moves_bytes and expects_existing):
-            await guard.look_early()
+            await Protect().check(Target(s3, support, target_key))
         if options.timeline.is_doubtful:
             await options.copies.note_write(target_key, source_key)
             is_noted = True
         began = time.monotonic()
-        written = await options.transfer(s3, source_key, target_key, guard)
+        written = await options.transfer(s3, source_key, target_key, Protect())
     except ObjectExists as found:
         existing = found.response
     except PreconditionFailed as refusal:
@@ -116,8 +117,8 @@ async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str,
 
 async def overwrite(s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str) -> CopyResult:
     """Write the production object over any that is there: it was asked for."""
-    guard, began = WriteGuard(s3, options.support, target_key, "overwrite"), time.monotonic()
-    written = await options.transfer(s3, source_key, target_key, guard)
+    began = time.monotonic()
+    written = await options.transfer(s3, source_key, target_key, Overwrite())
     return _describe(written, time.monotonic() - began)
 
 
@@ -125,12 +126,11 @@ async def replace_object(
     s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str, existing: Response
 ) -> CopyResult:
     """Write the production object over the one that was seen, and over no other: then raise ServerFault."""
-    guard = WriteGuard(s3, options.support, target_key, "replace", existing.etag or "")
     if options.timeline.is_doubtful:
         await options.copies.note_write(target_key, source_key)
     began = time.monotonic()
     try:
-        written = await options.transfer(s3, source_key, target_key, guard)
+        written = await options.transfer(s3, source_key, target_key, Replace(existing.etag or ""))
     except PreconditionFailed as refusal:
         if options.timeline.is_doubtful:
             await options.copies.note_write(target_key, source_key, is_pending=False)
@@ -184,9 +184,8 @@ async def _probe_condition(
     `etag` is that object's: another that has taken its place meanwhile is left alone.
     """
     supported = None
-    guard = WriteGuard(s3, options.support, target_key, "probe", etag)
     try:
-        await options.transfer(s3, source_key, target_key, guard)
+        await options.transfer(s3, source_key, target_key, Probe(etag))
         supported = False
     except Cancelled:
         raise

@@ -11,13 +11,12 @@ from rowferry.s3.results import read_written_etag
 from rowferry.s3.retry import TRIES
 from rowferry_worker.copying.put_limit import TRIED_BYTES, PutLimit
 from rowferry_worker.objects.compare import md5_of
-from rowferry_worker.objects.conditional_writes import WriteGuard
 from rowferry_worker.objects.digests import hash_body, mismatch
+from rowferry_worker.objects.intents import Intent, Probe, Target, check_again, write_object
 from rowferry_worker.objects.link_trial import LinkTrial
 from rowferry_worker.objects.memory import Hold
 from rowferry_worker.objects.own_copies import DamagedWrite
 from rowferry_worker.objects.pipe import PipedBody
-from rowferry_worker.objects.requests import ObjectRequests
 
 REFUSED_DIGESTS = frozenset({"BadDigest", "InvalidDigest", "IncompleteBody", "XAmzContentSHA256Mismatch"})
 """Error codes by which a server says that what came is not what was announced."""
@@ -44,15 +43,15 @@ class Taken(NamedTuple):
 class OnePut:
     """The write of one object."""
 
-    def __init__(
-        self, s3: ObjectRequests, target_key: str, guard: WriteGuard, limit: PutLimit, *, checks: bool = False
-    ) -> None:
-        """`limit` is told how it goes; `checks`: hash what is read, also where the production server is trusted."""
-        self.target_key = target_key
-        self.guard = guard
-        self._s3 = s3
+    def __init__(self, target: Target, intent: Intent, limit: PutLimit, *, checks: bool = False) -> None:
+        """`limit` is told how it goes; `checks`: hash what is read, also where the production server is trusted.
+
+        The object that a probe writes over is written already: to be on the safe side it is hashed.
+        """
+        self._target = target
+        self._intent = intent
         self._limit = limit
-        self._checks = checks
+        self._checks = checks or isinstance(intent, Probe)
         self._body = b""
         self._pipe: PipedBody | None = None
         self._digest = ""
@@ -60,15 +59,15 @@ class OnePut:
     async def take_body(self, taken: Taken) -> None:
         """Take the body, or as much of it as a pipe holds. Raises ObjectDamaged where it is not what its ETag says."""
         expected, response = md5_of(taken.response), taken.response
-        self._checks = self._checks or expected is None or not self.guard.may_trust_digests
+        self._checks = self._checks or expected is None or self._target.support.confirms_digests is not True
         if expected is not None and response.stream is not None:
             self._pipe = PipedBody(
-                self._s3,
+                self._target.s3,
                 taken.read,
                 response,
                 response.stream,
                 checks_read=self._checks,
-                before_end=self.guard.look_again,
+                before_end=partial(check_again, self._target, self._intent),
                 trial=LinkTrial(response.body_bytes, self._limit.trials) if response.body_bytes > TRIED_BYTES else None,
             )
             self._digest = expected
@@ -86,12 +85,12 @@ class OnePut:
         is tried is sent once; where it fails, raises ByParts or NotFinished as `PutLimit.note_failed`.
         """
         headers = [*headers, content_md5(self._digest)]
-        build = partial(put_object, self.target_key, self._body, headers=headers, source=self._pipe)
+        request = put_object(self._target.key, self._body, headers=headers, source=self._pipe, if_none_match=False)
         tried_bytes = self._pipe.length if self._pipe is not None and self._pipe.length > TRIED_BYTES else 0
         try:
             with self._limit.trials.counting() if tried_bytes else nullcontext():
                 tries = 1 if tried_bytes else TRIES
-                etag, written = await self.guard.write("PutObject", build, read_written_etag, tries=tries)
+                etag, written = await write_object(self._target, self._intent, request, read_written_etag, tries=tries)
         except ObjectError as error:
             if not self._checks and error.code in REFUSED_DIGESTS:
                 raise InDoubt from error
@@ -103,9 +102,9 @@ class OnePut:
                 self._pipe.close()
         told = md5_of(written)
         if not self._checks and told != self._digest:
-            self.guard.note_digest(confirmed=False)
+            self._target.support.note_digest(confirmed=False)
             raise InDoubt(etag)
         if told not in {None, self._digest}:
             raise DamagedWrite.named("DigestMismatch", mismatch("written", self._digest, told).message, etag)
-        self.guard.note_digest(confirmed=told is not None)
+        self._target.support.note_digest(confirmed=told is not None)
         return etag

@@ -1,7 +1,5 @@
 """Both sides are one endpoint: the production server copies an object itself."""
 
-from functools import partial
-
 from rowferry.errors import ObjectError
 from rowferry.s3.operations import REQUESTER_PAYS, copy_object
 from rowferry.s3.responses import Response
@@ -13,6 +11,7 @@ from rowferry_worker.multipart.copied_parts import CopiedParts, KnownParts
 from rowferry_worker.multipart.part_size import COPY_PART_BYTES
 from rowferry_worker.multipart.streamed_parts import PartSource
 from rowferry_worker.objects.conditional_writes import WriteOperation
+from rowferry_worker.objects.intents import go_on_over, write_object
 from rowferry_worker.objects.own_copies import OwnDamage
 from rowferry_worker.objects.requests import ObjectRequests, object_changed, size_of
 from rowferry_worker.properties.settle import Description
@@ -55,7 +54,7 @@ class ServerCopy:
 
     async def transfer(self, write: ObjectWrite) -> Written:
         """Ask the production server for a copy."""
-        return await self.damage.note(write.target_key, self._transfer(write))
+        return await self.damage.note(write.target.key, self._transfer(write))
 
     async def _transfer(self, write: ObjectWrite) -> Written:
         seen = None
@@ -72,7 +71,7 @@ class ServerCopy:
             if not _refuses_size(error, size_of(seen)):
                 raise
         else:
-            await write.properties.settle(write.s3, write.target_key, described, "CopyObject")
+            await write.properties.settle(write.s3, write.target.key, described, "CopyObject")
             return Written(0, "CopyObject", etag, copied)
         return await self._transfer_parts(write, seen)
 
@@ -84,30 +83,29 @@ class ServerCopy:
         that.
         """
         s3, source_key, properties = write.s3, write.source_key, write.properties
-        pinned = seen if properties.need_metadata else None
+        pinned, intent = seen if properties.need_metadata else None, write.intent
         for _ in range(TRIES):
             described = await properties.describe_copy(s3, source_key, pinned)
-            build = partial(
-                copy_object,
-                write.target_key,
+            request = copy_object(
+                write.target.key,
                 source_bucket=self._bucket,
                 source_key=source_key,
                 source_etag=pinned and pinned.etag,
+                if_none_match=False,
                 headers=[*self._source_headers, *described.headers],
             )
-            etag, _ = await write.guard.write("CopyObject", build, read_copied_etag)
+            etag, _ = await write_object(write.target, intent, request, read_copied_etag)
             if pinned is None or etag == pinned.etag:
                 return described, etag, etag if pinned is not None else ""
             now = await s3.head("legacy", source_key)
             if now.etag == pinned.etag:
                 return described, etag, now.etag or ""
-            write.guard.note_written(etag)
-            pinned = now
+            pinned, intent = now, go_on_over(intent, etag)
         raise object_changed("legacy", source_key)
 
     async def _transfer_parts(self, write: ObjectWrite, seen: Response) -> Written:
         """Have the server copy the object part by part, each pinned to the ETag first seen, and look at the whole."""
-        large = Large(write.source_key, seen, write.target_key)
+        large = Large(write.source_key, seen, write.target.key)
         source = self.part_source(write.s3, large)
         return await transfer_parts(write, large, source, self.smallest_parts, keep_class=True)
 

@@ -17,6 +17,7 @@ from rowferry_worker.multipart.part_size import SMALLEST_PART_BYTES, STREAM_PART
 from rowferry_worker.multipart.streamed_parts import PartSource, PartTrust, StreamedParts
 from rowferry_worker.objects.compare import md5_of
 from rowferry_worker.objects.conditional_writes import WriteOperation
+from rowferry_worker.objects.intents import check_early, go_on_over
 from rowferry_worker.objects.memory import BodyBudget, Hold
 from rowferry_worker.objects.own_copies import OwnDamage
 from rowferry_worker.objects.pipe import share_of_pipe
@@ -82,17 +83,16 @@ class StreamCopy:
 
     async def transfer(self, write: ObjectWrite) -> Written:
         """Write what is read, with its digest checked at both ends."""
-        return await self.damage.note(write.target_key, self._transfer_checked(write))
+        return await self.damage.note(write.target.key, self._transfer_checked(write))
 
     async def _transfer_checked(self, write: ObjectWrite) -> Written:
-        s3, target_key, guard = write.s3, write.target_key, write.guard
         try:
-            return await self._transfer(write, OnePut(s3, target_key, guard, self._put_limit))
+            return await self._transfer(write, OnePut(write.target, write.intent, self._put_limit))
         except InDoubt as doubt:
             if doubt.written_etag:  # lest our own object, if it is damaged, passes for another one: now and later
-                guard.note_written(doubt.written_etag)
-                self.damage.remember(target_key, doubt.written_etag)
-        return await self._transfer(write, OnePut(s3, target_key, guard, self._put_limit, checks=True))
+                write = write._replace(intent=go_on_over(write.intent, doubt.written_etag))
+                self.damage.remember(write.target.key, doubt.written_etag)
+        return await self._transfer(write, OnePut(write.target, write.intent, self._put_limit, checks=True))
 
     async def _transfer(self, write: ObjectWrite, put: OnePut) -> Written:
         """Read the object and write it, in one PUT where that may be, else by parts. Raises InDoubt where `put` does.
@@ -141,7 +141,7 @@ class StreamCopy:
         An object above TRIED_BYTES is alone as long as nobody knows whether the server checks what is written: it is
         hashed here, and once it is written, no other has to be.
         """
-        is_first = size_bytes > TRIED_BYTES and write.guard.learns_digests
+        is_first = size_bytes > TRIED_BYTES and write.target.support.confirms_digests is None
         return self._bodies.total_bytes if is_first else share_of_pipe(size_bytes)
 
     async def _take(self, s3: ObjectRequests, read: Request) -> Response | None:
@@ -161,7 +161,7 @@ class StreamCopy:
         An upload that an earlier attempt has begun goes on, and one of another batch is waited for there. The record is
         held meanwhile, so that no other batch sends the same object.
         """
-        record = await write.large_objects.records.take(write.target_key, write.source_key)
+        record = await write.large_objects.records.take(write.target.key, write.source_key)
         if record is None or record.recorded is not None:
             return None
         try:
@@ -185,7 +185,7 @@ class StreamCopy:
         """Write the object whose headers, at least, have come."""
         s3, seen, properties = write.s3, taken.response, write.properties
         if seen.body_bytes > STREAM_PART_BYTES:  # a server may read it all before it refuses it
-            await put.guard.look_early()
+            await check_early(write.target, write.intent)
         demand(read_etag, seen, taken.read)
         await s3.refuse_web_server(taken.read, seen)
         await put.take_body(taken)
@@ -193,12 +193,12 @@ class StreamCopy:
         started = time.monotonic()
         etag = await put.write(described.headers)
         self._put_limit.note(seen.body_bytes, time.monotonic() - started)
-        await properties.settle(s3, write.target_key, described, "PutObject")
+        await properties.settle(s3, write.target.key, described, "PutObject")
         return Written(seen.body_bytes, "PutObject", etag, seen.etag or "")
 
     async def _transfer_parts(self, write: ObjectWrite, seen: Response) -> Written:
         """Read and write the object part by part, with the digests of the parts and of the whole checked."""
-        large, part_bytes = Large(write.source_key, seen, write.target_key), self.part_bytes(seen)
+        large, part_bytes = Large(write.source_key, seen, write.target.key), self.part_bytes(seen)
         source = StreamedParts(write.s3, large, read_bytes=part_bytes, bodies=self._bodies, trust=self._part_trust)
         return await transfer_parts(write, large, source, part_bytes, keep_class=self.keeps_class)
 
@@ -214,7 +214,7 @@ async def _read(s3: ObjectRequests, read: Request) -> Response | None:
 
 
 def _describe(write: ObjectWrite, reason: Exception) -> dict[str, str]:
-    return {"old_key": write.source_key, "new_key": write.target_key, "reason": str(reason)}
+    return {"old_key": write.source_key, "new_key": write.target.key, "reason": str(reason)}
 
 
 def _close(response: Response) -> None:

@@ -8,7 +8,8 @@ from rowferry_worker.multipart.copied_parts import KnownParts
 from rowferry_worker.multipart.large import LargeObjects
 from rowferry_worker.multipart.streamed_parts import PartSource
 from rowferry_worker.multipart.upload import send_in_parts
-from rowferry_worker.objects.conditional_writes import WriteGuard, WriteOperation
+from rowferry_worker.objects.conditional_writes import WriteOperation
+from rowferry_worker.objects.intents import Intent, Target
 from rowferry_worker.objects.own_copies import DamagedWrite, OwnDamage
 from rowferry_worker.objects.requests import DemandingObject, GivenBy, ObjectRequests, size_of
 from rowferry_worker.properties.settle import Properties
@@ -19,12 +20,16 @@ UPLOAD: GivenBy = "CreateMultipartUpload"
 class ObjectWrite(NamedTuple):
     """An object that is to be written."""
 
-    s3: ObjectRequests
     source_key: str
-    target_key: str
-    guard: WriteGuard
+    target: Target
+    intent: Intent
     properties: Properties
     large_objects: LargeObjects
+
+    @property
+    def s3(self) -> ObjectRequests:
+        """What sends its requests."""
+        return self.target.s3
 
 
 class Written(NamedTuple):
@@ -72,7 +77,7 @@ class CopyMethod(Protocol):
         """Write the production object.
 
         Raises ObjectNotFound when there is no legacy object; PreconditionFailed (ObjectExists, where it was seen) when
-        an object is at the production key that the guard keeps; any other ObjectError as it comes.
+        an object is at the production key that may not be replaced; any other ObjectError as it comes.
         """
         ...
 
@@ -81,10 +86,16 @@ async def transfer_parts(
     write: ObjectWrite, large: Large, source: PartSource, part_bytes: int, *, keep_class: bool
 ) -> Written:
     """Write the object by parts from a source, and see to its properties."""
-    s3, guard, large_objects = write.s3, write.guard, write.large_objects
+    s3 = write.s3
     described = await write.properties.describe(s3, large.source_key, large.seen, UPLOAD, keep_class=keep_class)
     told = await send_in_parts(
-        s3, large, described.headers, source, part_bytes=part_bytes, guard=guard, large_objects=large_objects
+        write.target,
+        write.intent,
+        large,
+        described.headers,
+        source,
+        part_bytes=part_bytes,
+        large_objects=write.large_objects,
     )
     written = await look_at_completed(s3, large, told)
     await write.properties.settle(s3, large.target_key, described, UPLOAD, written)

@@ -5,6 +5,8 @@ import re
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from rowferry.errors import (
     Cancelled,
     CutOff,
@@ -20,12 +22,12 @@ from rowferry.s3.results import read_completed_etag
 from rowferry.s3.retry import TRIES, may_pass, pause_before_retry
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.objects.compare import Pair, are_same, is_digest, is_encrypted
-from rowferry_worker.objects.conditional_writes import CONDITION_REFUSED, ObjectExists, WriteGuard
+from rowferry_worker.objects.conditional_writes import COMPLETE, CONDITION_REFUSED, ObjectExists
 from rowferry_worker.objects.digests import start_md5
+from rowferry_worker.objects.intents import Intent, Replace, Target, may_replace
 from rowferry_worker.objects.own_copies import DamagedWrite, KnownCopies
 from rowferry_worker.objects.requests import ObjectRequests, demand, object_changed, size_of
 
-COMPLETE = "CompleteMultipartUpload"
 _COMPOSITE = re.compile(r"[0-9a-f]{32}-\d+")
 
 
@@ -74,18 +76,19 @@ class Upload:
         return f"{start_md5(digests).hexdigest()}-{len(self.parts)}"
 
 
-async def complete_upload(s3: ObjectRequests, upload: Upload, guard: WriteGuard, copies: KnownCopies) -> str | None:
+async def complete_upload(target: Target, intent: Intent, upload: Upload, copies: KnownCopies) -> str | None:
     """Put the object together from its parts, after a last look that no other object is in its place.
 
     Return the ETag that the server told of it, None where it did not. Raises ObjectExists when one is; DamagedWrite
     when what was written is not what was sent. `may_be_completed` of the upload tells afterwards, or when this is
     cancelled, whether it must be left alone.
     """
+    s3 = target.s3
     await s3.take_turn("production", COMPLETE)
-    condition = await guard.prepare(COMPLETE)
+    await intent.check(target, COMPLETE)
     for tried in range(1, TRIES + 1):  # the parts are there, and may be many gigabytes
         try:
-            return await _complete_once(s3, upload, guard, condition)
+            return await _complete_once(target, intent, upload)
         except (ObjectDamaged, Cancelled, CutOff):
             raise
         except ObjectError as failure:
@@ -97,10 +100,11 @@ async def complete_upload(s3: ObjectRequests, upload: Upload, guard: WriteGuard,
         is_ours, existing = await _look_after(s3, upload, copies, error)
         if is_ours:
             return None
-        if existing is not None and not guard.may_replace(existing):
+        if existing is not None and not may_replace(intent, existing):
             raise ObjectExists(existing)
-        if existing is not None and guard.completion_pin and error.status == 412 and tried < TRIES:
-            guard.note_refused(COMPLETE)  # it has just the ETag that was asked for
+        is_pinned = isinstance(intent, Replace) and target.support.pins_completions
+        if existing is not None and is_pinned and error.status == 412 and tried < TRIES:
+            target.support.pins_completions = False  # it has just the ETag that was asked for
             continue
         if is_last:
             raise error
@@ -108,32 +112,35 @@ async def complete_upload(s3: ObjectRequests, upload: Upload, guard: WriteGuard,
     return None
 
 
-async def _complete_once(s3: ObjectRequests, upload: Upload, guard: WriteGuard, condition: bool) -> str:
+async def _complete_once(target: Target, intent: Intent, upload: Upload) -> str:
     """Ask for the completion and return the ETag told; `may_be_completed`: whether a refusal leaves that open."""
     was_in_doubt, upload.may_be_completed = upload.may_be_completed, True
     try:
-        request, response = await _send(s3, upload, guard, condition)
+        request, response = await _send(target, intent, upload)
     except ObjectError as error:
         upload.may_be_completed = was_in_doubt or not _is_refused(error)
         raise
     return check_completed(upload, request, response)
 
 
-async def _send(s3: ObjectRequests, upload: Upload, guard: WriteGuard, condition: bool) -> tuple[Request, Response]:
+async def _send(target: Target, intent: Intent, upload: Upload) -> tuple[Request, Response]:
     """Send the request, and once more without the condition to a server that does not know it."""
     parts = [(part.number, part.etag) for part in upload.parts]
-    key, pin = upload.large.target_key, guard.completion_pin
-    request = complete_multipart_upload(key, upload_id=upload.id, parts=parts, if_none_match=condition, if_match=pin)
+    request = complete_multipart_upload(target.key, upload_id=upload.id, parts=parts, if_none_match=False)
+    conditions = intent.headers(target.support, COMPLETE)
+    bound = replace(request, headers=(*request.headers, *conditions))
     try:
-        return request, await s3.send_in_turn(request)
+        return bound, await target.s3.send_once(bound)
     except ObjectNotFound as error:  # Amazon S3, to If-Match: what was to be replaced has gone
-        raise object_changed("production", key) from error
+        raise object_changed("production", target.key) from error
     except ObjectError as error:
-        if not (condition or pin) or error.code not in CONDITION_REFUSED:
+        if not conditions or error.code not in CONDITION_REFUSED:
             raise
-    request = complete_multipart_upload(key, upload_id=upload.id, parts=parts, if_none_match=False)
-    response = await s3.send_in_turn(request)
-    guard.note_refused(COMPLETE)
+    response = await target.s3.send_once(request)
+    if isinstance(intent, Replace):
+        target.support.pins_completions = False
+    else:
+        target.support.note(COMPLETE, supported=False)
     return request, response
 
 

@@ -18,7 +18,8 @@ from rowferry_worker.multipart.records import Recorded, UploadRecord
 from rowferry_worker.multipart.sent_parts import ConfirmedParts, is_known, list_sent_parts, name_part
 from rowferry_worker.multipart.side_by_side import PartRange, PartSender
 from rowferry_worker.multipart.streamed_parts import PartSource
-from rowferry_worker.objects.conditional_writes import ObjectExists, WriteGuard
+from rowferry_worker.objects.conditional_writes import ObjectExists
+from rowferry_worker.objects.intents import Intent, Target, check_early
 from rowferry_worker.objects.requests import ObjectRequests, demand, size_of
 
 _log = logging.getLogger(__name__)
@@ -28,13 +29,13 @@ ABORT_WITHIN = timedelta(seconds=3)
 
 
 async def send_in_parts(
-    s3: ObjectRequests,
+    target: Target,
+    intent: Intent,
     large: Large,
     headers: Sequence[tuple[str, str]],
     source: PartSource,
     *,
     part_bytes: int,
-    guard: WriteGuard,
     large_objects: LargeObjects,
 ) -> str | None:
     """Write an object part by part, several at once, and return the ETag that the server told of it, if it did.
@@ -46,9 +47,9 @@ async def send_in_parts(
     if not size_of(large.seen):
         raise ObjectRejected("EmptyUpload", "an empty object has no parts")
     record = await large_objects.take(large.target_key, large.source_key)
-    work = LargeCopy(s3, large, headers, source, record, large_objects)
+    work = LargeCopy(target.s3, large, headers, source, record, large_objects)
     try:
-        await guard.look_early()
+        await check_early(target, intent)
     except ObjectExists:
         await work.forget()
         raise
@@ -56,7 +57,7 @@ async def send_in_parts(
     async with work.aborting(upload):
         await work.send_missing(upload, plan)
         await source.check_source()
-        told = await complete_upload(s3, upload, guard, large_objects.records)
+        told = await complete_upload(target, intent, upload, large_objects.records)
     await record.end()
     return told
 

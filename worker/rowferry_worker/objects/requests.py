@@ -1,9 +1,11 @@
 """The S3 requests of a batch's copies: each takes its turn, is sent with retries, and is read with suspicion."""
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable
-from functools import partial
+from datetime import timedelta
 from types import TracebackType
-from typing import Literal, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from rowferry.errors import (
     RESPONSE_TOO_LONG,
@@ -25,7 +27,8 @@ from rowferry.s3.operations import (
 )
 from rowferry.s3.responses import Response, name_request, read_tags
 from rowferry.s3.results import looks_like_s3
-from rowferry.s3.retry import TRIES, Record, Reserve, Send, send_with_retries, wait_for_turn
+from rowferry.s3.retry import LONGEST_TURN, TRIES, Send, wait_before_retry
+from rowferry_worker.monitoring import metrics
 
 NO_OBJECT = "rowferry-asks-whether-anybody-is-there"
 """A key without an object: to ask for when any response will do, "not found" and "not allowed" as well."""
@@ -37,21 +40,63 @@ UNKNOWN = frozenset({"NotImplemented", "HTTP 501", "HTTP 405", "MethodNotAllowed
 """Error codes of a server that does not know a subresource."""
 
 
+class Pace(Protocol):
+    """When requests may be sent, and what is made of their ends."""
+
+    def reserve(self, side: SideName, operation: str, /) -> timedelta:
+        """Take the turn of a request, and return how long to wait for it.
+
+        More than LONGEST_TURN: the turn was not taken and is to be asked for again after that.
+        """
+        ...
+
+    def record(self, request: Request, result: Response | ObjectError, seconds: float, /) -> None:
+        """Record one try of a request, which took so many seconds; must not block."""
+        ...
+
+
 class ObjectRequests:
     """Sends the requests of copies; every method raises the ObjectError of a request that fails for good."""
 
-    def __init__(self, send: Send, *, reserve: Reserve | None = None, record: Record | None = None) -> None:
-        """`send` makes one try; `reserve` and `record` are those of `send_with_retries`."""
-        self.send = partial(send_with_retries, send, reserve=reserve, record=record)
-        """Returns the response to a request; a callable returns the request anew before each try. Takes `tries`."""
-        self.send_in_turn = partial(send_with_retries, send, tries=1, record=record)
-        """Sends a request once whose turn was taken already."""
-        self._reserve = reserve
+    def __init__(self, send: Send, pace: Pace | None = None) -> None:
+        """`send` makes one try, at once; without `pace`, nothing waits and nothing is recorded."""
+        self._send = send
+        self._pace = pace
+
+    async def send(self, request: Request, *, tries: int = TRIES) -> Response:
+        """Send a request until it succeeds, at most `tries` times, and return the response."""
+        for tried in range(1, tries + 1):
+            await self.take_turn(request.side, request.operation)
+            try:
+                return await self.send_once(request)
+            except ObjectError as error:
+                await self.wait_before_retry(request.side, error, tried, tries)
+        raise AssertionError(tries)  # the last try returns or raises
 
     async def take_turn(self, side: SideName, operation: str) -> None:
-        """Wait for the turn of a request, where a look must come between that and the request."""
-        if self._reserve is not None and (wait := self._reserve(side, operation)):
-            await wait_for_turn(wait, self._reserve, side, operation)
+        """Wait for the turn of a request; one that is too far away is asked for again."""
+        while self._pace is not None and (wait := self._pace.reserve(side, operation)):
+            await asyncio.sleep(min(wait, LONGEST_TURN).total_seconds())
+            if wait <= LONGEST_TURN:
+                return
+
+    async def send_once(self, request: Request) -> Response:
+        """Send a request whose turn was taken; once."""
+        started = time.monotonic()
+        try:
+            response = await self._send(request)
+        except ObjectError as error:
+            if self._pace is not None and not _is_of_source(request, error):
+                self._pace.record(request, error, time.monotonic() - started)
+            raise
+        if self._pace is not None:
+            self._pace.record(request, response, time.monotonic() - started)
+        return response
+
+    async def wait_before_retry(self, side: SideName, error: ObjectError, tried: int, tries: int) -> None:
+        """Wait after a try that has failed. Raises the error where no other try follows."""
+        await wait_before_retry(error, tried, tries)
+        metrics.request_retries.labels(side).inc()
 
     async def send_pinned(self, request: Request, *, tries: int = TRIES) -> Response:
         """Return the response to a request that names an ETag. Raises ServerFault when the object has another now."""
@@ -122,6 +167,11 @@ class ObjectRequests:
     async def put_acl(self, key: str, acl: CannedAcl) -> None:
         """Give a production object a canned ACL, in the place of its own."""
         await self.send(put_object_acl(key, acl))
+
+
+def _is_of_source(request: Request, error: ObjectError) -> bool:
+    """Return whether the source of a request's body has failed: what it has asked for itself is recorded already."""
+    return request.source is not None and (error.side, error.operation) != (request.side, request.operation)
 
 
 def demand(read: Callable[[Response], T], response: Response, request: Request) -> T:

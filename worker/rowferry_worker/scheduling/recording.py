@@ -78,13 +78,10 @@ def record_request(
     *,
     tally: TransferTally,
     in_flight: int,
-    again: bool,
 ) -> bool:
     """Count one try of a request and tell the pace of it; return whether the limit may be another now."""
     error = result if isinstance(result, ObjectError) else None
     tally.note(request, error, seconds, pace.clock())
-    if again:
-        metrics.request_retries.labels(request.side).inc()
     if isinstance(result, Response):
         size_bytes = result.body_bytes or (len(request.body) if request.source is None else request.source.length)
         return pace.note_success(key, seconds, size_bytes, in_flight)

@@ -35,8 +35,6 @@ _log = logging.getLogger(__name__)
 
 Copy = Callable[[str], Coroutine[Any, Any, CopyResult]]
 """Copies (or verifies, or finds) the object of one key."""
-FindKey = Callable[[SideName, str], str]
-"""Returns what a learned rate is known by: the server, the bucket and the operation."""
 ObjectResult = CopyResult | ObjectError
 """What a copy returned or raised."""
 
@@ -94,12 +92,9 @@ class CopyScheduler:
         wait = self._pace.reserve(key, bound)
         return timedelta(seconds=wait) if wait else NO_WAIT
 
-    def record(
-        self, find_key: FindKey, request: Request, result: Response | ObjectError, seconds: float, *, again: bool
-    ) -> None:
-        """Record one try of a request; a limit that has risen lets more copies start."""
+    def record(self, key: str, request: Request, result: Response | ObjectError, seconds: float) -> None:
+        """Record one try of a request; a limit that has risen lets more copies start. `key`: as of `reserve`."""
         self.note_response()
-        key = find_key(request.side, request.operation)
         if record_request(
             self._pace,
             key,
@@ -108,7 +103,6 @@ class CopyScheduler:
             seconds,
             tally=self.tally,
             in_flight=self._in_flight,
-            again=again,
         ):
             self._names.setdefault(key, (request.side, request.operation))
             if self._within is None:
