@@ -15,6 +15,7 @@ from psycopg import conninfo, errors, sql
 from psycopg.rows import DictRow, dict_row
 from psycopg.types.json import set_json_loads
 
+from rowferry.db.arrays import TextListDumper
 from rowferry.db.statements import statement
 from rowferry.db.timeouts import apply_settings, choose_connection
 from rowferry.environment import read_secret
@@ -63,6 +64,7 @@ def connect(purpose: str, *, autocommit: bool = False, bounded: bool = False) ->
             _refuse_old_server(connection.info.server_version)
             apply_settings(connection)
             set_json_loads(read_json, connection)
+            connection.adapters.register_dumper(list, TextListDumper)
             connection.autocommit = autocommit
             # A guarded update must see what others have committed since the claim, whatever the server's default is.
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
