@@ -17,10 +17,9 @@ from rowferry.errors import MigrationFault
 from rowferry.keys import (
     SIGNED,
     Form,
+    is_finer,
     leaves_signed,
-    legacy_is_finer,
     prefix_of,
-    production_is_finer,
     write_url_pattern,
 )
 from rowferry.plan import Entries
@@ -61,8 +60,8 @@ class EntryQueries:
         self._values = {
             "legacy_prefix": prefix_of(entries, "legacy"),
             "production_prefix": prefix_of(entries, "production"),
-            "production_is_finer": production_is_finer(entries),
-            "legacy_is_finer": legacy_is_finer(entries),
+            "production_is_finer": is_finer(entries, "production"),
+            "legacy_is_finer": is_finer(entries, "legacy"),
             "leaves_signed": leaves_signed(entries),
             "signed": SIGNED,
             "url_pattern": write_url_pattern(entries) if entries.within else "",

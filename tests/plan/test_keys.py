@@ -1,13 +1,16 @@
 """Keys keep every byte behind their prefix, and SQL and Python agree on which form a key has."""
 
+from typing import Literal
+
 import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 
+from rowferry.batch import Entry
 from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
-from rowferry.keys import MAX_KEY_BYTES
+from rowferry.keys import MAX_KEY_BYTES, Form, PlainEntry, map_entry, map_plain
 from rowferry.plan import Entries
 from support.entries.entry_table import EntryTable
 from support.entries.key_forms import PLAIN, form_of_key, production_key
@@ -99,6 +102,33 @@ def test_different_keys_stay_different_and_become_production(legacy: str, produc
             continue
     assert len(set(mapped)) == len(mapped)
     assert all(form_of_key(key, plan) == "production" for key in mapped)
+
+
+@settings(max_examples=300)
+@given(PREFIX, PREFIX, st.sampled_from([None, "", "k/"]), st.sampled_from(["move", "stay"]), st.data())
+def test_a_batch_is_mapped_as_each_of_its_entries_is(
+    legacy: str, production: str, own: str | None, rows: Literal["move", "stay"], data: st.DataObject
+) -> None:
+    assume(legacy != production or rows == "stay")
+    plan = Entries(
+        "public.avatars", "id", "path", legacy, production, legacy_object=own, production_object=own, rows=rows
+    )
+    start = st.sampled_from(["", legacy, production, legacy + production, production + legacy, legacy[:-1]])
+    rest = st.one_of(TEXT, PREFIX, st.sampled_from(LONGEST), st.just("x" * MAX_KEY_BYTES))
+    keys = data.draw(st.lists(st.builds(str.__add__, start, rest), max_size=8))
+    found = [Entry("1", key) for key in keys]
+    to: Form = data.draw(st.sampled_from(["legacy", "production"]))
+    for entry, mapped in zip(found, map_plain(found, plan, to), strict=True):
+        assert mapped in {None, map_or_refuse(entry, plan, to)}
+    kept = Entry("1", f"{IMAGES.legacy_prefix}u1/é.png")
+    assert list(map_plain([kept], IMAGES)) == [map_entry(kept, IMAGES)]
+
+
+def map_or_refuse(entry: Entry, plan: Entries, to: Form) -> PlainEntry | None:
+    try:
+        return map_entry(entry, plan, to)
+    except ValueError:
+        return None
 
 
 LONGEST = ("x" * (MAX_KEY_BYTES - 7), "é" * ((MAX_KEY_BYTES - 7) // 2))

@@ -28,7 +28,7 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult
         return run_range(
             context,
             entries,
-            lambda objects: copy_objects(context, dict(each[:2] for each in objects), stays=True),
+            lambda objects: copy_objects(context, {each.legacy: each.production for each in objects}, stays=True),
         )
     queries = find_queries(context, update=True)
     rows = map_rows(entries, queries.entries)

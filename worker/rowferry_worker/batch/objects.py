@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from rowferry.batch import Entry, EntryResult, Outcome, name_key
 from rowferry.errors import NotStarted, ObjectConflict, ObjectError, ObjectNotFound, ObjectRejected, RowferryError
-from rowferry.keys import Form, ObjectKeys, StandingObject, find_objects, map_entry
+from rowferry.keys import Form, ObjectKeys, StandingObject, find_objects, map_entry, map_plain
 from rowferry.plan import Entries, SideName
 from rowferry.s3.responses import BOTH_SIDES
 from rowferry_worker.batch.context import BatchContext
@@ -41,9 +41,10 @@ class MappedRow(Struct, frozen=True, gc=False):
 Row = TypeVar("Row", bound=MappedRow)
 
 
-def map_rows(entries: Iterable[Entry], plan: Entries, to: Form = "production") -> list[MappedRow]:
+def map_rows(entries: Sequence[Entry], plan: Entries, to: Form = "production") -> list[MappedRow]:
     """Return the objects and the new text of each entry, in their order."""
-    return [_map_row(entry, plan, to) for entry in entries]
+    mapped = zip(entries, map_plain(entries, plan, to), strict=True)
+    return [MappedRow(entry, *plain) if plain else _map_row(entry, plan, to) for entry, plain in mapped]
 
 
 def _map_row(entry: Entry, plan: Entries, to: Form) -> MappedRow:
@@ -54,7 +55,7 @@ def _map_row(entry: Entry, plan: Entries, to: Form) -> MappedRow:
     return MappedRow(entry, objects, new_key)
 
 
-def find_rows(entries: Iterable[Entry], plan: Entries, side: SideName) -> list[MappedRow]:
+def find_rows(entries: Sequence[Entry], plan: Entries, side: SideName) -> list[MappedRow]:
     """Return the objects that each entry names on a side, in their order, where no row is to change."""
     return map_rows(entries, plan) if side == "legacy" else [_find_row(entry, plan) for entry in entries]
 
@@ -95,12 +96,16 @@ class Judge:
         self._keys_of: SideName = keys_of or side
         self._counted: set[str] = set()
         self._all_started = not any(issubclass(kind, NotStarted) for kind in set(map(type, by_key.values())))
+        self._obstacles = {key for key, end in by_key.items() if self._name_outcome(end) in _RANKS}
 
     def choose_started(self, context: BatchContext, rows: Sequence[Row], *, leave_range: bool = False) -> list[Row]:
         """Return the rows before the first that was not started; that one and all behind it remain for later.
 
         `leave_range`: rows behind it that may move leave the batch's range, so they are returned as well.
         """
+        if self._all_started:
+            context.started.extend([row.entry for row in rows])
+            return [*rows]
         row_of = {row.entry: row for row in rows}
         started = context.leave_unstarted(
             [row.entry for row in rows],
@@ -123,12 +128,14 @@ class Judge:
         """Return the result of a row by its worst object, which is named; None: all its objects stand."""
         if row.fault is not None:
             return EntryResult.from_error(row.entry, row.fault, self._name_outcome(row.fault))
+        if not self._obstacles:
+            return None
         worst: tuple[Outcome, str, End] | None = None
         for keys, key in zip(row.objects, row.list_keys(self._keys_of), strict=True):
             end = self._by_key[key]
-            outcome = self._name_outcome(end)
-            if outcome not in _RANKS or (not keys.is_required and self._is_excused(end)):
+            if key not in self._obstacles or (not keys.is_required and self._is_excused(end)):
                 continue
+            outcome = self._name_outcome(end)
             if worst is None or _RANKS[outcome] < _RANKS[worst[0]]:
                 worst = outcome, key, end
         return worst and _describe(row.entry, *worst)

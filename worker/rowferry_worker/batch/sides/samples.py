@@ -30,10 +30,11 @@ def _find_first(context: BatchContext, label: str, first: str, *, is_row: bool) 
             found = [
                 map_object(first, each) for each in context.migration.plan.objects if each.label == label and first
             ]
-            return [each[:2] for each in found]
+            return [(each.legacy, each.production) for each in found]
         queries = context.migration.entries(context.connection, label)
         query = queries.compose("read_entries", wanted=queries.has_form("legacy"), row_values=queries.read_columns(()))
         read = read_and_undo(context.connection, query, queries.parameters(first=first, last=first))
-        return [keys[:2] for entry in to_entries(read) for keys in map_entry(entry, queries.entries).objects[:1]]
+        found = [keys for entry in to_entries(read) for keys in map_entry(entry, queries.entries).objects[:1]]
+        return [(each.legacy, each.production) for each in found]
     except (Error, MigrationFault, ValueError):
         return []
