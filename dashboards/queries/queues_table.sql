@@ -18,9 +18,9 @@ from rowferry.queue_status as s
 left join (
     select
         queue_name,
-        sum(entries) as entries
-    from rowferry.finished_minutes
-    where migration = ${migration:sqlstring} and minute >= now() - interval '1 hour'
+        sum(entry_count) as entries
+    from rowferry.finished_batches
+    where migration = ${migration:sqlstring} and finished_at >= now() - interval '1 hour'
     group by queue_name
 ) as f on s.queue_name = f.queue_name
 where s.migration = ${migration:sqlstring}

@@ -41,18 +41,13 @@ chosen as (
     having count(*) > 0
 ),
 
--- Beyond three hours by the minute: a day of a large queue is some thousand sums, and not each of its batches.
 bounds as (
     select
         s.step_ms,
         floor($__unixEpochFrom() * 1000.0 / s.step_ms)::bigint + 1 as first_step,
         floor($__unixEpochTo() * 1000.0 / s.step_ms)::bigint as last_step,
         floor(extract(epoch from now()) * 1000 / s.step_ms)::bigint as step_now
-    from (
-        select case
-            when $__unixEpochTo() - $__unixEpochFrom() > 10800 then greatest(60000, $__interval_ms) else $__interval_ms
-        end as step_ms
-    ) as s
+    from (select $__interval_ms as step_ms) as s
 ),
 
 counted as (
@@ -68,28 +63,8 @@ counted as (
         sum(conflict) as conflict,
         sum(failed) as failed
     from rowferry.finished_batches
-    where
-        $__unixEpochTo() - $__unixEpochFrom() <= 10800
-        and finished_at >= to_timestamp($__unixEpochFrom())
-        and migration = ${migration:sqlstring}
+    where finished_at >= to_timestamp($__unixEpochFrom()) and migration = ${migration:sqlstring}
     group by 1, 2
-    union all
-    select
-        queue_name,
-        minute as began_at,
-        entries,
-        migrated,
-        kept,
-        changed,
-        deleted,
-        missing,
-        conflict,
-        failed
-    from rowferry.finished_minutes
-    where
-        $__unixEpochTo() - $__unixEpochFrom() > 10800
-        and minute >= to_timestamp($__unixEpochFrom())
-        and migration = ${migration:sqlstring}
 ),
 
 finished as (

@@ -1,6 +1,6 @@
 -- rowferry.forget_tally()
---   Trigger: a truncated queue has nothing to tally, and no minutes.
---   Writes: batch_tally, reason_tally, finished_minute. Called by: any TRUNCATE of batch_queue.
+--   Trigger: a truncated queue has nothing to tally.
+--   Writes: batch_tally, reason_tally. Called by: any TRUNCATE of batch_queue.
 create or replace function rowferry.forget_tally()
 returns trigger
 language plpgsql
@@ -9,8 +9,6 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
     truncate rowferry.batch_tally, rowferry.reason_tally;
-    -- No TRUNCATE: it fails while one of rowferry.migration, which cascades to this table, goes on.
-    delete from rowferry.finished_minute;
     return null;
 end;
 $$;

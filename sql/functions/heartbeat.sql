@@ -14,9 +14,8 @@
 --   {"endpoint/bucket operation": {"per_second": 1000.0, "workers": 4}}.
 --   One heartbeat sums up all workers for the others: each one as long as there are ten workers, then so seldom that a
 --   heartbeat costs the same beside any number of them; of 1,000 workers, every 5 s.
---   Once a minute the heartbeat of one worker sums up what was finished (rowferry.sum_minutes).
 --   Raises insufficient_privilege where another session is that worker (rowferry.check_worker).
---   Writes: worker, fleet, finished_minute. Called by: rowferry_worker/monitoring/heartbeat.py.
+--   Writes: worker, fleet. Called by: rowferry_worker/monitoring/heartbeat.py.
 create or replace function rowferry.heartbeat(
     p_id text,
     p_host text,
@@ -65,8 +64,6 @@ as $$
         waits_for = excluded.waits_for,
         last_seen_at = now(),
         stopped_at = null;
-
-    select rowferry.sum_minutes();
 
     insert into rowferry.fleet (is_only)
     select true

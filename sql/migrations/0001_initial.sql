@@ -343,28 +343,6 @@ comment on column rowferry.reason_tally.choosing is
 'Of the batches, those whose queue knows `on_conflict`. last_failed_at: of the last failure, with the example that it '
 'is; a requeue does not take it back.';
 
-create table rowferry.finished_minute (
-    migration_id bigint not null,
-    queue_name text not null,
-    minute timestamptz not null,
-    batches bigint not null,
-    entries bigint not null,
-    migrated bigint not null,
-    kept bigint not null,
-    changed bigint not null,
-    deleted bigint not null,
-    missing bigint not null,
-    conflict bigint not null,
-    failed bigint not null,
-    bytes bigint not null,
-    constraint finished_minute_pkey primary key (minute, migration_id, queue_name),
-    constraint finished_minute_migration_fkey foreign key (migration_id)
-    references rowferry.migration (id) on delete cascade
-);
-comment on table rowferry.finished_minute is
-'What was finished in each minute that is over, one row a minute, migration and queue, so that a curve of days does '
-'not read the batches. Heartbeats add to it; `rowferry prune` removes old rows. Nothing but curves depends on it.';
-
 create table rowferry.worker (
     id text not null,
     host text not null,

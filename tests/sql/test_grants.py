@@ -68,7 +68,6 @@ def test_every_function_belongs_to_a_purpose_but_for_the_owners_and_the_triggers
         "compact_tally",
         "find_oldest",
         "seal_claim",
-        "sum_minutes",
         "check_claim",
         "check_part",
         "check_range",

@@ -317,18 +317,6 @@ def test_the_last_attempts_are_read_from_the_end_of_the_ledger(worker: Connectio
         assert max(node["Actual Rows"] for node in plan.nodes if node.get("Relation Name") == "batch_attempt") == 10_000
 
 
-def test_the_curve_of_a_week_reads_few_pages_and_expects_few_rows(worker: Connection, crowd: int) -> None:
-    """Where PostgreSQL expects a third of all batches, it compiles the query for seconds."""
-    for _ in range(3):
-        worker.execute("select rowferry.sum_minutes()")
-    with explained(worker) as plans:
-        week = "select sum(batches) as n from rowferry.finished_minutes where minute > now() - interval '7 days'"
-        assert worker.execute(week).fetchall() == [{"n": crowd}]
-        (plan,) = plans.take()
-    assert plan.touched < 100
-    assert [n["Plan Rows"] < crowd / 50 for n in plan.nodes if n.get("Relation Name") == "batch_queue"] == [True]
-
-
 @pytest.mark.versions
 def test_views_of_a_few_migrations_are_far_too_cheap_to_be_compiled(any_database: str) -> None:
     """For any role: psql and Grafana do not switch JIT off. `jit_above_cost` is 100,000.

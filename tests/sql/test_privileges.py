@@ -39,7 +39,6 @@ VIEWS = {
     "SELECT rowferry.rate_10m",
     "SELECT rowferry.oldest_transactions",
     "SELECT rowferry.dead_rows",
-    "SELECT rowferry.finished_minutes",
     "SELECT rowferry.in_hand",
     "SELECT rowferry.open_attempts",
     "EXECUTE rowferry.measure_transactions",

@@ -227,3 +227,12 @@ def test_the_views_read_no_batch_that_waits_but_the_oldest_of_each_queue(lines: 
             (plan,) = [plan for plan in plans.take() if view in plan.text]
             assert "batch_queue" not in plan.scanned()
             assert plan.touched < 500
+
+
+def test_a_pace_of_nothing_tells_no_time_left(lines: Lines) -> None:
+    """A listing that has only cut ranges is a finished batch of no entries."""
+    lines.register("m")
+    add(lines, "copy", 0, "DONE")
+    add(lines, "copy", 10)
+    (row,) = lines.session.execute("select waiting, rate_10m, time_left from rowferry.progress")
+    assert (row["waiting"], row["rate_10m"], row["time_left"]) == (10, 0, None)

@@ -32,9 +32,7 @@ update rowferry.batch_queue set status = 'ERROR' where id = (
     and not exists (select from rowferry.batch_attempt as a where a.batch_id = q.id and a.finished_at is null)
 )
 """
-EMPTIED = (
-    "batch_attempt entry_failure batch_queue batch_tally reason_tally finished_minute worker event pass queue migration"
-)
+EMPTIED = "batch_attempt entry_failure batch_queue batch_tally reason_tally worker event pass queue migration"
 LOCK = "select from rowferry.batch_queue where id = %s for update"
 CLOCKS = {
     "batch_tally": ("started_at", "finished_at"),
@@ -47,7 +45,6 @@ CLOCKS = {
     "pass": ("began_at", "since", "watermark"),
     "queue": ("limited_at", "paused_at"),
     "migration": ("paused_at", "created_at", "updated_at"),
-    "finished_minute": ("minute",),
 }
 """What is set back so that time has passed. Tallies come before the tables whose triggers add to them."""
 
@@ -243,7 +240,7 @@ class World:
                 for column in columns
             ]
             change = sql.SQL("update rowferry.{} set {}").format(sql.Identifier(table), sql.SQL(", ").join(earlier))
-            self.operator.execute(change, {"seconds": seconds // 60 * 60 if table == "finished_minute" else seconds})
+            self.operator.execute(change, {"seconds": seconds})
         for worker, (batch, _) in self.held.items():
             self.sessions[worker].execute(LOCK, (batch.id,))
         for worker in sorted(alive):
