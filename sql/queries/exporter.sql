@@ -29,7 +29,7 @@ select
     coalesce(p.missing, 0) as missing,
     coalesce(p.conflict, 0) as conflict,
     coalesce(p.failed, 0) as failed,
-    s.rate_1m as rate,
+    s.rate_1m,
     coalesce(extract(epoch from now() - s.due_since), 0)::double precision as due_seconds,
     extract(epoch from now() + s.time_left)::double precision as ends_at,
     count(*) over () as total

@@ -12,8 +12,7 @@ from prometheus_client import Gauge, Histogram
 
 from drawing.queries import View
 from rowferry.batch import Outcome
-from rowferry_exporter.metrics import describe
-from rowferry_exporter.reader import ViewRows
+from rowferry_exporter.metrics import GAUGES, VIEWS
 from support.entries.migration import Migration
 from support.queue.queue_runs import migrate, verify
 from support.screens.grafana import Target, list_targets, list_variables, read_board
@@ -134,12 +133,7 @@ def metrics_by_queue() -> set[str]:
 
     own = [metric for metric in vars(metrics).values() if isinstance(metric, (CountedMetric, Gauge, Histogram))]
     names = {next(iter(metric.describe())).name for metric in own if "queue" in metric._labelnames}  # pyright: ignore[reportPrivateUsage]
-    row: dict[str, Any] = dict.fromkeys(("migration", "queue_name"), "x")
-    batches = ("batches_init", "batches_done", "batches_error", "claimed", "max_in_hand", "due_seconds")
-    others = ("position", "priority", "paused", "entries", "waiting", "in_hand", "rate", "ends_at", "total")
-    row |= dict.fromkeys((*batches, *others, *map(str, Outcome)), 1)
-    told = describe(ViewRows([row], [], [], [], [], 0.0, 0.0))
-    return names | {family.name for family in told if any("queue" in sample.labels for sample in family.samples)}
+    return names | {f"rowferry_{gauge.name}" for gauge in GAUGES if "queue" in VIEWS[gauge.query]}
 
 
 def test_no_panel_of_prometheus_adds_up_what_waits_in_queues() -> None:

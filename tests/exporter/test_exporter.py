@@ -9,9 +9,8 @@ from datetime import timedelta
 import pytest
 
 from rowferry_exporter import collector
-from rowferry_exporter.collector import MIN_AGE, QueueCollector, is_fresh
+from rowferry_exporter.collector import MIN_AGE, QueueCollector, Reading, is_fresh
 from rowferry_exporter.metrics import describe
-from rowferry_exporter.reader import ViewRows
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
@@ -25,7 +24,7 @@ as 'insert into public.scribbled values (1) returning seconds';
 create or replace view rowferry.oldest_transactions as select 'rowferry' as of, public.scribble() as seconds
 """
 """A view that it reads writes, if it may."""
-READING = ViewRows([], [], [], [], [], seconds=0.0, read_at=100.0)
+READING = Reading({}, seconds=0.0, read_at=100.0)
 
 
 @pytest.fixture
@@ -128,7 +127,7 @@ def test_each_queue_of_a_chain_has_its_own_gauges_and_the_migration_ends_with_th
 def test_the_number_of_queues_with_metrics_is_bounded(
     table: EntryTable, queue: QueueCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rowferry_exporter.reader.MOST", 3)
+    monkeypatch.setattr("rowferry_exporter.collector.MOST", 3)
     table.execute(
         "insert into rowferry.migration (name, plan) select 'm' || i, '{}' from generate_series(1, 9) as i; "
         "insert into rowferry.queue (migration_id, name) select id, 'migrate' from rowferry.migration"
@@ -178,7 +177,7 @@ def test_a_reading_is_kept_for_some_seconds_and_longer_where_it_was_dear_and_non
     assert [is_fresh(cheap, after - 0.1), is_fresh(cheap, after + 0.1)] == [True, False]
     assert [is_fresh(dear, 139.9), is_fresh(dear, 140.1)] == [True, False]
     assert [family.name for family in describe(None)] == ["rowferry_exporter_up"]
-    assert [family.samples[0].value for family in describe(READING) if family.name == "rowferry_exporter_up"] == [1]
+    assert [family.samples[0].value for family in describe({}) if family.name == "rowferry_exporter_up"] == [1]
 
 
 def test_the_command_serves_and_stops_on_sigterm(migration: Migration) -> None:

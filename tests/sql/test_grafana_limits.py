@@ -1,13 +1,12 @@
 """Grafana's role reads, and not for long: whoever reaches Grafana can send any SQL as this role."""
 
-from contextlib import closing
-
 import psycopg
 import pytest
 from psycopg import errors
 
+from rowferry.db.connection import connect
 from rowferry.db.grants import PURPOSES, apply_limits, compose_limits
-from rowferry_exporter.reader import Reader
+from rowferry_exporter.collector import read_views
 from support.checkout import ROOT
 from support.entries.entry_table import trusted
 from support.entries.migration import Migration
@@ -37,8 +36,8 @@ def test_a_session_of_grafana_only_reads_and_not_for_long(
             with pytest.raises(errors.ReadOnlySqlTransaction):
                 connection.execute("create temp table filling_the_disk (word text)")
         monkeypatch.setenv("DATABASE_URL", log_in(migration, role))
-        with closing(Reader()) as reader:
-            assert reader.read().queues == []
+        with connect("exporter", autocommit=True) as connection:
+            assert read_views(connection).rows["exporter_queues"] == []
 
 
 def test_who_may_not_change_a_role_is_told_to_have_it_changed(migration: Migration) -> None:

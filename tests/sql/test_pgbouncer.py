@@ -12,7 +12,7 @@ import pytest
 from rowferry.db.connection import Connection, connect
 from rowferry.db.statements import statement
 from rowferry.db.timeouts import LOCK_TIMEOUT, PGBOUNCER, PooledConnection
-from rowferry_exporter.reader import Reader
+from rowferry_exporter.collector import read_views
 from rowferry_worker.ledger import Ledger
 from support.entries.migration import Migration
 from support.postgres.pgbouncer import pgbouncer, read_pool
@@ -121,8 +121,8 @@ def test_nothing_of_ours_is_left_to_the_next_client(
     ):
         done = migration.run(*arguments)
         assert done.returncode == status, (arguments, done.stderr)
-    with closing(Reader()) as reader:
-        reader.read()
+    with connect("exporter", autocommit=True) as connection:
+        read_views(connection)
     ledger = Ledger("test")
     ledger.call("heartbeat", "w", "h", 1, "0", 1, 1, ["migrate"])
     ledger.close()
@@ -136,9 +136,8 @@ def test_the_exporter_can_only_read_and_leaves_sessions_that_can_write(
     pooled: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", pooled)
-    with closing(Reader()) as reader:
-        reader.read()
-        connection = reader._connect()
+    with connect("exporter", autocommit=True) as connection:
+        read_views(connection)
         with connection.transaction(force_rollback=True):
             connection.execute(statement("exporter_transaction"))
             with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):

@@ -9,7 +9,6 @@ from prometheus_client.metrics_core import Metric
 
 from references.words import block, escape, fill, table
 from rowferry_exporter.metrics import describe
-from rowferry_exporter.reader import ViewRows
 from rowferry_worker.monitoring import metrics
 
 RULES = Path("dashboards/prometheus/rules/recording.yml")
@@ -53,7 +52,7 @@ def list_worker_metrics() -> Iterator[tuple[str, ...]]:
 
 def list_exporter_metrics() -> Iterator[tuple[str, ...]]:
     """Yield a row for each metric of the exporter, as it serves them of an empty queue."""
-    for family in describe(ViewRows([], [], [], [], [], 0.0, 0.0)):
+    for family in describe({}):
         yield write_row(family, read_labels(family))
 
 

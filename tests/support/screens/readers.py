@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 import psycopg
@@ -19,15 +19,14 @@ import pytest
 from click.testing import CliRunner
 
 import rowferry.db.connection
-import rowferry_exporter.reader
 from drawing.queries import View
 from rowferry.db.connection import Connection, connect
 from rowferry.reports.state import show_state
 from rowferry_cli.observe import errors, queues, status
 from rowferry_cli.report import command as report
 from rowferry_cli.watch import command as watch
+from rowferry_exporter.collector import read_views as read_exported
 from rowferry_exporter.metrics import describe
-from rowferry_exporter.reader import Reader
 from support.screens.grafana import FOLDER
 from support.screens.report_pages import PageReader
 
@@ -123,8 +122,7 @@ def look(connection: Connection, folder: Path, patch: pytest.MonkeyPatch) -> Ite
     """Yield one moment of a database."""
     with patch.context() as patched:
         shared = SharedConnection(connection)
-        for module in (rowferry.db.connection, rowferry_exporter.reader):
-            patched.setattr(module, "connect", lambda *_, **__: shared)
+        patched.setattr(rowferry.db.connection, "connect", lambda *_, **__: shared)
         yield Moment(shared, folder)
         connection.rollback()
 
@@ -320,7 +318,11 @@ def read_report(moment: Moment, migration: str) -> Facts:
 
 
 def read_exporter(moment: Moment, migration: str) -> Facts:
-    samples = [sample for family in describe(Reader().read()) for sample in family.samples]
+    samples = [
+        sample
+        for family in describe(read_exported(cast("Connection", moment.shared)).rows)
+        for sample in family.samples
+    ]
     mine = [sample for sample in samples if sample.labels.get("migration") == migration]
 
     def gauge(name: str, **labels: str) -> float | None:
