@@ -117,9 +117,14 @@ class ObjectError(RowferryError):
         """The side and operation that failed; None and empty where that does not matter."""
         self.operation = ""
 
-    def __reduce__(self) -> tuple[type[Self], tuple[str, str]]:
+    def __reduce__(self) -> tuple[type[Self], tuple[str, ...]]:
         """Let another process return it."""
         return type(self), (self.code, self.message)
+
+    @property
+    def summary(self) -> str:
+        """The code and the message, without what to do."""
+        return f"{self.code}: {self.message}" if self.message else self.code
 
     def copy(self) -> Self:
         """Return an equal error, for each further request that fails for the same reason."""
@@ -147,6 +152,26 @@ class SideFault(ObjectError):
     """
 
     costs_attempt = False
+
+    def __init__(self, code: str, message: str, remedy: str = "") -> None:
+        """Keep what to do: `{name}` and `{side}` in it stand for the side, as in a plan and in variables."""
+        super().__init__(code, message)
+        self._remedy = remedy
+
+    def __reduce__(self) -> tuple[type[Self], tuple[str, ...]]:
+        """Let another process return it."""
+        return type(self), (self.code, self.message, self.remedy)
+
+    def __str__(self) -> str:
+        """Return the error and what to do about it."""
+        joint = "; " if self.message else ": "
+        return f"{self.summary.rstrip('. ')}{joint}{self.remedy}" if self._remedy else self.summary
+
+    @property
+    def remedy(self) -> str:
+        """What to do about it; empty where the message says that."""
+        name = self.side or "side's"
+        return self._remedy.format(name=name, side=self.side.upper() if self.side else "*")
 
 
 class CredentialsUnavailable(AccessDenied):

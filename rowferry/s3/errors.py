@@ -1,37 +1,25 @@
-"""Which error an S3 server's code, its status or an exception of botocore stands for, and its remedy. No I/O."""
-
-# pyright: reportMissingTypeStubs=false
-# botocore carries no types; what is used of it is narrowed at once.
-
-from typing import Any, cast
-
-from botocore import exceptions
-from botocore.parsers import ResponseParserError
+"""Which error an S3 server's code or its status stands for, and its remedy. No I/O."""
 
 from rowferry.errors import (
     AccessDenied,
     BucketNotFound,
-    CredentialsUnavailable,
     ObjectDamaged,
     ObjectError,
     ObjectNotFound,
     ObjectRejected,
     PreconditionFailed,
-    RowferryError,
     ServerFault,
-    ServerNotTrusted,
     SideFault,
     Throttled,
     TimedOut,
-    Unreachable,
-    UsageError,
 )
-from rowferry.plan import Side
 
-_RENEW = "renew these credentials"
-_CORRECT = "correct these credentials: the key is unknown there, or was revoked"
-_CLOCK = "correct the clock of this host"
-_PLACE = "correct the region or the endpoint of this side in the plan"
+_RENEW = "renew the {name} credentials: the profile, or all three of ROWFERRY_{side}_*"
+_CORRECT = "set ROWFERRY_{side}_ACCESS_KEY_ID and ROWFERRY_{side}_SECRET_ACCESS_KEY, or the profile, to valid ones"
+_SIGNATURE = "correct ROWFERRY_{side}_SECRET_ACCESS_KEY, or the profile: the secret key is wrong"
+_CLOCK = "correct the clock of this host, by NTP for instance"
+_REGION = "correct `region` of [{name}] in the plan"
+_PLACE = "correct `endpoint_url` or `region` of [{name}] in the plan"
 _SPACE = "make room there, or raise the quota"
 _ACLS = "leave `acl` out of [production], or let the bucket take ACLs (Object Ownership)"
 _ACCOUNT = "ask the provider about the account"
@@ -40,8 +28,9 @@ REMEDY_OF_CODE: dict[str, str] = {
     **dict.fromkeys(["ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"], _RENEW),
     **dict.fromkeys(["InvalidAccessKeyId", "InvalidToken", "InvalidClientTokenId"], _CORRECT),
     "XAdminUserNotFound": _CORRECT,
-    "SignatureDoesNotMatch": "correct the secret key of these credentials",
-    **dict.fromkeys(["AuthorizationHeaderMalformed", "PermanentRedirect", "IncorrectEndpoint"], _PLACE),
+    "SignatureDoesNotMatch": _SIGNATURE,
+    "AuthorizationHeaderMalformed": _REGION,
+    **dict.fromkeys(["PermanentRedirect", "IncorrectEndpoint"], _PLACE),
     **dict.fromkeys(["RequestTimeTooSkewed", "RequestExpired"], _CLOCK),
     **dict.fromkeys(["QuotaExceeded", "InsufficientStorage", "InsufficientCapacity"], _SPACE),
     **dict.fromkeys(["XMinioStorageFull", "XMinioAdminBucketQuotaExceeded"], _SPACE),
@@ -49,7 +38,7 @@ REMEDY_OF_CODE: dict[str, str] = {
     **dict.fromkeys(["UserSuspended", "InvalidPayer"], _ACCOUNT),
     "AccessControlListNotSupported": _ACLS,
 }
-"""Codes of a SideFault: they hold for every object of the side until the remedy is applied."""
+"""Codes of a SideFault, and what to do: they hold for every object of the side until that is done."""
 
 _CLASS_OF_CODE: dict[str, type[ObjectError]] = {
     "NoSuchBucket": BucketNotFound,
@@ -96,7 +85,7 @@ def classify(status: int, code: str, message: str) -> ObjectError:
     """Return the error that a status and S3's error code stand for; the code may be empty."""
     message = "" if message == code else message  # some servers repeat it
     if remedy := REMEDY_OF_CODE.get(code) or _REMEDY_OF_STATUS.get(status):
-        return SideFault(code or f"HTTP {status}", f"{message.rstrip('. ')}; {remedy}" if message else remedy)
+        return SideFault(code or f"HTTP {status}", message, remedy)
     if code and (known := _CLASS_OF_CODE.get(code)):
         return known(code, message)
     name = code or f"HTTP {status}"
@@ -107,54 +96,3 @@ def classify(status: int, code: str, message: str) -> ObjectError:
     if 300 <= status < 500:
         return ObjectRejected(name, message)
     return ServerFault(name, message)
-
-
-BOTO_ERRORS = (exceptions.BotoCoreError, exceptions.ClientError, ResponseParserError)
-"""All that `translate_boto_error` knows."""
-
-_CLASS_OF_ERROR: tuple[tuple[type[Exception], type[ObjectError]], ...] = (
-    (exceptions.ReadTimeoutError, TimedOut),
-    (exceptions.HTTPClientError, Unreachable),
-    (exceptions.ConnectionError, Unreachable),
-    (ResponseParserError, ServerFault),
-)
-"""By class, first match wins; whatever is left was refused before it was sent."""
-
-_ABOUT_TRUST = ("CERTIFICATE_VERIFY_FAILED", "doesn't match")
-"""What an SSLError says that no later try will mend; a handshake that breaks off may go well the next time."""
-
-_ABOUT_CREDENTIALS = (
-    exceptions.CredentialRetrievalError,
-    exceptions.MetadataRetrievalError,
-    exceptions.NoCredentialsError,
-    exceptions.PartialCredentialsError,
-    exceptions.SSOError,
-    exceptions.TokenRetrievalError,
-)
-"""What these say may come from a credential process or a token, so it is not repeated."""
-
-
-def translate_boto_error(error: Exception, side: Side) -> RowferryError:
-    """Return the rowferry error for one of BOTO_ERRORS that came of speaking to `side`."""
-    if isinstance(error, exceptions.ClientError):
-        return _translate_response(cast("dict[str, Any]", cast("Any", error).response))
-    name, words = type(error).__name__, " ".join(str(error).split())
-    if isinstance(error, exceptions.ParamValidationError):
-        return UsageError(f"{side.name}.bucket {side.bucket!r} or a key of it is not a name S3 allows ({words})")
-    if isinstance(error, _ABOUT_CREDENTIALS):
-        return CredentialsUnavailable(name, f"the credentials of the {side.name} side cannot be had")
-    if isinstance(error, exceptions.SSLError) and any(sign in words for sign in _ABOUT_TRUST):
-        remedy = "AWS_CA_BUNDLE can name the file of your own certificate authority"
-        return ServerNotTrusted(name, f"the certificate of the server is not trusted ({words}); {remedy}")
-    for boto_class, own_class in _CLASS_OF_ERROR:
-        if isinstance(error, boto_class):
-            return own_class(name, words)
-    return ObjectRejected(name, words)
-
-
-def _translate_response(response: dict[str, Any]) -> RowferryError:
-    """Return the error of a response; that of HEAD has no code, and botocore puts the status in its place."""
-    status = int(response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    error: dict[str, str] = response.get("Error", {})
-    code = error.get("Code", "")
-    return classify(status, "" if code.isdigit() else code, error.get("Message", ""))

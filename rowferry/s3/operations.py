@@ -109,6 +109,11 @@ def head_bucket(side: SideName) -> Request:
     return Request(side, "HeadBucket", "HEAD", "", "")
 
 
+def list_buckets(side: SideName) -> Request:
+    """Return the request for the buckets of a side's credentials, for a client whose endpoint names no bucket."""
+    return Request(side, "ListBuckets", "GET", "", "")
+
+
 def list_first_object(side: SideName, prefix: str = "") -> Request:
     """Return the request for the first key that begins with `prefix`: a refusal of it says why, in a body."""
     query = (("list-type", "2"), ("max-keys", "1"), ("prefix", prefix))
@@ -352,6 +357,17 @@ def list_parts(key: str, *, upload_id: str, after: int = 0) -> Request:
     """Return the request for the parts of an upload behind number `after`, at most 1,000 of them."""
     query: Pairs = (("max-parts", "1000"), *((("part-number-marker", str(after)),) if after else ()))
     return _build("production", "ListParts", "GET", key, query=(*query, ("uploadId", upload_id)))
+
+
+def list_multipart_uploads(side: SideName, prefix: str = "", *, after: tuple[str, str] | None = None) -> Request:
+    """Return the request for a side's unfinished uploads to keys that begin with `prefix`, at most 1,000 of them.
+
+    `after`: the key and the id of the upload behind which it goes on. Keys come percent-encoded where the server can.
+    """
+    query: Pairs = (("encoding-type", "url"), ("prefix", prefix), ("uploads", ""))
+    if after is not None:
+        query = (*query, ("key-marker", after[0]), ("upload-id-marker", after[1]))
+    return Request(side, "ListMultipartUploads", "GET", "", _encode_query(query), query)
 
 
 def abort_multipart_upload(key: str, *, upload_id: str) -> Request:

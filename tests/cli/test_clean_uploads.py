@@ -1,14 +1,14 @@
 """`rowferry clean-uploads`: what dead workers left behind goes, and nothing else does."""
 
 from collections.abc import Callable
-from datetime import timedelta
-from typing import Any
+from contextlib import closing
 
 import pytest
 
 from rowferry.errors import ObjectRejected
-from rowferry.s3.boto import Upload, open_bucket
-from rowferry_cli.operate.clean_uploads import find_left_uploads, is_ours
+from rowferry.s3.client import open_object_client
+from rowferry.s3.listings.uploads import list_uploads
+from rowferry_cli.operate.clean_uploads import abort, is_ours
 from support.entries.migration import Migration
 from support.processes.cli import list_errors
 from support.s3.buckets import fresh_buckets
@@ -133,15 +133,12 @@ def test_in_one_bucket_the_keys_that_are_legacy_are_not_ours(migration: Migratio
     assert not is_ours("a/b/x", migration.read_plan())
 
 
-def test_nothing_can_be_aborted_in_a_legacy_bucket(migration: Migration) -> None:
-    from botocore.credentials import Credentials
-
-    side: Any = migration.read_plan().legacy
+def test_nothing_can_be_aborted_in_a_legacy_bucket(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
     begin(migration.legacy, "avatar/d.mp4")
-    server = migration.legacy_server
-    with open_bucket(side, Credentials(server.access_key, server.secret_key)) as bucket:  # type: ignore[arg-type]
-        (upload,) = find_left_uploads(bucket, migration.read_plan(), timedelta(0))
-        assert isinstance(upload, Upload)
+    for name, value in migration.environment.items():
+        monkeypatch.setenv(name, value)
+    with closing(open_object_client(migration.read_plan().legacy)) as client:
+        (upload,) = list_uploads(client.ask, "legacy")
         with pytest.raises(ObjectRejected, match="legacy"):
-            bucket.abort_upload(upload)
+            abort(client, upload)
     assert migration.legacy.open_uploads() == ["avatar/d.mp4"]

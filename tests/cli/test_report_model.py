@@ -255,7 +255,7 @@ def test_the_id_of_an_aws_key_is_hidden() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "SignatureDoesNotMatch: correct the secret key of these credentials",
+        "SignatureDoesNotMatch: correct ROWFERRY_LEGACY_SECRET_ACCESS_KEY, or the profile: the secret key is wrong",
         "ExpiredToken: The provided token has expired.",
         "image/u1/me.png",
         "https://s3.example:9000/bucket/me@example.org.png",

@@ -2,8 +2,8 @@
 
 import pytest
 
-from rowferry.s3.boto import ObjectInfo
-from rowferry_enqueue.checks.buckets.taken_keys import compare_info
+from rowferry.s3.responses import Response
+from rowferry_enqueue.checks.buckets.taken_keys import compare_heads
 from support.entries.checks import check, problems
 from support.entries.migration import Migration
 
@@ -37,10 +37,10 @@ def test_a_row_whose_twin_has_moved_already_is_no_problem(
 
 
 def test_objects_are_compared_by_size_and_etag() -> None:
-    one = ObjectInfo(5, "0" * 32)
-    assert compare_info(one, one) == "identical"
-    assert compare_info(one, ObjectInfo(6, "0" * 32)) == "different"
-    assert compare_info(one, ObjectInfo(5, "1" * 32 + "-2")) == "undecided"
+    one = Response(200, {"content-length": "5", "etag": '"1"'})
+    assert compare_heads(one, one) == "identical"
+    assert compare_heads(one, Response(200, {"content-length": "6", "etag": '"1"'})) == "different"
+    assert compare_heads(one, Response(200, {"content-length": "5", "etag": '"1-2"'})) == "undecided"
 
 
 def test_only_the_first_thousand_collisions_are_compared(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Authorities and proxies are found by one rule, for the hot path and for boto3."""
+"""Authorities and proxies are found by the rules of boto3."""
 
 import socket
 import ssl
@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
-from botocore.credentials import Credentials
 
 from rowferry.errors import SideFault, Unreachable, UsageError
 from rowferry.http.proxy import find_proxy
 from rowferry.http.trust import VARIABLES, trust
 from rowferry.plan import ProductionSide
 from rowferry.s3.access.endpoint import resolve_endpoint
-from rowferry.s3.boto import open_bucket
 from support.s3.clients import GET, HEAD, ask, opened, side_of
 from support.s3.stand_in import StandIn, answer
 from support.s3.tls import Authority, serving_context
@@ -39,14 +37,12 @@ def server(authority: Authority) -> Iterator[StandIn]:
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
-def test_each_variable_names_authorities_for_both_clients(
+def test_each_variable_names_authorities(
     variable: str, authority: Authority, server: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, str(authority.bundle))
     with opened(side_of(server)) as client:
         assert ask(client, HEAD).error is None
-    with open_bucket(side_of(server), Credentials("AK", "SK")) as bucket:  # type: ignore[arg-type]
-        bucket.check_exists()
     monkeypatch.setenv(variable, str(authority.bundle.with_name("none.pem")))
     with pytest.raises(UsageError, match=f"^{variable} names .*none.pem"):
         resolve_endpoint(side_of(server))

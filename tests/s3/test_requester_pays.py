@@ -6,8 +6,6 @@ from datetime import timedelta
 
 import pytest
 
-from rowferry.s3.access.credentials import load_credentials
-from rowferry.s3.boto import open_bucket
 from rowferry.s3.listings.counts import count_objects_meanwhile
 from rowferry_lab.servers.fake_s3.http import Request
 from support.entries.checks import check
@@ -74,20 +72,11 @@ def test_every_request_to_a_side_says_who_pays(
     assert {operation for side, operation, _ in requests if side == "legacy"} >= needed
 
 
-def test_botos_requests_say_so_too(make_migration: Callable[..., Migration]) -> None:
+def test_a_count_says_so_too(make_migration: Callable[..., Migration]) -> None:
     with fake_migration(make_migration, server_side=True) as found:
         migration = found.migration
         migration.plan["production"]["requester_pays"] = True
         migration.production.put(f"{TO}1.png", b"one")
-        plan = migration.read_plan()
-        with heard(found) as requests:
-            with count_objects_meanwhile(plan, within=timedelta(seconds=30)) as wait:
-                assert wait()["production"].number == 1
-            with open_bucket(plan.production, load_credentials(plan.production, migration.environment)) as bucket:
-                bucket.check_exists()
-                assert bucket.get(f"{TO}1.png") == b"one"
-                bucket.copy_from(plan.production, f"{TO}1.png", f"{TO}3.png")
-    operations = {operation for side, operation, pays in requests if side == "production" and pays}
-    assert operations == {"ListObjectsV2", "HeadBucket", "GetObject", "CopyObject"}
-    assert not [one for one in requests if one[0] == "production" and not one[2]]
-    assert ("legacy", "ListObjectsV2", False) in requests
+        with heard(found) as requests, count_objects_meanwhile(migration.read_plan(), within=timedelta(30)) as wait:
+            assert wait()["production"].number == 1
+    assert requests == {("production", "ListObjectsV2", True), ("legacy", "ListObjectsV2", False)}

@@ -1,5 +1,6 @@
 """A success counts as one only where it says what it has done: what responds 200 is not always an S3 server."""
 
+import pickle
 from collections.abc import Callable
 
 import pytest
@@ -148,5 +149,10 @@ def test_a_client_takes_what_it_has_asked_for_and_nothing_else(subtests: pytest.
 def test_a_fault_of_a_side_says_what_to_do(code: str) -> None:
     error = classify(403, code, "So it is.")
     assert isinstance(error, SideFault)
-    assert str(error) == f"{code}: So it is; {REMEDY_OF_CODE[code]}"
-    assert str(classify(400, code, "")) == f"{code}: {REMEDY_OF_CODE[code]}"
+    error.side = "legacy"
+    remedy = REMEDY_OF_CODE[code].format(name="legacy", side="LEGACY")
+    assert (error.remedy, error.summary) == (remedy, f"{code}: So it is.")
+    assert str(error) == str(pickle.loads(pickle.dumps(error))) == f"{code}: So it is; {remedy}"
+    nameless = classify(400, code, "")
+    nameless.side = "legacy"
+    assert str(nameless) == f"{code}: {remedy}"

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from rowferry.keys import Form
     from rowferry.plan import Entries, ObjectPrefix, Plan
-    from rowferry.s3.boto import Bucket, Upload
+    from rowferry.s3.client import ObjectClient
+    from rowferry.s3.listings.uploads import Upload
 
 
 @click.command("clean-uploads", cls=Command)
@@ -45,22 +46,21 @@ def command(plan_path: Path, older_than: timedelta, every: bool, yes: bool) -> N
     upload of your application to such a key that is older than --older-than looks the same, and is aborted too. No
     object is touched.
     """
-    import os
+    from contextlib import closing
 
     from rowferry.errors import ObjectError, UsageError
     from rowferry.formatting import count, show_text
     from rowferry.plan_file import read_plan
-    from rowferry.s3.access.credentials import load_credentials
-    from rowferry.s3.boto import open_bucket
+    from rowferry.s3.client import open_object_client
 
     plan = read_plan(plan_path)
     plan.require_both_sides()
     side = plan.production
     try:
-        with open_bucket(side, load_credentials(side, os.environ)) as bucket:
+        with closing(open_object_client(side)) as client:
             known = _read_known(older_than)
             keys = sorted({key for key, _ in known})
-            found = _leave_continued(list(find_left_uploads(bucket, plan, older_than, keys)), known)
+            found = _leave_continued(list(find_left_uploads(client, plan, older_than, keys)), known)
             uploads = found if every else _choose_of_workers(plan, found)
             if others := len(found) - len(uploads):
                 skipped = count(others, "upload", "uploads")
@@ -75,7 +75,7 @@ def command(plan_path: Path, older_than: timedelta, every: bool, yes: bool) -> N
             if not yes:
                 confirm(f"Abort {left} in the production bucket {side.bucket}?")
             for upload in uploads:
-                bucket.abort_upload(upload)
+                abort(client, upload)
     except ObjectError as error:
         raise UsageError(f"The uploads in {side.bucket} cannot be listed and aborted: {error}.") from error
     click.echo(f"Aborted {left}.")
@@ -103,35 +103,51 @@ def _leave_continued(uploads: list[Upload], known: Mapping[tuple[str, str], bool
 
 def _choose_of_workers(plan: Plan, uploads: list[Upload]) -> list[Upload]:
     """Return the uploads that workers may have started, by one HEAD each on the legacy side."""
-    import os
+    from contextlib import closing
 
-    from rowferry.s3.access.credentials import load_credentials
-    from rowferry.s3.boto import open_bucket
+    from rowferry.s3.client import open_object_client
 
     if not uploads:
         return []
-    with open_bucket(plan.legacy, load_credentials(plan.legacy, os.environ)) as legacy:
+    with closing(open_object_client(plan.legacy)) as legacy:
         return [upload for upload in uploads if has_legacy_object(legacy, upload, plan)]
 
 
 def find_left_uploads(
-    bucket: Bucket, plan: Plan, older_than: timedelta, known_keys: Iterable[str] = ()
+    client: ObjectClient, plan: Plan, older_than: timedelta, known_keys: Iterable[str] = ()
 ) -> Iterator[Upload]:
     """Yield the uploads to production keys of the plan that were started longer ago than `older_than`.
 
     Where both sides are one bucket, keys that are legacy for any table of the plan are passed over. MinIO lists the
     uploads to one whole key, and none by any other prefix: it is asked for the keys that are known.
     """
+    from functools import partial
+
     from rowferry.keys import object_prefixes
+    from rowferry.s3.listings.uploads import list_uploads
+    from rowferry.s3.retry import TRIES
 
     latest = datetime.now(UTC) - older_than
     seen: set[tuple[str, str]] = set()
     for prefix in (*object_prefixes(plan.parts, "production"), *known_keys):
-        for upload in bucket.list_uploads(prefix):
+        for upload in list_uploads(partial(client.ask, tries=TRIES), "production", prefix):
             known = (upload.key, upload.id)
             if known not in seen and upload.begun_at < latest and is_ours(upload.key, plan):
                 seen.add(known)
                 yield upload
+
+
+def abort(client: ObjectClient, upload: Upload) -> None:
+    """Give an upload up and free its parts, if it is still there; raises ObjectError."""
+    from rowferry.errors import ObjectError
+    from rowferry.s3.operations import abort_multipart_upload
+    from rowferry.s3.retry import TRIES
+
+    try:
+        client.ask(abort_multipart_upload(upload.key, upload_id=upload.id), tries=TRIES)
+    except ObjectError as error:
+        if error.code != "NoSuchUpload":
+            raise
 
 
 def is_ours(key: str, plan: Plan) -> bool:
@@ -154,17 +170,19 @@ def _form_of_object(key: str, part: Entries | ObjectPrefix) -> Form | None:
     return max(found)[1] if found else None
 
 
-def has_legacy_object(legacy: Bucket, upload: Upload, plan: Plan) -> bool:
+def has_legacy_object(legacy: ObjectClient, upload: Upload, plan: Plan) -> bool:
     """Return whether the key of an upload is one that a legacy object goes to: workers begin no others.
 
     One HEAD; raises ObjectError when the legacy side cannot be asked.
     """
     from rowferry.errors import ObjectNotFound
     from rowferry.keys import find_legacy_key
+    from rowferry.s3.operations import head_object
+    from rowferry.s3.retry import TRIES
 
     for part in plan.parts:
         try:
-            legacy.head(find_legacy_key(upload.key, part))
+            legacy.ask(head_object("legacy", find_legacy_key(upload.key, part)), tries=TRIES)
         except (ValueError, ObjectNotFound):
             continue
         return True

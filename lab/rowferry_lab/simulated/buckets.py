@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
-from typing import Any
 
 from msgspec.structs import asdict
 
@@ -13,10 +12,9 @@ from rowferry.http import event_loop
 from rowferry.plan import Plan, ProductionSide, Side
 from rowferry.s3.access.credentials import load_credentials
 from rowferry.s3.access.endpoint import resolve_endpoint
-from rowferry.s3.boto import Bucket, open_client
-from rowferry.s3.client import ObjectClient
-from rowferry.s3.errors import BOTO_ERRORS, translate_boto_error
-from rowferry.s3.operations import put_object
+from rowferry.s3.client import ObjectClient, check_bucket
+from rowferry.s3.listings.keys import list_pages
+from rowferry.s3.operations import NAMESPACE, Request, encode_key, put_object
 from rowferry.s3.retry import send_many
 from rowferry_lab.simulated.images import SampleImage
 
@@ -40,28 +38,32 @@ def ready_bucket(plan: Plan, side: Side, *, empty: bool) -> None:
     Raises UsageError. Deletes nothing of a plan that is not simulated.
     """
     refuse_real_data(plan)
-    with closing(open_client(side, load_credentials(side, os.environ))) as client:
+    with closing(_open_writer(side)) as client:
         try:
-            Bucket(side, client).check_exists()
+            check_bucket(client, _as_production(side))
             if empty:
                 _empty_bucket(client, side)
         except BucketNotFound:
-            elsewhere = {"CreateBucketConfiguration": {"LocationConstraint": side.region}}
-            client.create_bucket(Bucket=side.bucket, **({} if side.region == "us-east-1" else elsewhere))
-        except (ObjectError, *BOTO_ERRORS) as error:
-            found = error if isinstance(error, ObjectError) else translate_boto_error(error, side)
-            raise UsageError(f"The {side.name} bucket {side.bucket} cannot be prepared: {found}.") from error
+            client.ask(Request("production", "CreateBucket", "PUT", "", "", body=_say_where(side)))
+        except ObjectError as error:
+            raise UsageError(f"The {side.name} bucket {side.bucket} cannot be prepared: {error}.") from error
 
 
-def _empty_bucket(client: Any, side: Side) -> None:
-    """Delete all objects, a thousand a request."""
-    for page in client.get_paginator("list_objects_v2").paginate(Bucket=side.bucket):
-        doomed = [{"Key": found["Key"]} for found in page.get("Contents", [])]
-        if not doomed:
-            continue
-        answer = client.delete_objects(Bucket=side.bucket, Delete={"Objects": doomed, "Quiet": True})
-        for error in answer.get("Errors", []):
-            raise UsageError(f"Object {error['Key']!r} of {side.bucket} cannot be deleted: {error.get('Message')}.")
+def _say_where(side: Side) -> bytes:
+    """Return the body of the request that makes a bucket; the default region goes unsaid."""
+    if side.region == "us-east-1":
+        return b""
+    where = f"<LocationConstraint>{side.region}</LocationConstraint>"
+    return f'<CreateBucketConfiguration xmlns="{NAMESPACE}">{where}</CreateBucketConfiguration>'.encode()
+
+
+def _empty_bucket(client: ObjectClient, side: Side) -> None:
+    """Delete all objects, many at once."""
+    for keys in list_pages(client.ask, "production"):
+        requests = [Request("production", "DeleteObject", "DELETE", key, encode_key(key)) for key in keys]
+        for key, result in zip(keys, event_loop.run(send_many(client.send, requests, at_once=IN_FLIGHT)), strict=True):
+            if isinstance(result, ObjectError):
+                raise UsageError(f"Object {key!r} of {side.bucket} cannot be deleted: {result}.") from result
 
 
 @contextmanager
@@ -91,11 +93,16 @@ def open_writers(plan: Plan) -> Generator[Callable[[Sequence[SampleImage]], None
 
 
 def _open_writer(side: Side) -> ObjectClient:
-    """Return a client that writes to the side's bucket: as if it were production, for no other code may do that."""
+    """Return a client that writes to the side's bucket."""
     return ObjectClient(
-        ProductionSide(**{name: value for name, value in asdict(side).items() if name != "immutable"}),
+        _as_production(side),
         load_credentials(side, os.environ),
         endpoint=resolve_endpoint(side),
         max_in_flight=IN_FLIGHT,
         deadline=DEADLINE,
     )
+
+
+def _as_production(side: Side) -> ProductionSide:
+    """Return the side as if it were production, for no other code may write to a legacy bucket."""
+    return ProductionSide(**{name: value for name, value in asdict(side).items() if name != "immutable"})

@@ -1,5 +1,8 @@
 """The environment of demo and sweep: a PostgreSQL, an S3 server, a plan, and the variables that lead to them."""
 
+# pyright: reportMissingTypeStubs=false
+# boto3 carries no types.
+
 import os
 import tempfile
 from collections.abc import Callable, Generator
@@ -8,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import boto3.session
+
 from rowferry.plan import Plan
 from rowferry.plan_file import read_plan
-from rowferry.s3.access.credentials import load_credentials
-from rowferry.s3.boto import open_client
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.s3_servers import FakeS3Server
 
@@ -52,9 +55,15 @@ class Environment:
         return read_plan(self.plan_path)
 
     def open_s3(self) -> Any:
-        """Return a boto3 client of the S3 server."""
-        side = self.plan.production
-        return open_client(side, load_credentials(side, self.variables))
+        """Return a boto3 client of the S3 server, as an application has one."""
+        session: Any = boto3.session.Session()
+        return session.client(
+            "s3",
+            region_name="us-east-1",
+            endpoint_url=self.s3_server.endpoint_url,
+            aws_access_key_id=self.s3_server.access_key,
+            aws_secret_access_key=self.s3_server.secret_key,
+        )
 
 
 @contextmanager

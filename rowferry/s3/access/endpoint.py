@@ -50,10 +50,12 @@ class Endpoint:
     """The proxy that leads there, where the environment names one."""
     is_named: bool = False
     """Whether the environment allows this very server (ALLOWED_ENDPOINTS), or one bucket of it."""
+    has_bucket: bool = True
+    """Whether a URL names the bucket at all; false for requests to the server itself."""
 
     @property
     def url(self) -> str:
-        """Return the base URL without the bucket, as boto3 wants it."""
+        """Return the base URL without the bucket."""
         return f"{self.scheme}://{self._authority(self.host)}{self.base_path}"
 
     def host_header(self, bucket: str) -> str:
@@ -62,7 +64,11 @@ class Endpoint:
 
     def path_before_key(self, bucket: str) -> str:
         """Return what precedes the encoded key in the request line, ending with `/`."""
-        return f"{self.base_path}/" if self.virtual_host else f"{self.base_path}/{bucket}/"
+        return f"{self.base_path}/{bucket}/" if self.has_bucket and not self.virtual_host else f"{self.base_path}/"
+
+    def without_bucket(self) -> "Endpoint":
+        """Return the server itself, as requests that are about no bucket of it need it."""
+        return replace(self, virtual_host=False, has_bucket=False)
 
     def _authority(self, host: str) -> str:
         bracketed = f"[{host}]" if ":" in host else host

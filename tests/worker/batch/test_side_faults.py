@@ -44,8 +44,8 @@ def reads_acl(seen: LoggedRequest) -> bool:
 
 
 FAULTS: dict[str, tuple[dict[str, str], Matches, int, str, str]] = {
-    "expired": ({}, every_write, 400, "ExpiredToken", "renew these credentials"),
-    "key": ({}, every_write, 403, "InvalidAccessKeyId", "correct these credentials"),
+    "expired": ({}, every_write, 400, "ExpiredToken", "renew the production credentials"),
+    "key": ({}, every_write, 403, "InvalidAccessKeyId", "set ROWFERRY_PRODUCTION_ACCESS_KEY_ID"),
     "quota": ({}, every_write, 403, "QuotaExceeded", "make room there, or raise the quota"),
     "denied": ({}, every_write, 403, "AccessDenied", "refuses CopyObject for any key"),
     "bucket": ({}, every_write, 404, "NoSuchBucket", "create the bucket again, or correct the plan"),

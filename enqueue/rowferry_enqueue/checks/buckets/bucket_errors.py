@@ -21,28 +21,14 @@ from rowferry.formatting import suggest
 from rowferry.plan import Side
 from rowferry.s3.access.credentials import load_credentials
 from rowferry.s3.access.endpoint import resolve_endpoint
-from rowferry.s3.boto import open_client
 from rowferry.s3.client import ObjectClient, check_bucket
-from rowferry.s3.errors import BOTO_ERRORS, REMEDY_OF_CODE
-from rowferry.s3.operations import list_first_object
-from rowferry.s3.responses import Response
+from rowferry.s3.operations import list_buckets, list_first_object
+from rowferry.s3.responses import Response, name_of, parse_xml
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.finding import Finding, note, problem
 
 LISTED_WITHIN = timedelta(seconds=5)
 """Of the listing of buckets, which only helps to correct a name."""
-_KEYS = "set ROWFERRY_{side}_ACCESS_KEY_ID and ROWFERRY_{side}_SECRET_ACCESS_KEY, or the profile, to valid ones"
-_EXPIRED = "renew the {name} credentials: the profile, or all three of ROWFERRY_{side}_*"
-_REMEDY_OF_CODE = {
-    **dict.fromkeys(["ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"], _EXPIRED),
-    **dict.fromkeys(["InvalidToken", "InvalidClientTokenId", "InvalidAccessKeyId", "XAdminUserNotFound"], _KEYS),
-    "SignatureDoesNotMatch": "correct ROWFERRY_{side}_SECRET_ACCESS_KEY, or the profile: the secret key is wrong",
-    **dict.fromkeys(["RequestTimeTooSkewed", "RequestExpired"], "correct the clock of this host, by NTP for instance"),
-    "AuthorizationHeaderMalformed": "correct `region` of [{name}] in the plan",
-    **dict.fromkeys(["PermanentRedirect", "IncorrectEndpoint"], "correct `endpoint_url` or `region` of [{name}]"),
-}
-"""What to do, more exactly than the error itself says."""
-
 _FIRST = frozenset({"HeadBucket", "ListObjectsV2", ""})
 """The operations that a bucket is looked at with; after them, its address is known to be right."""
 _BROKEN_OFF = frozenset({"ConnectionLost", "DeadlinePassed"})
@@ -88,20 +74,24 @@ def refuse(side: Side, error: RowferryError, done: str, rights: str, named: str 
 def _list_buckets(side: Side) -> list[str]:
     """Return the buckets of these credentials; none where they may not list them."""
     try:
-        client = open_client(side, load_credentials(side, os.environ), within=LISTED_WITHIN)
+        endpoint = resolve_endpoint(side).without_bucket()
+        client = ObjectClient(
+            side, load_credentials(side, os.environ), endpoint=endpoint, max_in_flight=1, deadline=LISTED_WITHIN
+        )
         with closing(client):
-            return [bucket["Name"] for bucket in client.list_buckets()["Buckets"]]
-    except (*BOTO_ERRORS, RowferryError, KeyError):
+            root = parse_xml(client.ask(list_buckets(side.name)).body)
+    except RowferryError:
         return []
+    buckets = [] if root is None else [element for element in root.iter() if name_of(element) == "Bucket"]
+    return [child.text or "" for bucket in buckets for child in bucket if name_of(child) == "Name"]
 
 
 def _find_remedy(side: Side, error: RowferryError, rights: str) -> str:
-    names = {"name": side.name, "side": side.name.upper()}
     match error:
-        case SideFault(code=code):
-            return _REMEDY_OF_CODE.get(code, REMEDY_OF_CODE.get(code, "")).format(**names)
+        case SideFault():
+            return error.remedy
         case CredentialsUnavailable():
-            return _EXPIRED.format(**names)
+            return f"renew the {side.name} credentials: the profile, or all three of ROWFERRY_{side.name.upper()}_*"
         case AccessDenied():
             return f"give the {side.name} credentials {rights} there"
         case Unreachable() | TimedOut():
@@ -114,11 +104,8 @@ def _find_remedy(side: Side, error: RowferryError, rights: str) -> str:
 
 
 def summarise_error(error: RowferryError) -> str:
-    """Return an error's message without the general remedy at its end."""
-    message = str(error)
-    if isinstance(error, ObjectError):
-        message = message.removesuffix(REMEDY_OF_CODE.get(error.code, "")).removesuffix("; ").removesuffix(": ")
-    return message.rstrip(".")
+    """Return an error's message without the remedy at its end."""
+    return (error.summary if isinstance(error, ObjectError) else str(error)).rstrip(".")
 
 
 def _reach(side: Side, error: ObjectError) -> str:

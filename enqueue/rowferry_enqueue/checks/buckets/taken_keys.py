@@ -1,10 +1,9 @@
 """Checks collisions: production entries that already have the key that a legacy entry is to have."""
 
-import os
+import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from functools import partial
 from typing import Literal
 
@@ -12,10 +11,13 @@ from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.entries import EntryQueries
 from rowferry.errors import ObjectNotFound, RowferryError
 from rowferry.formatting import count
+from rowferry.http import event_loop
 from rowferry.plan import OnConflict, Plan
 from rowferry.progress import OnProgress
-from rowferry.s3.access.credentials import load_credentials
-from rowferry.s3.boto import Bucket, ObjectInfo, open_bucket
+from rowferry.s3.client import ObjectClient, open_object_client
+from rowferry.s3.operations import get_object, head_object
+from rowferry.s3.responses import Response
+from rowferry.s3.retry import send_with_retries
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem, quote_key
 from rowferry_enqueue.checks.rows.clashes import Pair, compose_other, find_colliding_pairs, other_parameters
 from rowferry_enqueue.checks.rows.scans import scan
@@ -24,8 +26,8 @@ MAX_COMPARED = 1000
 """Collisions whose objects are compared, by one HEAD on either side."""
 MAX_READ_BYTES = 1024 * 1024
 """Larger objects are not read where HEAD does not tell whether they are alike."""
-THREADS = 8
-"""HEADs in flight on each side; fewer than botocore keeps connections."""
+AT_ONCE = 16
+"""Collisions that are compared side by side."""
 
 Likeness = Literal["identical", "different", "undecided", "no legacy object", "no production object"]
 Keys = tuple[str, str]
@@ -85,38 +87,47 @@ def _compare(plan: Plan, collisions: list[Keys], on_progress: OnProgress) -> dic
     on_progress(f"comparing {len(collisions):,} pairs of objects")
     with ExitStack() as stack:
         legacy, production = (
-            stack.enter_context(open_bucket(side, load_credentials(side, os.environ)))
+            stack.enter_context(closing(open_object_client(side, max_in_flight=AT_ONCE)))
             for side in (plan.legacy, plan.production)
         )
-        pool = stack.enter_context(ThreadPoolExecutor(THREADS, "rowferry-head"))
-        return dict(zip(collisions, pool.map(partial(_compare_one, legacy, production), collisions), strict=True))
+        return dict(zip(collisions, event_loop.run(_compare_all(legacy, production, collisions)), strict=True))
 
 
-def _compare_one(legacy: Bucket, production: Bucket, keys: Keys) -> Likeness:
+async def _compare_all(legacy: ObjectClient, production: ObjectClient, collisions: list[Keys]) -> list[Likeness]:
+    room = asyncio.Semaphore(AT_ONCE)
+
+    async def compare(keys: Keys) -> Likeness:
+        async with room:
+            return await _compare_one(legacy, production, keys)
+
+    return await asyncio.gather(*[compare(keys) for keys in collisions])
+
+
+async def _compare_one(legacy: ObjectClient, production: ObjectClient, keys: Keys) -> Likeness:
     try:
-        old = legacy.head(keys[0])
+        old = await send_with_retries(legacy.send, head_object("legacy", keys[0]))
     except ObjectNotFound:
         return "no legacy object"
     try:
-        new = production.head(keys[1])
+        new = await send_with_retries(production.send, head_object("production", keys[1]))
     except ObjectNotFound:
         return "no production object"
-    likeness = compare_info(old, new)
-    if likeness == "undecided" and old.size_bytes <= MAX_READ_BYTES:
-        return "identical" if legacy.get(keys[0]) == production.get(keys[1]) else "different"
+    likeness = compare_heads(old, new)
+    if likeness == "undecided" and (old.content_length or 0) <= MAX_READ_BYTES:
+        one = await send_with_retries(legacy.send, get_object("legacy", keys[0]))
+        other = await send_with_retries(production.send, get_object("production", keys[1]))
+        return "identical" if one.body == other.body else "different"
     return likeness
 
 
-def compare_info(old: ObjectInfo, new: ObjectInfo) -> Likeness:
+def compare_heads(old: Response, new: Response) -> Likeness:
     """Return whether two objects are alike, from size and ETag alone.
 
     ETags that differ prove nothing: after a copy from several parts, or under KMS, they do for the same bytes.
     """
-    if old.size_bytes != new.size_bytes:
+    if old.content_length != new.content_length:
         return "different"
-    if old.etag == new.etag:
-        return "identical"
-    return "undecided"
+    return "identical" if old.etag == new.etag else "undecided"
 
 
 def _describe(total: int) -> str:
