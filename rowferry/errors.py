@@ -154,7 +154,7 @@ class SideFault(ObjectError):
     costs_attempt = False
 
     def __init__(self, code: str, message: str, remedy: str = "") -> None:
-        """Keep what to do: `{name}` and `{side}` in it stand for the side, as in a plan and in variables."""
+        """Keep what to do: `{side}` and `{SIDE}` in it stand for the side, as in a plan and in variables."""
         super().__init__(code, message)
         self._remedy = remedy
 
@@ -171,7 +171,7 @@ class SideFault(ObjectError):
     def remedy(self) -> str:
         """What to do about it; empty where the message says that."""
         name = self.side or "side's"
-        return self._remedy.format(name=name, side=self.side.upper() if self.side else "*")
+        return self._remedy.format(side=name, SIDE=self.side.upper() if self.side else "*")
 
 
 class CredentialsUnavailable(AccessDenied):

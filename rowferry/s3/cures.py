@@ -1,13 +1,13 @@
 """What a refusal of an S3 server means and what to type: refusals.toml, read by all who tell it."""
 
 import re
-from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from typing import Literal, NamedTuple
 
 import msgspec
 
+from rowferry.errors import ObjectError
 from rowferry.plan.sides import Side
 
 
@@ -43,18 +43,50 @@ class Cure(NamedTuple):
     means: str
     cure: str
     is_guess: bool
+    is_right: bool
+    """Whether a right is missing, as far as the server's words go."""
 
     def __str__(self) -> str:
         """Return both in words; a guess says that it is one."""
         return f"{'perhaps ' if self.is_guess else ''}{self.means}: {self.cure}"
 
 
+_WRITES = frozenset({"PutObject", "CopyObject", "CreateMultipartUpload", "UploadPart", "UploadPartCopy"})
+_STORED = re.compile(
+    r"(?:(?P<operation>[A-Z]\w+)(?: (?:legacy|production))?: )?(?P<code>[A-Z]\w+|HTTP \d+)(?:: (?P<message>.*))?"
+)
+
+
 def find_cure(refusal: Refusal, side: Side | None = None) -> Cure | None:
     """Return what to tell; None where no case fits. `side`: None where it is not known which, or not from a plan."""
+    case = find_case(refusal, side)
+    if case is None:
+        return None
+    name = side.name if side is not None else "production" if refusal.operation in _WRITES else "legacy or production"
+    words = {"side": name, "SIDE": "*" if side is None else name.upper()}
+    return Cure(case.name, case.means, case.cure.format(**words), case.guess, case.name.endswith("-denied"))
+
+
+def find_case(refusal: Refusal, side: Side | None = None) -> Case | None:
+    """Return the first case that fits, with `{told}` filled in; None where none does."""
     for case in list_cases():
         if _fits(case, refusal, side):
-            return _tell(case, refusal, side)
+            means, cure = (text.replace("{told}", _find_told(case, refusal)) for text in (case.means, case.cure))
+            return msgspec.structs.replace(case, means=means, cure=cure)
     return None
+
+
+def refusal_of(error: ObjectError) -> Refusal:
+    """Return what an error of a server says."""
+    return Refusal(error.code, error.message, error.status, error.operation)
+
+
+def read_refusal(text: str) -> Refusal:
+    """Return what an error says that was put in words: `PutObject production: NotImplemented: …`."""
+    found = _STORED.match(text)
+    if found is None:
+        return Refusal("", text)
+    return Refusal(found["code"], found["message"] or "", operation=found["operation"] or "")
 
 
 @cache
@@ -64,18 +96,19 @@ def list_cases() -> tuple[Case, ...]:
     return tuple(msgspec.toml.decode(text, type=dict[str, tuple[Case, ...]])["case"])
 
 
+def is_of_side(code: str, status: int = 0) -> bool:
+    """Return whether a code, or a status, holds for every object of a side until somebody does something about it."""
+    return code in codes_of_sides() or f"HTTP {status}" in codes_of_sides()
+
+
 @cache
-def codes_of_sides() -> dict[str, Case]:
-    """Return the cases that a code alone tells, and that hold for every object of a side, by code."""
-    alone = (
-        case for case in list_cases() if case.fault == "side" and not (case.words or case.operations or case.lacks)
-    )
-    return {code: case for case in alone for code in _list_codes(case)}
-
-
-def _list_codes(case: Case) -> Iterator[str]:
-    yield from case.codes
-    yield from (f"HTTP {status}" for status in case.statuses)
+def codes_of_sides() -> frozenset[str]:
+    """Return the codes, and the statuses as `HTTP 507`, that alone tell a fault of a side."""
+    alone = [
+        each for each in list_cases() if each.fault == "side" and not (each.words or each.operations or each.lacks)
+    ]
+    statuses = (f"HTTP {status}" for case in alone for status in case.statuses)
+    return frozenset([*(code for case in alone for code in case.codes), *statuses])
 
 
 def _fits(case: Case, refusal: Refusal, side: Side | None) -> bool:
@@ -94,12 +127,6 @@ def _search(case: Case, refusal: Refusal) -> re.Match[str] | None:
     return re.search(case.words, refusal.message, re.IGNORECASE)
 
 
-def _tell(case: Case, refusal: Refusal, side: Side | None) -> Cure:
+def _find_told(case: Case, refusal: Refusal) -> str:
     found = _search(case, refusal) if case.words else None
-    told = next((each for each in found.groups() if each), "") if found and found.re.groups else ""
-    name = side.name if side is not None else "production" if refusal.operation in _WRITES else "legacy or production"
-    words = {"side": name, "SIDE": name.upper() if side is not None else "…", "told": told}
-    return Cure(case.name, case.means.format(**words), case.cure.format(**words), case.guess)
-
-
-_WRITES = frozenset({"PutObject", "CopyObject", "CreateMultipartUpload", "UploadPart", "UploadPartCopy"})
+    return next((each for each in found.groups() if each), "") if found is not None else ""

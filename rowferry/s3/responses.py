@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
+from urllib.parse import urlsplit
 from xml.etree import ElementTree
 
 from msgspec import Struct, field
 
 from rowferry.errors import Cancelled, CutOff, ObjectError, ServerFault
 from rowferry.http.stream import BodyStream
-from rowferry.s3.errors import REMEDY_OF_CODE, classify
+from rowferry.s3.cures import is_of_side
+from rowferry.s3.errors import classify
 from rowferry.s3.operations import Request
 
 BOTH_SIDES = frozenset({"CopyObject", "UploadPartCopy"})
@@ -74,8 +76,10 @@ def _classify(response: Response, *, succeeded: bool) -> ObjectError:
         return classify(500, code or "UnreadableResponse", message)
     if response.status == 404 and response.body and not code:
         return ServerFault("UnreadableResponse", "404 with a body that is not S3's")
-    if code and (request_id := response.headers.get("x-amz-request-id")) and code not in REMEDY_OF_CODE:
+    if code and (request_id := response.headers.get("x-amz-request-id")) and not is_of_side(code):
         message = f"{message} (request {request_id[:40]})".lstrip()
+    if 300 <= response.status < 400 and (place := read_endpoint(response)):
+        message = f"{message.rstrip('. ')}; the server names the endpoint {place}".lstrip("; ")
     error = classify(response.status, code, message)
     error.retry_after = _read_retry_after(response.headers)
     return error
@@ -93,6 +97,12 @@ def read_error(body: bytes) -> tuple[str, str]:
     if root is None or name_of(root) != "Error":
         return "", ""
     return _child_text(root, "Code"), _child_text(root, "Message")
+
+
+def read_endpoint(response: Response) -> str | None:
+    """Return where a redirecting server says that the bucket is served: `<Endpoint>`, or the host of Location."""
+    place = urlsplit(response.headers.get("location", ""))
+    return read_text(response.body, "Endpoint") or (f"{place.scheme}://{place.netloc}" if place.netloc else None)
 
 
 def read_text(body: bytes, name: str) -> str | None:

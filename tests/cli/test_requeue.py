@@ -184,6 +184,12 @@ def test_errors_are_grouped_and_each_group_has_its_command(migration: Migration,
     assert len(three) == 3
 
 
+def test_a_reason_is_shown_with_what_solves_it(migration: Migration) -> None:
+    fail(migration, {"image/1": "PutObject production: NotImplemented: x-amz-tagging", "image/2": "who knows"})
+    (line,) = [line for line in migration.run("errors").stdout.splitlines() if "to solve" in line]
+    assert 'that server has no tags: write tags = "none" in [production]' in line
+
+
 @pytest.mark.parametrize("reason", ["A%b", "A_b", r"back\slash", "it's", 'the "worker" died', "two words"])
 def test_the_command_of_a_group_requeues_just_that_group(migration: Migration, reason: str) -> None:
     wanted, _ = fail(migration, {"image/1": reason}), fail(migration, {"image/2": f"x{reason}"})

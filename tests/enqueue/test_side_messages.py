@@ -54,6 +54,23 @@ def test_a_refusal_without_a_body_is_found_out(ready: Migration, side: str, subt
             assert "HTTP 4" not in problem.what
 
 
+WORDS = {
+    "SecondLevelDomainForbidden": (403, "use virtual hosted style", {}, 'addressing = "virtual"'),
+    "AccessDenied": (403, "denied by aws:SecureTransport", {}, "begins with https://"),
+    "Unauthorized": (401, "no such account", {}, "jurisdiction in endpoint_url of [legacy]"),
+    "TemporaryRedirect": (307, "go on", {"Location": "http://s3.eu-north-1.example.com/a"}, "endpoint_url of [legacy]"),
+}
+"""Codes, with what a server says beside them, its headers, and what to type."""
+
+
+def test_what_a_server_says_beside_its_code_is_heeded(ready: Migration, subtests: pytest.Subtests) -> None:
+    for code, (status, words, headers, typed) in WORDS.items():
+        said = answer(status, error_body(code, words), **headers)
+        with subtests.test(code), answered_by(ready, "legacy", StandIn(answer(status), said)) as found:
+            assert typed in found[0].remedy
+            assert headers.get("Location", "")[:28] in f"{found[0].what} {found[0].remedy}"
+
+
 def test_the_command_says_it_in_one_sentence(ready: Migration, subtests: pytest.Subtests) -> None:
     for code, (status, _) in CODES.items():
         with subtests.test(code), StandIn(answer(status), refuse(status, code)) as server:

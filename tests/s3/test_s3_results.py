@@ -6,7 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from rowferry.errors import ObjectDamaged, ServerFault, SideFault
-from rowferry.s3.errors import REMEDY_OF_CODE, classify
+from rowferry.plan.sides import LegacySide
+from rowferry.s3.cures import Refusal, codes_of_sides, find_cure
+from rowferry.s3.errors import classify
 from rowferry.s3.operations import get_object
 from rowferry.s3.responses import Response
 from rowferry.s3.results import (
@@ -145,14 +147,17 @@ def test_a_client_takes_what_it_has_asked_for_and_nothing_else(subtests: pytest.
     hold_scenarios(ANSWERS, subtests)
 
 
-@pytest.mark.parametrize("code", REMEDY_OF_CODE)
+@pytest.mark.parametrize("code", sorted(codes_of_sides()))
 def test_a_fault_of_a_side_says_what_to_do(code: str) -> None:
-    error = classify(403, code, "So it is.")
+    status = int(code.removeprefix("HTTP ")) if code.startswith("HTTP ") else 403
+    error = classify(status, "" if code.startswith("HTTP ") else code, "So it is.")
     assert isinstance(error, SideFault)
     error.side = "legacy"
-    remedy = REMEDY_OF_CODE[code].format(name="legacy", side="LEGACY")
+    cure = find_cure(Refusal(code, "So it is.", status), LegacySide(bucket="b"))
+    assert cure is not None
+    remedy = cure.cure
     assert (error.remedy, error.summary) == (remedy, f"{code}: So it is.")
     assert str(error) == str(pickle.loads(pickle.dumps(error))) == f"{code}: So it is; {remedy}"
-    nameless = classify(400, code, "")
+    nameless = classify(status, "" if code.startswith("HTTP ") else code, "")
     nameless.side = "legacy"
     assert str(nameless) == f"{code}: {remedy}"

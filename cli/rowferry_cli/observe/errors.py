@@ -95,7 +95,9 @@ def _list_troubles(connection: Connection, migration: str | None) -> list[str]:
 
 
 def _print_groups(rows: list[DictRow], which: str, *, has_several: bool, has_queues: bool) -> None:
-    """Print each reason with an example and the command that requeues its batches."""
+    """Print each reason with an example, what may solve it, and the command that requeues its batches."""
+    from rowferry.s3.cures import find_cure, read_refusal
+
     for row in rows:
         of_queue = f", queue {row['queue_name']}" if has_queues else ""
         counts = f"{count_entries(row['entries'])} in {count_batches(row['batches'])}"
@@ -105,6 +107,8 @@ def _print_groups(rows: list[DictRow], which: str, *, has_several: bool, has_que
         )
         if row["example_key"] is not None:
             click.echo(f"    for example  {show_text(shorten(row['example_key']))}: {show_text(row['example_error'])}")
+        if cure := find_cure(read_refusal(row["example_error"] or row["reason"] or "")):
+            click.echo(f"    {'to solve':<12} {cure}")
         migration = row["migration"] if has_several else None
         queue = row["queue_name"] if has_queues else None
         if row["repair"] is not None:

@@ -22,6 +22,7 @@ from rowferry.plan import Side
 from rowferry.s3.access.credentials import load_credentials
 from rowferry.s3.access.endpoint import resolve_endpoint
 from rowferry.s3.client import ObjectClient, check_bucket
+from rowferry.s3.cures import find_cure, refusal_of
 from rowferry.s3.operations import list_buckets, list_first_object
 from rowferry.s3.responses import Response, name_of, parse_xml
 from rowferry.s3.retry import TRIES
@@ -93,14 +94,20 @@ def _find_remedy(side: Side, error: RowferryError, rights: str) -> str:
         case CredentialsUnavailable():
             return f"renew the {side.name} credentials: the profile, or all three of ROWFERRY_{side.name.upper()}_*"
         case AccessDenied():
-            return f"give the {side.name} credentials {rights} there"
+            return _explain(side, error) or f"give the {side.name} credentials {rights} there"
         case Unreachable() | TimedOut():
             return _reach(side, error)
         case ServerFault(code="UnreadableResponse"):
             operation = error.operation or "ListObjectsV2"
             return f"that server lists the bucket, so its address is right: see what answers {operation} in its place"
         case _:
-            return ""
+            return _explain(side, error)
+
+
+def _explain(side: Side, error: RowferryError) -> str:
+    """Return what the server's own words tell; empty where they tell no more than that a right is missing."""
+    cure = find_cure(refusal_of(error), side) if isinstance(error, ObjectError) else None
+    return "" if cure is None or cure.is_right else str(cure)
 
 
 def summarise_error(error: RowferryError) -> str:

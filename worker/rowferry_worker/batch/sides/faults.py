@@ -18,6 +18,7 @@ from rowferry.errors import (
     ServerUnavailable,
 )
 from rowferry.plan import Plan, SideName
+from rowferry.s3.cures import find_cure, refusal_of
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.sides.asking import ask, find_lost_bucket, look_up_objects
 from rowferry_worker.batch.sides.judgement import Answer, Answers, is_down, may_not_read, may_not_write
@@ -167,7 +168,9 @@ def _describe_fault(plan: Plan, fault: ObjectError) -> MigrationFault:
 
 def _describe_revocation(plan: Plan, denied: ObjectError) -> MigrationFault:
     words = f"{_name(plan, denied.side)} refuses {denied.operation} for any key ({str(denied).rstrip('.')})"
-    return MigrationFault(f"{words}; give the credentials that right again (s3:ListBucket as well)")
+    cure = find_cure(refusal_of(denied), plan.side(denied.side) if denied.side else None)
+    remedy = "give the credentials that right again (s3:ListBucket as well)" if cure is None or cure.is_right else cure
+    return MigrationFault(f"{words}; {remedy}")
 
 
 def _describe_failure(plan: Plan, failure: ObjectError) -> MigrationFault:
