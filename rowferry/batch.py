@@ -1,6 +1,6 @@
 """Batches, attempts, entries and their results: the data that the queue and its workers exchange."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -138,6 +138,23 @@ class EntryResult(Struct, frozen=True, gc=False):
             retryable=error.retryable,
             costs_attempt=error.costs_attempt,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Performed:
+    """What a queue has done with the entries of a batch."""
+
+    results: Sequence[EntryResult]
+    """One for each entry, but for those of `rest`."""
+    rest: Sequence[Entry] = ()
+    """Those from the first on that did not end within the time budget: they go back to the queue.
+
+    One behind that first may have a result; it counts where the row has left the batch's range: migrated, or kept.
+    """
+    goes_on: bool = False
+    """Whether the next attempt goes on where this one has come to with the first of `rest`."""
+    wait_for: Sequence[str] = ()
+    """Keys of objects that other batches are at work on: the batch waits for these, and no attempt counts."""
 
 
 def name_key(entry: Entry, key: str | None) -> str:

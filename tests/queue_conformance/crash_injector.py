@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from rowferry.batch import Entry, EntryResult
+from rowferry.batch import Entry, Performed
 from rowferry_worker import slot
 from rowferry_worker.attempts import AttemptRecorder
 from rowferry_worker.batch import run
@@ -41,7 +41,7 @@ def die_between_requests() -> None:
     MigrationContext.send = doomed
 
 
-def wrap_perform(around: Callable[[Perform, BatchContext, Sequence[Entry]], list[EntryResult]]) -> None:
+def wrap_perform(around: Callable[[Perform, BatchContext, Sequence[Entry]], Performed]) -> None:
     """Call `around` in the place of each queue's perform."""
     find = slot.find_queue
 
@@ -55,7 +55,7 @@ def wrap_perform(around: Callable[[Perform, BatchContext, Sequence[Entry]], list
 def die_after_a_statement() -> None:
     """Kill the process after the first statement that a perform has executed."""
 
-    def doomed(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+    def doomed(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> Performed:
         die_after(psycopg.Connection, "execute")
         die_after(psycopg.Cursor, "execute")
         die_after(psycopg.Cursor, "executemany")
@@ -65,7 +65,7 @@ def die_after_a_statement() -> None:
 
 
 def die_after_performing() -> None:
-    def doomed(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+    def doomed(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> Performed:
         perform(context, entries)
         die()
         raise AssertionError
@@ -76,7 +76,7 @@ def die_after_performing() -> None:
 def die_of_an_entry(poison: str) -> None:
     """Kill the process as soon as a perform is given the poisonous entry."""
 
-    def doomed(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+    def doomed(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> Performed:
         if any(entry.id == poison for entry in entries):
             die()
         return perform(context, entries)

@@ -13,7 +13,7 @@ from msgspec import convert
 
 from queue_conformance.fixture import QueueFixture
 from queue_conformance.worker import working
-from rowferry.batch import Entry, EntryResult, Outcome
+from rowferry.batch import Entry, EntryResult, Outcome, Performed
 from rowferry.db.connection import Connection
 from rowferry.errors import RowBusy
 from rowferry.plan import SideName
@@ -144,7 +144,7 @@ class Stand:
         return status == -9
 
     @staticmethod
-    def reversed(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+    def reversed(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> Performed:
         """Perform a batch whose entries came in another order."""
         return perform(context, list(reversed(entries)))
 
@@ -164,10 +164,10 @@ class Stand:
         """Let an attempt do all, and say that one entry failed; make another. Return what that one must be given."""
         failed: list[str] = []
 
-        def fail_one(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
-            *results, last = perform(context, entries)
+        def fail_one(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> Performed:
+            *results, last = perform(context, entries).results
             failed.append(last.entry.id)
-            return [*results, EntryResult.from_error(last.entry, RowBusy("the suite says so"))]
+            return Performed([*results, EntryResult.from_error(last.entry, RowBusy("the suite says so"))])
 
         with self.enqueued(), working(self.queue) as worker:
             worker.take_turn(fail_one)

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from rowferry.batch import Entry, EntryResult
+from rowferry.batch import Entry, Performed
 from rowferry.db.connection import Connection, connect
 from rowferry.errors import DatabaseUnavailable
 from rowferry_worker.batch.claim import claim_batch
@@ -18,11 +18,11 @@ from rowferry_worker.queues import find_queue
 from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.state import WorkerState
 
-Around = Callable[[Perform, BatchContext, Sequence[Entry]], list[EntryResult]]
+Around = Callable[[Perform, BatchContext, Sequence[Entry]], Performed]
 """Is called in the place of a queue's perform, with it."""
 
 
-def just_perform(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+def just_perform(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> Performed:
     return perform(context, entries)
 
 
@@ -45,7 +45,7 @@ class Worker:
             self.connection.rollback()
             return False
 
-        def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+        def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
             self.given.append([entry.id for entry in entries])
             return around(self.queue.perform, context, entries)
 

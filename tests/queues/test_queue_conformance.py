@@ -15,7 +15,7 @@ from queue_conformance.fixtures import find_fixture
 from queue_conformance.stand import Stand, look_at_transaction
 from queue_conformance.steps import timed_steps
 from queue_conformance.worker import working
-from rowferry.batch import Entry, EntryResult, Outcome
+from rowferry.batch import Entry, Outcome, Performed
 from rowferry.queues import find_queue, list_queues
 from rowferry_worker.batch.context import BatchContext, BatchReleased, Perform
 from support.entries.migration import Migration
@@ -142,10 +142,10 @@ def test_all_entries_are_done_once_and_a_second_run_changes_nothing(stand: Stand
 def test_a_run_that_is_rolled_back_ends_the_next_time_as_it_would_have(stand: Stand) -> None:
     """All was done, and the connection was lost before the COMMIT."""
 
-    def lose_connection(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
-        results = perform(context, entries)
+    def lose_connection(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> Performed:
+        performed = perform(context, entries)
         stand.terminate(context.connection.info.backend_pid)
-        return results
+        return performed
 
     with stand.enqueued(), working(stand.queue) as worker:
         assert worker.take_turn(lose_connection)
@@ -159,7 +159,7 @@ def test_a_run_that_is_rolled_back_ends_the_next_time_as_it_would_have(stand: St
 
 @each_unlike_queue
 def test_a_batch_that_is_given_back_costs_no_attempt(stand: Stand) -> None:
-    def release(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+    def release(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> Performed:
         perform(context, entries)
         raise BatchReleased("the suite wants it back")
 
@@ -188,7 +188,7 @@ def test_perform_neither_commits_nor_writes_to_the_tables_of_rowferry(stand: Sta
     """And opens only the buckets that are named; without any there are neither buckets in the plan nor credentials."""
     opened: list[set[str]] = []
 
-    def look_on(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+    def look_on(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> Performed:
         before, thread = look_at_transaction(context.connection), get_ident()
         connect = psycopg.Connection.connect
 
@@ -198,10 +198,10 @@ def test_perform_neither_commits_nor_writes_to_the_tables_of_rowferry(stand: Sta
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(psycopg.Connection, "connect", refuse)
-            results = perform(context, entries)
+            performed = perform(context, entries)
         assert look_at_transaction(context.connection) == before
         opened.append(set(context.migration.clients))
-        return results
+        return performed
 
     with stand.enqueued(), working(stand.queue) as worker:
         worker.take_turn(look_on)
@@ -212,12 +212,12 @@ def test_perform_neither_commits_nor_writes_to_the_tables_of_rowferry(stand: Sta
 def test_each_entry_has_one_result(stand: Stand) -> None:
     counted: list[tuple[list[str], list[str]]] = []
 
-    def count(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
-        results = perform(context, entries)
-        left = {entry.id for entry in context.remaining} - {entry.id for entry in context.ended}
-        found = sorted([result.entry.id for result in results] + list(left))
-        counted.append((sorted(entry.id for entry in entries), found))
-        return results
+    def count(perform: Perform, context: BatchContext, entries: Sequence[Entry]) -> Performed:
+        performed = perform(context, entries)
+        ended = [result.entry.id for result in performed.results]
+        left = {entry.id for entry in performed.rest} - {*ended}
+        counted.append((sorted(entry.id for entry in entries), sorted([*ended, *left])))
+        return performed
 
     stand.spoil(SPOILED)
     with stand.enqueued(), working(stand.queue, parallel=1, time_budget=timedelta(0)) as worker:

@@ -1,13 +1,13 @@
 """What a worker does with a batch of each queue: the `perform` that a queue's specification names.
 
-`perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]` keeps these promises, and
+`perform(context: BatchContext, entries: Sequence[Entry]) -> Performed` keeps these promises, and
 `tests/queues/test_queue_conformance.py` holds every queue to them:
 
 - It runs in the transaction that holds the claim, under a SAVEPOINT. It neither commits nor rolls that back, and opens
   no connection. It writes to no table of the schema rowferry, but by functions for claimed batches, as `add_parts`.
 - It may be run any number of times for one batch, as after a crash: a later run ends as the first would have.
-- It returns exactly one result for each entry, but for those that it gives to `context.leave_unstarted` once the time
-  budget has ended. An entry's failure is a result (`EntryResult.from_error`); an exception fails the whole batch.
+- It returns exactly one result for each entry, but for the `rest`, which it has not begun once the time budget has
+  ended. An entry's failure is a result (`EntryResult.from_error`); an exception fails the whole batch.
 - All S3 requests go through `context.object_requests()`. A coroutine never computes for more than a millisecond: what
   takes longer goes through `rowferry_worker.compute`.
 - Rows are written in the order of their keys, so that two batches of one queue cannot deadlock.

@@ -7,19 +7,20 @@ from psycopg import sql
 
 from book_import.specs import PREFIX
 from book_import.tables import FIND_BUSY, WRITE, compose
-from rowferry.batch import Entry, EntryResult, Outcome
+from rowferry.batch import Entry, EntryResult, Outcome, Performed
 from rowferry.errors import RowBusy
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.writes import apply_in_halves
 
 
-def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
     """Write the items of a batch into the queue's table; the queue after it gets them in the same transaction.
 
     The table adds the items up, which is right since a batch is committed once: with its verdict.
     """
     table = context.queue.spec.name.removeprefix(PREFIX)
-    return apply_in_halves(context.connection, entries, partial(write, context, table), EntryResult.from_error)
+    written = partial(write, context, table)
+    return Performed(apply_in_halves(context.connection, entries, written, EntryResult.from_error))
 
 
 def write(context: BatchContext, table: str, entries: Sequence[Entry], wait_for_locks: bool) -> list[EntryResult]:

@@ -1,9 +1,10 @@
 """What a batch of `inspect` does: read each of its objects once, compute facts on the way, and write them into rows."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
-from rowferry.batch import Entry, EntryResult, Outcome
+from rowferry.batch import Entry, Outcome, Performed
 from rowferry.errors import RowferryError
 from rowferry.functions import load_function
 from rowferry.keys import ObjectKeys
@@ -30,8 +31,8 @@ from rowferry_worker.objects.requests import ObjectRequests, size_of
 from rowferry_worker.scheduling.scheduler import ObjectResult
 
 
-def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
-    """Inspect the objects of entries, and write the facts; return one result for each of them."""
+def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
+    """Inspect the objects of entries, and write the facts."""
     settings = cast("InspectSettings", context.settings)
     if is_listed(context):
         return inspect_listed(context, settings, entries)
@@ -39,18 +40,19 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult
         return inspect_rows(context, settings, [MappedRow(each, (ObjectKeys(each.key, each.key),)) for each in entries])
     queries = find_queries(context)
     rows = find_rows(entries, queries.entries, settings.side)
-    return look_again(context, queries, inspect_rows(context, settings, rows), settings.side)
+    inspected = inspect_rows(context, settings, rows)
+    return replace(inspected, results=look_again(context, queries, inspected.results, settings.side))
 
 
-def inspect_rows(context: BatchContext, settings: InspectSettings, rows: Sequence[MappedRow]) -> list[EntryResult]:
+def inspect_rows(context: BatchContext, settings: InspectSettings, rows: Sequence[MappedRow]) -> Performed:
     """Inspect the objects of rows, or of items, that name their keys."""
     keys = [key for row in rows for key in row.list_keys(settings.side)]
     by_key = run_inspections(context, settings, settings.side, keys)
-    started = Judge(by_key, settings.side).choose_started(context, rows)
-    return write_facts(context, settings, started, by_key)
+    started, rest = Judge(by_key, settings.side).split_started(rows)
+    return Performed(write_facts(context, settings, started, by_key), rest)
 
 
-def inspect_listed(context: BatchContext, settings: InspectSettings, entries: Sequence[Entry]) -> list[EntryResult]:
+def inspect_listed(context: BatchContext, settings: InspectSettings, entries: Sequence[Entry]) -> Performed:
     """Inspect objects that no row names; of [[objects]], those of the side that the settings name."""
     prefix = find_prefix(context)
     side = prefix.side if isinstance(prefix, BucketPrefix) else settings.side
@@ -62,11 +64,11 @@ def inspect_listed(context: BatchContext, settings: InspectSettings, entries: Se
         found.update(run_inspections(context, settings, side, key_of.values()))
         return {listed: found[key] for listed, key in key_of.items()}
 
-    results = run_range(context, entries, work)
-    others = [each for each in results if each.outcome is not Outcome.MIGRATED]
-    keys = {each.entry: key_of[each.entry.key] for each in results if each.outcome is Outcome.MIGRATED}
+    listed = run_range(context, entries, work)
+    others = [each for each in listed.results if each.outcome is not Outcome.MIGRATED]
+    keys = {each.entry: key_of[each.entry.key] for each in listed.results if each.outcome is Outcome.MIGRATED}
     read = [MappedRow(entry, (ObjectKeys(key, key),)) for entry, key in keys.items()]
-    return others + write_facts(context, settings, read, found)
+    return replace(listed, results=others + write_facts(context, settings, read, found))
 
 
 def run_inspections(

@@ -5,12 +5,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-from rowferry.batch import Entry, EntryResult
+from rowferry.batch import Entry, EntryResult, Performed
 from rowferry.db.entries import EntryQueries
 from rowferry_queues.migrate.folders import count_earlier, settle_folders
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import choose_options, run_copies
-from rowferry_worker.batch.folders import NOT_LISTED, FolderRow, expand_folders, leave_first, list_listed
+from rowferry_worker.batch.folders import FolderRow, expand_folders, note_first
 from rowferry_worker.batch.objects import Judge, MappedRow, list_objects, map_rows
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import Move, look_again, rewrite_rows, wait_for_turn, wait_until_free
@@ -22,8 +22,8 @@ from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.scheduling.scheduler import ObjectResult
 
 
-def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
-    """Migrate legacy entries; return one result for each of them."""
+def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
+    """Migrate legacy entries."""
     if is_listed(context):
         return run_range(
             context,
@@ -37,28 +37,26 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult
     stays = queries.entries.rows == "stay"
     by_key = copy_objects(context, list_objects(rows), stays=stays, row_count=len(rows))
     judge = Judge(by_key)
-    started = judge.choose_started(context, rows, leave_range=not stays)
+    started, rest = judge.split_started(rows, leave_range=not stays)
     moves, results = choose_moves(started, judge)
     if stays:
         copied = [EntryResult(move.entry, move.outcome, move.size_bytes) for move in moves]
-        return look_again(context, queries, results, "legacy") + copied
+        return Performed(look_again(context, queries, results, "legacy") + copied, rest)
 
     def look_at(waiting: Sequence[MappedRow]) -> tuple[Sequence[MappedRow], Mapping[str, ObjectResult]]:
         objects = list_objects(waiting)
         known = {key: by_key[key] for key in objects}
         return waiting, _look(context, _choose_options(context, stays=False), objects, known)
 
-    return results + _move_rows(context, queries, moves, started, look_at)
+    return Performed(results + _move_rows(context, queries, moves, started, look_at), rest)
 
 
-def _migrate_folders(context: BatchContext, queries: EntryQueries, mapped: Sequence[MappedRow]) -> list[EntryResult]:
+def _migrate_folders(context: BatchContext, queries: EntryQueries, mapped: Sequence[MappedRow]) -> Performed:
     """Copy what is in the folders of rows, and move the rows whose folders stand in production as a whole."""
     rows = expand_folders(context, queries.entries, mapped)
-    listed = {keys.legacy: keys.production for row in list_listed(rows) for keys in row if keys.legacy is not None}
-    copied = _copy_all(context, _choose_options(context, stays=False), listed, copy_object)
-    ended = {**copied, **NOT_LISTED}
-    rows = leave_first(context, rows, ended)
-    started = Judge(ended).choose_started(context, rows, leave_range=True)
+    copied = _copy_all(context, _choose_options(context, stays=False), list_objects(rows), copy_object)
+    rows, goes_on = note_first(context, rows, copied)
+    started, rest = Judge(copied).split_started(rows, leave_range=True)
     wait_for_turn(context, len(started))
 
     def look_at(waiting: Sequence[FolderRow]) -> tuple[Sequence[FolderRow], dict[str, ObjectResult]]:
@@ -68,7 +66,7 @@ def _migrate_folders(context: BatchContext, queries: EntryQueries, mapped: Seque
     moves, results = choose_moves(settled, Judge(by_key))
     row_of = {row.entry: row for row in settled}
     moves = [count_earlier(move, row_of[move.entry]) for move in moves]
-    return results + _move_rows(context, queries, moves, settled, look_at)
+    return Performed(results + _move_rows(context, queries, moves, settled, look_at), rest, goes_on)
 
 
 def _choose_folder_options(context: BatchContext, is_earlier: bool) -> CopyOptions:

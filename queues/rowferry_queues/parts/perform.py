@@ -6,11 +6,13 @@ or at once when the last part is recorded.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from rowferry.batch import Entry, EntryResult
+from rowferry.batch import Entry, Performed
 from rowferry.db.connection import call
 from rowferry.errors import Awaited, ObjectRejected
 from rowferry.formatting import count, count_batches
+from rowferry.keys import ObjectKeys
 from rowferry_queues.parts.large_copy import SharedCopies, Wanted
 from rowferry_queues.parts.send import send_parts
 from rowferry_queues.parts.spec import PartsSettings
@@ -23,24 +25,32 @@ from rowferry_worker.batch.sources.table import find_queries
 from rowferry_worker.scheduling.scheduler import ObjectResult
 
 
-def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
-    """Work on the large ones among the objects of the entries, or on parts; return one result for each of them.
-
-    No row is updated.
-    """
+def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
+    """Work on the large ones among the objects of the entries, or on parts. No row is updated."""
     if context.batch.is_of_parts:
         return send_parts(context, entries)
     if is_listed(context):
-        return run_range(
-            context, entries, lambda objects: copy_large(context, {o.legacy: o.production for o in objects}, stays=True)
-        )
+        ends: dict[str, ObjectResult] = {}
+
+        def work(objects: Sequence[ObjectKeys]) -> Mapping[str, ObjectResult]:
+            ends.update(copy_large(context, {each.legacy: each.production for each in objects}, stays=True))
+            return ends
+
+        return replace(run_range(context, entries, work), wait_for=list_awaited(ends))
     queries = find_queries(context)
     rows = map_rows(entries, queries.entries)
     if queries.entries.names_folders:  # the queue `migrate` copies what is in them, large or small
         rows = [MappedRow(row.entry, fault=row.fault) for row in rows]
-    judge = Judge(copy_large(context, list_objects(rows), stays=queries.entries.rows == "stay"))
-    results = [judge.judge(row) for row in judge.choose_started(context, rows)]
-    return look_again(context, queries, results, "legacy")
+    by_key = copy_large(context, list_objects(rows), stays=queries.entries.rows == "stay")
+    judge = Judge(by_key)
+    started, rest = judge.split_started(rows)
+    results = look_again(context, queries, [judge.judge(row) for row in started], "legacy")
+    return Performed(results, rest, wait_for=list_awaited(by_key))
+
+
+def list_awaited(by_key: Mapping[str, ObjectResult]) -> list[str]:
+    """Return the keys of objects that other batches are at work on."""
+    return [key for key, result in by_key.items() if isinstance(result, Awaited)]
 
 
 def copy_large(context: BatchContext, objects: Mapping[str, str], *, stays: bool) -> dict[str, ObjectResult]:
@@ -59,9 +69,7 @@ def copy_large(context: BatchContext, objects: Mapping[str, str], *, stays: bool
     by_key = run_copies(context, lambda key: copies.advance(key, objects[key]), ready)
     for key, wanted in copies.wanted.items():
         by_key[key] = share_parts(context, options.copies.production, wanted, settings.batch_parts)
-    by_key |= {key: Awaited("PartsLeft", "parts are not sent yet") for key in awaited}
-    context.awaited.extend(key for key, result in by_key.items() if isinstance(result, Awaited))
-    return by_key
+    return by_key | {key: Awaited("PartsLeft", "parts are not sent yet") for key in awaited}
 
 
 def share_parts(context: BatchContext, production: str, wanted: Wanted, batch_parts: int) -> Awaited | ObjectRejected:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from rowferry.batch import Entry, EntryResult, Outcome
+from rowferry.batch import Entry, EntryResult, Outcome, Performed
 from rowferry.db.connection import call
 from rowferry.errors import NotFinished, NotRecorded, NotStarted, ObjectError, ObjectRejected
 from rowferry_worker.batch.context import BatchContext
@@ -23,12 +23,12 @@ from rowferry_worker.objects.requests import ObjectRequests, object_changed, siz
 from rowferry_worker.scheduling.scheduler import ObjectResult
 
 
-def send_parts(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
-    """Send the parts that are not recorded; return one result for each of them."""
+def send_parts(context: BatchContext, entries: Sequence[Entry]) -> Performed:
+    """Send the parts that are not recorded."""
     upload = context.batch.payload["upload"]
     found = call(context.connection, "find_upload", upload["production"], upload["key"], upload["id"])
     if not found:
-        return [_end(entry) for entry in entries]
+        return Performed([_end(entry) for entry in entries])
     recorded = {*found[0]["recorded"]}
     missing = {int(entry.id): entry for entry in entries if int(entry.id) not in recorded}
     large_objects = replace(context.large_objects(), is_shared=True)
@@ -36,9 +36,11 @@ def send_parts(context: BatchContext, entries: Sequence[Entry]) -> list[EntryRes
     parts = SharedParts(context.object_requests(), large_objects, method, bucket, upload, found[0])
     ended = run_copies(context, lambda _: parts.send_all(missing), [upload["key"]] if missing else [])
     by_number = {number: parts.ends.get(number, ended[upload["key"]]) for number in missing}
-    started = context.leave_unstarted([*missing.values()], lambda e: not isinstance(by_number[int(e.id)], NotStarted))
+    first = next((number for number in missing if isinstance(by_number[number], NotStarted)), None)
+    begun = [*missing] if first is None else [number for number in missing if number < first]
     kept = [EntryResult(entry, Outcome.KEPT) for entry in entries if int(entry.id) in recorded]
-    return kept + [judge_part(entry, by_number[int(entry.id)]) for entry in started]
+    sent = [judge_part(missing[number], by_number[number]) for number in begun]
+    return Performed(kept + sent, [entry for number, entry in missing.items() if number not in begun])
 
 
 def judge_part(entry: Entry, result: ObjectResult) -> EntryResult:

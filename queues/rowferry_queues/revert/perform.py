@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from rowferry.batch import Entry, EntryResult, Outcome
+from rowferry.batch import Entry, EntryResult, Outcome, Performed
 from rowferry.errors import ObjectNotFound
 from rowferry.s3.listings.keys import read_page
 from rowferry.s3.operations import list_keys
@@ -16,8 +16,8 @@ from rowferry_worker.copying.copy import CopyResult
 from rowferry_worker.objects.requests import ObjectRequests
 
 
-def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
-    """Put production entries back to their legacy keys; return one result for each of them.
+def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
+    """Put production entries back to their legacy keys.
 
     MIGRATED: the row holds its legacy key again. KEPT: it stays production, since there is no legacy object.
     """
@@ -26,8 +26,9 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult
     s3 = context.object_requests()
     find = find_in_folder if queries.entries.names_folders else find_legacy
     judge = Judge(run_copies(context, lambda key: find(s3, key), list_objects(rows)))
-    moves, results = choose_moves(judge.choose_started(context, rows), judge)
-    return results + rewrite_rows(context, queries, moves, "legacy")
+    started, rest = judge.split_started(rows)
+    moves, results = choose_moves(started, judge)
+    return Performed(results + rewrite_rows(context, queries, moves, "legacy"), rest)
 
 
 async def find_legacy(s3: ObjectRequests, key: str) -> CopyResult:

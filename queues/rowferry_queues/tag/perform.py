@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 from weakref import WeakSet
 
-from rowferry.batch import Entry, EntryResult, Outcome
+from rowferry.batch import Entry, Outcome, Performed
 from rowferry.errors import (
     AccessDenied,
     MigrationFault,
@@ -22,7 +22,7 @@ from rowferry.s3.retry import TRIES
 from rowferry_queues.tag.spec import TagConflict, TagSettings
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
-from rowferry_worker.batch.folders import NOT_LISTED, expand_folders, leave_first, list_listed
+from rowferry_worker.batch.folders import expand_folders, note_first
 from rowferry_worker.batch.objects import Judge, MappedRow, find_rows
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import look_again
@@ -32,25 +32,28 @@ from rowferry_worker.objects.requests import UNKNOWN, ObjectRequests, Tags, dema
 from rowferry_worker.scheduling.scheduler import ObjectResult
 
 
-def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
-    """Tag the objects of production entries; return one result for each of them."""
+def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
+    """Tag the objects of production entries."""
     settings = cast("TagSettings", context.settings)
     if is_listed(context):
         return tag_listed(context, settings, entries)
     queries = find_queries(context)
-    found = find_rows(entries, queries.entries, "production")
+    rows = find_rows(entries, queries.entries, "production")
+    tags, goes_on = {row.entry: settings.choose_tags(row.entry) for row in rows}, False
+    rows = [refuse_unfit(row, tags[row.entry]) for row in rows]
     if queries.entries.names_folders:
-        found = expand_folders(context, queries.entries, found, ("production",))
-    tags = {row.entry: settings.choose_tags(row.entry) for row in found}
-    rows = [refuse_unfit(row, tags[row.entry]) for row in found]
-    by_key = {**tag_objects(context, rows, tags), **NOT_LISTED}
-    rows = leave_first(context, rows, by_key, "production")
+        folders = expand_folders(context, queries.entries, rows, ("production",))
+        by_key = tag_objects(context, folders, tags)
+        rows, goes_on = note_first(context, folders, by_key, "production")
+    else:
+        by_key = tag_objects(context, rows, tags)
     judge = Judge(by_key, "production")
-    results = [judge.judge(row) for row in judge.choose_started(context, rows)]
-    return look_again(context, queries, results, "production")
+    started, rest = judge.split_started(rows)
+    results = look_again(context, queries, [judge.judge(row) for row in started], "production")
+    return Performed(results, rest, goes_on)
 
 
-def tag_listed(context: BatchContext, settings: TagSettings, entries: Sequence[Entry]) -> list[EntryResult]:
+def tag_listed(context: BatchContext, settings: TagSettings, entries: Sequence[Entry]) -> Performed:
     """Tag objects that no row names. Raises MigrationFault where only a row could tell which tags they get."""
     if settings.reads_rows:
         words = f"{context.batch.payload['entries']} has no rows: name the [[entries]] that are meant in `of`"
@@ -78,8 +81,8 @@ def tag_objects(
     """Tag the object of each production key once, and return how each ended; where rows disagree, it is a conflict."""
     wanted: dict[str, dict[str, str]] = {}
     refused: dict[str, ObjectResult] = {}
-    for row, objects in zip(rows, list_listed(rows), strict=True):
-        for key in [each.production for each in objects]:
+    for row in rows:
+        for key in row.list_keys("production"):
             before = wanted.get(key, {})
             merged = {**before, **tags[row.entry]}
             if torn := [name for name, value in before.items() if merged[name] != value]:

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rowferry.batch import Entry, EntryResult, Outcome
+from rowferry.batch import Entry, Outcome, Performed
 from rowferry.errors import ObjectConflict, ObjectNotFound
 from rowferry.keys import ObjectKeys, StandingObject
 from rowferry.s3.responses import Response
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import choose_options, run_copies
-from rowferry_worker.batch.folders import NOT_LISTED, expand_folders, leave_first, list_listed
+from rowferry_worker.batch.folders import expand_folders, note_first
 from rowferry_worker.batch.objects import Judge, find_rows
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import look_again
@@ -23,20 +23,23 @@ from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.scheduling.scheduler import ObjectResult
 
 
-def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
-    """Verify the objects of production entries; return one result for each of them."""
+def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
+    """Verify the objects of production entries."""
     if is_listed(context):
         return run_range(context, entries, lambda objects: verify_listed(context, objects))
     queries = find_queries(context)
-    rows = find_rows(entries, queries.entries, "production")
+    rows, goes_on = find_rows(entries, queries.entries, "production"), False
+    stays = queries.entries.rows == "stay"
     if queries.entries.names_folders:
-        rows = expand_folders(context, queries.entries, rows, ("legacy", "production"))
-    found = verify_objects(context, list_listed(rows), stays=queries.entries.rows == "stay")
-    found = {**found, **NOT_LISTED}
-    rows = leave_first(context, rows, found, "production")
+        folders = expand_folders(context, queries.entries, rows, ("legacy", "production"))
+        found = verify_objects(context, [row.objects for row in folders], stays=stays)
+        rows, goes_on = note_first(context, folders, found, "production")
+    else:
+        found = verify_objects(context, [row.objects for row in rows], stays=stays)
     judge = Judge(found, "production", excused=ObjectNowhere)
-    results = [judge.judge(row) for row in judge.choose_started(context, rows)]
-    return look_again(context, queries, results, "production")
+    started, rest = judge.split_started(rows)
+    results = look_again(context, queries, [judge.judge(row) for row in started], "production")
+    return Performed(results, rest, goes_on)
 
 
 def verify_listed(context: BatchContext, objects: Sequence[ObjectKeys]) -> dict[str, ObjectResult]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from psycopg.pq import TransactionStatus
 
-from rowferry.batch import Batch, Entry, EntryResult, Outcome
+from rowferry.batch import Batch, Entry, EntryResult, Outcome, Performed
 from rowferry.db.connection import Connection, connect
 from rowferry_worker.backoff import Backoff
 from rowferry_worker.batch.claim import claim_batch
@@ -21,17 +21,17 @@ from rowferry_worker.state import WorkerState
 from support.entries.entry_table import EntryTable
 
 
-def settle(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+def settle(context: BatchContext, entries: Sequence[Entry]) -> Performed:
     """Write a note for each entry, and call it migrated."""
     for entry in entries:
         context.connection.execute("insert into public.notes (queue, id) values ('note', %s)", (entry.id,))
-    return [EntryResult(entry, Outcome.MIGRATED) for entry in entries]
+    return Performed([EntryResult(entry, Outcome.MIGRATED) for entry in entries])
 
 
 def end_with(error: BaseException) -> Perform:
     """Return work that writes its notes, and then ends with an error."""
 
-    def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+    def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
         settle(context, entries)
         raise error
 
@@ -40,7 +40,7 @@ def end_with(error: BaseException) -> Perform:
 
 def fail_with(error: Any) -> Perform:
     """Return work of which each entry fails with this error."""
-    return lambda _context, entries: [EntryResult.from_error(entry, error) for entry in entries]
+    return lambda _context, entries: Performed([EntryResult.from_error(entry, error) for entry in entries])
 
 
 @dataclass

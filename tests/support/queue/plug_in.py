@@ -57,7 +57,7 @@ ITEMS = QueueSpec(
 """
 
 WORK = """
-from rowferry.batch import EntryResult, Outcome
+from rowferry.batch import EntryResult, Outcome, Performed
 from rowferry_enqueue.checks.finding import fine, problem
 
 
@@ -76,7 +76,7 @@ def perform(context, entries):
             (context.queue.spec.name, entry.id, value),
         )
         results.append(EntryResult(entry, Outcome.MIGRATED))
-    return results
+    return Performed(results)
 
 
 def check(context):

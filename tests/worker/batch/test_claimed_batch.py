@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from rowferry.batch import Entry, EntryResult
+from rowferry.batch import Entry, Performed
 from rowferry.errors import BucketNotFound, DatabaseUnavailable, QueueUnusable, Throttled, UsageError
 from rowferry_worker.batch import run
 from rowferry_worker.batch.context import BatchContext
@@ -82,7 +82,7 @@ def test_a_part_of_what_has_crashed_workers_runs_alone(slot: Slot, crashes: int)
     slot.table.execute("update rowferry.batch_queue set crashes = %s", (crashes,))
     alone: list[bool] = []
 
-    def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+    def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
         alone.append(slot.state.batch_lock.is_wanted_exclusively())
         return settle(context, entries)
 

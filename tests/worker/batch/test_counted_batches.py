@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from rowferry.batch import Entry, EntryResult, Judgement, Outcome, Verdict
+from rowferry.batch import Entry, EntryResult, Judgement, Outcome, Performed, Verdict
 from rowferry.errors import (
     ObjectNotFound,
     RowferryError,
@@ -37,8 +37,8 @@ COUNTED = [("missing", NOTHING_THERE, "ERROR", 30), ("failed", BROKEN, "RETRY", 
 def test_entries_that_failed_are_counted_once_they_stay_so(
     slot: Slot, outcome: str, error: RowferryError, verdict: str, count: int
 ) -> None:
-    def perform(_context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
-        return [EntryResult.from_error(entry, error, Outcome(outcome)) for entry in entries]
+    def perform(_context: BatchContext, entries: Sequence[Entry]) -> Performed:
+        return Performed([EntryResult.from_error(entry, error, Outcome(outcome)) for entry in entries])
 
     before = counted(outcome)
     slot.run(perform)
@@ -48,7 +48,12 @@ def test_entries_that_failed_are_counted_once_they_stay_so(
 
 def test_settled_entries_are_counted_whatever_the_verdict(slot: Slot) -> None:
     before = counted("migrated"), metrics.objects_copied.labels("avatars", "note")._value.get()
-    slot.run(lambda context, entries: settle(context, entries[:9]) + fail_with(BROKEN)(context, entries[9:]))
+
+    def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
+        ends = settle(context, entries[:9]), fail_with(BROKEN)(context, entries[9:])
+        return Performed([result for each in ends for result in each.results])
+
+    slot.run(perform)
     assert slot.end() == ("INIT", 1, ["RETRY"], 9)
     assert counted("migrated") - before[0] == 9
     assert metrics.objects_copied.labels("avatars", "note")._value.get() == before[1], "its queue writes no objects"
@@ -62,10 +67,10 @@ def written() -> tuple[float, float]:
 
 @pytest.mark.parametrize("writes_objects", [True, False])
 def test_objects_and_bytes_are_counted_of_queues_that_write_them(slot: Slot, *, writes_objects: bool) -> None:
-    def perform(_context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+    def perform(_context: BatchContext, entries: Sequence[Entry]) -> Performed:
         copied, kept = entries[:20], entries[20:]
         results = [EntryResult(entry, Outcome.MIGRATED, 100) for entry in copied]
-        return results + [EntryResult(entry, Outcome.KEPT) for entry in kept]
+        return Performed(results + [EntryResult(entry, Outcome.KEPT) for entry in kept])
 
     before = written()
     slot.run(perform, writes_objects=writes_objects)
@@ -128,7 +133,7 @@ def test_a_batch_whose_time_was_over_says_nothing_of_the_server(slot: Slot, monk
 def test_of_a_server_that_was_found_away_no_other_wait_is_kept(slot: Slot, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is skipped until its detector says that it is back."""
 
-    def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+    def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
         monkeypatch.setattr(MigrationContext, "is_away", lambda _self: True)
         return fail_with(Throttled("SlowDown", "later"))(context, entries)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rowferry.batch import Entry, EntryResult
+from rowferry.batch import Entry, Performed
 from rowferry.errors import (
     DatabaseUnavailable,
     MigrationFault,
@@ -112,10 +112,10 @@ def test_any_other_error_takes_the_rows_back_and_counts_as_an_attempt(slot: Slot
 
 
 def test_an_error_of_the_database_is_told_in_our_words(slot: Slot) -> None:
-    def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+    def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
         settle(context, entries)
         context.connection.execute("select 1 from public.nowhere")
-        return []
+        return Performed([])
 
     slot.run(perform)
     status, _, verdicts, notes = slot.end()
@@ -124,7 +124,7 @@ def test_an_error_of_the_database_is_told_in_our_words(slot: Slot) -> None:
 
 
 def test_a_connection_that_the_server_ends_in_the_work_is_a_loss(slot: Slot) -> None:
-    def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+    def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
         slot.table.execute("select pg_terminate_backend(%s, 100000)", (context.connection.info.backend_pid,))
         return settle(context, entries)
 
@@ -139,7 +139,7 @@ def test_the_work_knows_when_its_time_is_over(slot: Slot) -> None:
     slot.state.options = Options(time_budget=timedelta(seconds=77))
     left: list[float] = []
 
-    def perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
+    def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
         left.append(context.deadline - time.monotonic())
         return settle(context, entries)
 

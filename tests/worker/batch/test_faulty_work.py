@@ -33,22 +33,22 @@ UNFIT = replace(make("unfit"), fits=fits)
 """
 PERFORMS = """
 import sys
-from rowferry.batch import Entry, EntryResult
+from rowferry.batch import Entry, EntryResult, Performed
 from notes_work import perform
 
 
 def drops(context, entries):
-    return perform(context, entries)[1:]
+    return Performed(perform(context, entries).results[1:])
 
 
 def invents(context, entries):
-    results = perform(context, entries)
-    return [*results[1:], EntryResult(Entry("99", "another"), results[0].outcome)]
+    results = perform(context, entries).results
+    return Performed([*results[1:], EntryResult(Entry("99", "another"), results[0].outcome)])
 
 
 def doubles(context, entries):
-    results = perform(context, entries)
-    return [*results, results[0]]
+    results = perform(context, entries).results
+    return Performed([*results, results[0]])
 
 
 def exits(context, entries):

@@ -10,7 +10,7 @@ import pytest
 from psycopg import errors, sql
 from psycopg.pq import TransactionStatus
 
-from rowferry.batch import Entry, EntryResult, Outcome
+from rowferry.batch import Entry, EntryResult, Outcome, Performed
 from rowferry.db.connection import Connection, connect
 from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.context import BatchContext, Queue
@@ -32,8 +32,8 @@ def slot(noted: EntryTable) -> Iterator[Slot]:
         yield replace(slot, connection=own)
 
 
-def settle_silently(_: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
-    return [EntryResult(entry, Outcome.MIGRATED) for entry in entries]
+def settle_silently(_: BatchContext, entries: Sequence[Entry]) -> Performed:
+    return Performed([EntryResult(entry, Outcome.MIGRATED) for entry in entries])
 
 
 def run_one(slot: Slot) -> None:

@@ -1,19 +1,24 @@
 """A batch past its time budget commits what is done and puts the rest back, in one transaction."""
 
 import math
-import threading
 import time
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from rowferry.batch import Attempt, Batch, Entry
+from rowferry.batch import Entry, EntryResult, Outcome, Performed
 from rowferry.errors import NotStarted
+from rowferry.keys import ObjectKeys
 from rowferry_queues.migrate import perform
 from rowferry_worker.batch.context import BatchContext
-from rowferry_worker.scheduling.scheduler import CopyScheduler
+from rowferry_worker.batch.objects import Judge, MappedRow
+from rowferry_worker.batch.process import choose_counted
+from rowferry_worker.copying.copy import CopyResult
 from support.entries.migration import Migration
 from support.queue.turns import take_one_turn
+
+COPIED = CopyResult(Outcome.MIGRATED)
 
 
 def test_what_is_done_is_committed_and_the_rest_is_a_batch_of_its_own(migration: Migration) -> None:
@@ -58,12 +63,23 @@ def test_what_ended_behind_the_budget_is_handed_on_once(
     assert sorted(entry_id for payload in handed_on for entry_id in payload.get("only", "123456")) == list("123456")
 
 
-def test_a_batch_whose_turn_never_came_is_released_whole(migration: Migration) -> None:
-    migration.given(3, 3)
+def test_entries_from_the_first_that_was_not_begun_are_the_rest_and_what_moved_behind_it_counts() -> None:
     entries = [Entry(str(number), f"image/u{number}/me.png") for number in (1, 2, 3)]
-    batch = Batch(1, 1, 1, "migrate", {}, 3, 5, 0)
-    nothing: Any = None
-    context = BatchContext(nothing, batch, Attempt(1, 1, 0), nothing, nothing, CopyScheduler(1), threading.Event())
-    assert context.leave_unstarted(entries, lambda entry: entry.id == "3") == []
-    assert context.remaining == entries
-    assert context.leave_unstarted(entries[:2], lambda _entry: True) == entries[:2]
+    rows = [MappedRow(entry, (ObjectKeys(entry.key, entry.key),)) for entry in entries]
+    ends = {entry.key: COPIED for entry in entries}
+    assert Judge(ends).split_started(rows) == (rows, [])
+    judge = Judge(ends | {entries[1].key: NotStarted("NotStarted", "the time was over")})
+    assert judge.split_started(rows) == (rows[:1], entries[1:])
+    assert judge.split_started(rows, leave_range=True) == ([rows[0], rows[2]], entries[1:])
+    unlisted = [replace(rows[0], is_whole=False), *rows[1:]]
+    assert Judge(ends).split_started(unlisted) == ([], entries)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "counts"), [(Outcome.MIGRATED, True), (Outcome.KEPT, True), (Outcome.CHANGED, False)]
+)
+def test_a_row_behind_the_first_that_did_not_move_goes_back_as_well(outcome: Outcome, counts: bool) -> None:
+    first, second, third = (Entry(str(number), "") for number in (1, 2, 3))
+    results = [EntryResult(first, Outcome.MIGRATED), EntryResult(third, outcome)]
+    counted, rest = choose_counted(Performed(results, [second, third]))
+    assert (len(counted), list(rest)) == ((2, [second]) if counts else (1, [second, third]))

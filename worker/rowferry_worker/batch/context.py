@@ -10,7 +10,7 @@ from typing import Any
 
 import psycopg
 
-from rowferry.batch import Attempt, Batch, Entry, EntryResult
+from rowferry.batch import Attempt, Batch, Entry, Performed
 from rowferry.db.connection import Connection, summarise
 from rowferry.db.statements import statement
 from rowferry.db.timeouts import has_spoken, show_life_every
@@ -37,7 +37,7 @@ ENDED_FROM_OUTSIDE = {"57P01", "25P03", "25P04"}
 
 Patch = Mapping[str, Any]
 """What is put in the place of some keys of a payload."""
-Perform = Callable[["BatchContext", Sequence[Entry]], list[EntryResult]]
+Perform = Callable[["BatchContext", Sequence[Entry]], Performed]
 
 
 class BatchReleased(RowferryError):
@@ -68,15 +68,6 @@ class BatchContext:
     give_up: Event
     deadline: float = math.inf
     """End of the batch's time budget, as time.monotonic() measures it."""
-    started: list[Entry] = field(default_factory=list[Entry])
-    remaining: list[Entry] = field(default_factory=list[Entry])
-    """The last entries of the range, from the first that did not end within the time budget."""
-    ended: list[Entry] = field(default_factory=list[Entry])
-    """Those of `remaining` that ended all the same; once their rows are updated, they are no longer in the range."""
-    going_on: list[Entry] = field(default_factory=list[Entry])
-    """The first entry, if the next attempt goes on where this one has come to: it needs a batch of its own."""
-    awaited: list[str] = field(default_factory=list[str])
-    """Keys of objects that other batches are at work on: the batch looks again later, and no attempt counts."""
     steps: StepClock = field(default_factory=StepClock)
     """Where the batch's time goes."""
     progress: BatchProgress = field(default_factory=BatchProgress)
@@ -93,22 +84,6 @@ class BatchContext:
     def work(self) -> tuple[str, str]:
         """Migration and queue, as metrics name them."""
         return metrics.name_work(self.migration.name, self.batch.queue_name)
-
-    def leave_unstarted(
-        self,
-        entries: Sequence[Entry],
-        is_started: Callable[[Entry], bool],
-        leaves_range: Callable[[Entry], bool] = lambda _entry: False,
-    ) -> list[Entry]:
-        """Return the entries before the first that was not started; that one and all behind it remain for later.
-
-        Those behind it whose rows leave the range (`leaves_range`) are returned as well: they need not wait.
-        """
-        first = next((index for index, entry in enumerate(entries) if not is_started(entry)), len(entries))
-        self.started.extend(entries[:first])
-        self.remaining.extend(entries[first:])
-        self.ended.extend(entry for entry in entries[first:] if is_started(entry) and leaves_range(entry))
-        return [*entries[:first], *self.ended]
 
     def object_requests(self) -> ObjectRequests:
         """Return how the batch's copies send requests."""

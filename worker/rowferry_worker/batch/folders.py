@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
@@ -24,13 +24,8 @@ from rowferry_worker.objects.requests import ObjectRequests
 
 MOST_OBJECTS = 10_000
 """Of one attempt, whose memory and time are bounded: what is behind them is for the next one."""
-UNLISTED = ObjectKeys("", "")
-"""Stands for the objects of a row that were not listed; no key is empty."""
-NOT_LISTED: dict[str, NotStarted] = {"": NotStarted("NotStarted", "its folder was not listed to its end")}
-"""How the work on them ended."""
 
 Folder = ObjectKeys | StandingObject
-Row = TypeVar("Row", bound=MappedRow)
 
 
 class Reached(NamedTuple):
@@ -93,9 +88,9 @@ def expand_folders(
 ) -> list[FolderRow]:
     """Return rows with the objects of their folders, listed on these sides, in the order of their keys.
 
-    The first row has those behind what earlier attempts have reached, and UNLISTED behind them where there are more
-    than one attempt takes; another one that is not listed to its end has UNLISTED alone. A folder without any object
-    is the fault of its row, unless it may be empty.
+    The first row has those behind what earlier attempts have reached, as many as one attempt takes; another one that
+    is not listed to its end has none, and neither is whole. A folder without any object is the fault of its row, unless
+    it may be empty.
     """
     s3, room = context.object_requests(), _Room()
     found = [_take_folders(context, row, is_first=not number) for number, row in enumerate(rows)]
@@ -122,7 +117,7 @@ def _take_folders(context: BatchContext, row: MappedRow, *, is_first: bool) -> F
     if plan.is_one_bucket and any(_are_nested(each) for each in folders):
         words = "both sides are one bucket, where its copies would be objects of its own folder"
         fault = ObjectRejected("KeyCannotBeMapped", words)
-    return FolderRow(row.entry, (), row.new_key, fault, tuple(folders), reached)
+    return FolderRow(row.entry, (), row.new_key, fault, folders=tuple(folders), reached=reached)
 
 
 def _are_nested(folder: Folder) -> bool:
@@ -178,20 +173,19 @@ async def _list_side(s3: ObjectRequests, walk: Walk, limits: "_Limits", listed: 
 def _fill(row: FolderRow, entries: Entries, ended: End, *, is_first: bool) -> FolderRow:
     if not isinstance(ended, CopyResult):
         if isinstance(ended, NotStarted):
-            return replace(row, objects=(UNLISTED,))
+            return replace(row, is_whole=False)
         return replace(row, fault=cast("ObjectError", ended))
     listed: _Listed = ended.value
     if listed.empty is not None:
         return replace(row, fault=describe_empty(listed.empty))
     if not listed.is_whole and not is_first:
-        return replace(row, objects=(UNLISTED,))
+        return replace(row, is_whole=False)
     try:
-        objects = [name_object(entries, rest) for rest in listed.rests]
+        objects = tuple(name_object(entries, rest) for rest in listed.rests)
     except ValueError as error:
         return replace(row, fault=ObjectRejected("KeyCannotBeMapped", str(error)))
-    more = () if listed.is_whole else (UNLISTED,)
     since = row.reached.since if row.reached is not None else listed.since
-    return replace(row, objects=(*objects, *more), since=since)
+    return replace(row, objects=objects, is_whole=listed.is_whole, since=since)
 
 
 def describe_empty(folder: Folder) -> ObjectNotFound:
@@ -201,40 +195,33 @@ def describe_empty(folder: Folder) -> ObjectNotFound:
     return ObjectNotFound("EmptyFolder", words)
 
 
-def list_listed(rows: Iterable[MappedRow]) -> list[tuple[Folder, ...]]:
-    """Return the objects of each row without UNLISTED."""
-    return [tuple(each for each in row.objects if each != UNLISTED) for row in rows]
+def note_first(
+    context: BatchContext, rows: Sequence[FolderRow], by_key: Mapping[str, End], side: SideName = "legacy"
+) -> tuple[Sequence[FolderRow], bool]:
+    """Return the rows, and whether the next attempt goes on where this one has come to with the first of them.
 
-
-def leave_first(
-    context: BatchContext, rows: Sequence[Row], by_key: Mapping[str, End], side: SideName = "legacy"
-) -> list[Row]:
-    """Return the rows; where the first was not worked on to its end, it is noted how far this attempt has come.
-
-    The next one goes on there, and the others of the batch need not wait for it. An attempt that comes no further than
-    the one before is judged by what is in its way.
+    How far that is, is noted, and the others of the batch need not wait for that row. Where an attempt comes no further
+    than the one before, the row is judged by what is in its way.
     """
     if not rows or rows[0].fault is not None:
-        return [*rows]
+        return rows, False
     first, ends = rows[0], [by_key[key] for key in rows[0].list_keys(side)]
-    if not any(isinstance(end, NotStarted) for end in ends):
-        return [*rows]
+    if first.is_whole and not any(isinstance(end, NotStarted) for end in ends):
+        return rows, False
     done = next((number for number, end in enumerate(ends) if not _is_done(end)), len(ends))
     if done:
         _note_reached(context, first, [cast("CopyResult", end) for end in ends[:done]])
-        context.going_on.append(first.entry)
-        return [*rows]
+        return rows, True
     tried = tuple(each for each, end in zip(first.objects, ends, strict=True) if not isinstance(end, NotStarted))
-    return [replace(first, objects=tried), *rows[1:]] if tried else [*rows]
+    return [replace(first, objects=tried, is_whole=True), *rows[1:]] if tried else rows, False
 
 
 def _is_done(end: End) -> bool:
     return isinstance(end, CopyResult) and end.outcome is not Outcome.CONFLICT
 
 
-def _note_reached(context: BatchContext, row: MappedRow, done: Sequence[CopyResult]) -> None:
-    before = read_reached(context.batch.payload, row.entry.id)
-    since = getattr(row, "since", None)
+def _note_reached(context: BatchContext, row: FolderRow, done: Sequence[CopyResult]) -> None:
+    before, since = read_reached(context.batch.payload, row.entry.id), row.since
     written = [end for end in done if end.outcome is Outcome.MIGRATED]
     objects, size_bytes = len(written), sum(end.size_bytes for end in written)
     if before is not None:

@@ -10,7 +10,6 @@ from rowferry.errors import NotStarted, ObjectConflict, ObjectError, ObjectNotFo
 from rowferry.keys import Form, ObjectKeys, StandingObject, find_objects, map_entry, map_plain
 from rowferry.plan import Entries, SideName
 from rowferry.s3.responses import BOTH_SIDES
-from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.copying.copy import CopyResult
 
 End = CopyResult | RowferryError
@@ -32,6 +31,8 @@ class MappedRow(Struct, frozen=True, gc=False):
     objects: tuple[ObjectKeys | StandingObject, ...] = ()
     new_key: str = ""
     fault: ObjectError | None = None
+    is_whole: bool = True
+    """Whether these are all its objects: a folder may have more than one attempt takes."""
 
     def list_keys(self, side: SideName) -> list[str]:
         """Return the keys of its objects on a side."""
@@ -98,27 +99,24 @@ class Judge:
         self._all_started = not any(issubclass(kind, NotStarted) for kind in set(map(type, by_key.values())))
         self._obstacles = {key for key, end in by_key.items() if self._name_outcome(end) in _RANKS}
 
-    def choose_started(self, context: BatchContext, rows: Sequence[Row], *, leave_range: bool = False) -> list[Row]:
-        """Return the rows before the first that was not started; that one and all behind it remain for later.
+    def split_started(self, rows: Sequence[Row], *, leave_range: bool = False) -> tuple[list[Row], list[Entry]]:
+        """Return the rows before the first that was not started, and the entries from that one on: they are the rest.
 
-        `leave_range`: rows behind it that may move leave the batch's range, so they are returned as well.
+        `leave_range`: rows behind it that may move leave the batch's range, so they are among the first as well.
         """
         if self._all_started:
-            context.started.extend([row.entry for row in rows])
-            return [*rows]
-        row_of = {row.entry: row for row in rows}
-        started = context.leave_unstarted(
-            [row.entry for row in rows],
-            lambda entry: self.is_started(row_of[entry]),
-            leaves_range=lambda entry: leave_range and self.find_obstacle(row_of[entry]) is None,
-        )
-        return [row_of[entry] for entry in started]
+            return [*rows], []
+        first = next((index for index, row in enumerate(rows) if not self.is_started(row)), len(rows))
+        behind = [row for row in rows[first:] if leave_range and self._may_move(row)]
+        return [*rows[:first], *behind], [row.entry for row in rows[first:]]
+
+    def _may_move(self, row: MappedRow) -> bool:
+        return self.is_started(row) and self.find_obstacle(row) is None
 
     def is_started(self, row: MappedRow) -> bool:
         """Return whether all objects of a row were begun within the time budget."""
-        return self._all_started or not any(
-            isinstance(self._by_key[key], NotStarted) for key in row.list_keys(self._keys_of)
-        )
+        ends = [] if self._all_started else [self._by_key[key] for key in row.list_keys(self._keys_of)]
+        return row.is_whole and not any(isinstance(end, NotStarted) for end in ends)
 
     def judge(self, row: MappedRow) -> EntryResult:
         """Return the result of a row that is not to change."""

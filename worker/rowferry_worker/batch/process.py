@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from rowferry.batch import Batch, Entry, EntryResult, Judgement, Outcome, Verdict
+from rowferry.batch import Batch, Entry, EntryResult, Judgement, Outcome, Performed, Verdict
 from rowferry.db.connection import Connection, call
 from rowferry.errors import NotFinished, QueueFault
 from rowferry.queue_spec import SOURCE_WORDS, describe_fault
@@ -79,7 +80,7 @@ def is_meant(context: BatchContext) -> bool:
 
 def _run_queue(context: BatchContext) -> BatchResult:
     """Do the queue's work, and put back what the time budget did not suffice for."""
-    batch, started = context.batch, context.started
+    batch = context.batch
     refuse_source(context)
     source = find_source(batch.payload)
     with context.steps.step("read"):
@@ -89,52 +90,49 @@ def _run_queue(context: BatchContext) -> BatchResult:
     context.progress.entries = len(entries)
     with context.steps.step("perform"):
         performed = call_perform(context, entries)
-    results, remaining = _choose_remaining(context, performed)
-    if remaining and not started:
-        return _put_back_first(context, results, remaining)
-    if remaining:
-        _put_back(context, [started[-1], *remaining])
+    results, rest = choose_counted(performed)
+    left = _ids(performed.rest)
+    begun = [entry for entry in entries if entry.id not in left]
+    if rest and not begun:
+        return _put_back_first(context, performed.goes_on, results, rest)
+    if rest:
+        _put_back(context, [begun[-1], *rest], is_begun=len(rest) < len(left))
     judgement = judge(results, context.attempt.number, batch.max_attempts, is_away=context.migration.is_away())
-    if context.awaited and judgement.verdict is not Verdict.DONE:
+    if performed.wait_for and judgement.verdict is not Verdict.DONE:
         return BatchResult(Judgement(Verdict.RELEASED, LOOK_AGAIN_AFTER, judgement.error), results, is_outage=False)
     return BatchResult(judgement, results)
 
 
-def _choose_remaining(
-    context: BatchContext, results: Sequence[EntryResult]
-) -> tuple[Sequence[EntryResult], Sequence[Entry]]:
-    """Return the results that count, and the entries to put back: of those behind the first, rows that did not move."""
-    if not context.ended:
-        return results, context.remaining
-    ended = {entry.id for entry in context.ended}
-    moved = {result.entry.id for result in results if result.outcome in {Outcome.MIGRATED, Outcome.KEPT}} & ended
-    counted = [result for result in results if result.entry.id not in ended or result.entry.id in moved]
-    return counted, [entry for entry in context.remaining if entry.id not in moved]
+def choose_counted(performed: Performed) -> tuple[Sequence[EntryResult], Sequence[Entry]]:
+    """Return the results that count, and the entries to put back: of the rest, those whose rows did not move."""
+    left = _ids(performed.rest)
+    moved = {each.entry.id for each in performed.results if each.outcome in {Outcome.MIGRATED, Outcome.KEPT}} & left
+    counted = [each for each in performed.results if each.entry.id not in left or each.entry.id in moved]
+    return counted, [entry for entry in performed.rest if entry.id not in moved]
 
 
-def _put_back_first(context: BatchContext, results: Sequence[EntryResult], remaining: Sequence[Entry]) -> BatchResult:
-    """Release the batch, its first entry not having ended; put the others that remain back as a batch of their own.
+def _put_back_first(
+    context: BatchContext, goes_on: bool, results: Sequence[EntryResult], rest: Sequence[Entry]
+) -> BatchResult:
+    """Release the batch, its first entry not having ended; put the others that are left back as a batch of their own.
 
     `results` are those of entries behind it: their rows are written, and count. The first entry counts as failed until
     the next attempt ends.
     """
-    first = remaining[0]
-    if not results and (len(remaining) == 1 or not context.going_on):
-        words = GOES_ON if context.going_on else "time budget exceeded before its first object was written"
+    if not results and (len(rest) == 1 or not goes_on):
+        words = GOES_ON if goes_on else "time budget exceeded before its first object was written"
         return BatchResult(Judgement(Verdict.RELEASED, AT_ONCE, words), is_outage=False)
-    if len(remaining) > 1:
-        _put_back(context, remaining)
-    words = (
-        GOES_ON if context.going_on else "the time budget ended before its object was written; the next attempt goes on"
-    )
-    failed = EntryResult.from_error(first, NotFinished("NotFinished", words))
+    if len(rest) > 1:
+        _put_back(context, rest, is_begun=bool(results))
+    words = GOES_ON if goes_on else "the time budget ended before its object was written; the next attempt goes on"
+    failed = EntryResult.from_error(rest[0], NotFinished("NotFinished", words))
     return BatchResult(Judgement(Verdict.RELEASED, AT_ONCE, words), [*results, failed], is_outage=False)
 
 
-def _put_back(context: BatchContext, entries: Sequence[Entry]) -> None:
+def _put_back(context: BatchContext, entries: Sequence[Entry], *, is_begun: bool) -> None:
     """Put all entries but the first back as a batch of their own; the claimed batch ends with that one."""
     # What ended behind the first entry is handed on with the claimed batch: the new one must not do so again.
-    new_id = split_remaining(context.connection, context.batch, entries, is_begun=bool(context.ended))
+    new_id = split_remaining(context.connection, context.batch, entries, is_begun=is_begun)
     fields = {"batch": context.batch.id, "rest": len(entries) - 1, "new_batch": new_id}
     _log.info("time budget exceeded, remaining entries put back", extra=fields)
 
@@ -170,24 +168,28 @@ def _split(
     return row["split_batch"]
 
 
-def call_perform(context: BatchContext, entries: Sequence[Entry]) -> list[EntryResult]:
-    """Return the queue's results. Raises QueueFault where they are not one for each entry, or it wants to end us.
+def call_perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
+    """Return what the queue has done. Raises QueueFault where that is not whole, or the queue wants to end the worker.
 
-    Entries that it has left for later (`context.remaining`) need none.
+    Each entry has one result, or is among the rest.
     """
     name = context.queue.spec.name
     try:
-        results = context.queue.perform(context, entries)
+        performed: Any = context.queue.perform(context, entries)
     except SystemExit as error:
         raise QueueFault(f"The work of the queue {name} failed ({describe_fault(error)}): mend its package.") from error
-    left = Counter(_ids(context.remaining)) - Counter(_ids(context.ended))
-    if Counter(_ids([result.entry for result in results])) + left != Counter(_ids(entries)):
-        owed = len(entries) - left.total()
+    if not isinstance(performed, Performed):
+        kind = type(performed).__name__
+        raise QueueFault(f"The work of the queue {name} returned a {kind}, not Performed: mend its package.")
+    ended = Counter(result.entry.id for result in performed.results)
+    left = _ids(performed.rest) - ended.keys()
+    if ended + Counter(left) != Counter(entry.id for entry in entries):
+        owed = len(entries) - len(left)
         raise QueueFault(
-            f"The work of the queue {name} returned {len(results)} results for {owed} entries, not just one result for "
-            "each entry: mend its package."
+            f"The work of the queue {name} returned {ended.total()} results for {owed} entries, not just one result "
+            "for each entry: mend its package."
         )
-    return results
+    return performed
 
 
 def refuse_source(context: BatchContext) -> None:
@@ -204,5 +206,5 @@ def refuse_source(context: BatchContext) -> None:
         )
 
 
-def _ids(entries: Sequence[Entry]) -> list[str]:
-    return [entry.id for entry in entries]
+def _ids(entries: Sequence[Entry]) -> set[str]:
+    return {entry.id for entry in entries}

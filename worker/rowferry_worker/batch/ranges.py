@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from rowferry.batch import Entry, EntryResult, Outcome
-from rowferry.errors import NotStarted, ObjectRejected
+from rowferry.batch import Entry, EntryResult, Outcome, Performed
+from rowferry.errors import ObjectRejected
 from rowferry.keys import ObjectKeys, map_object
 from rowferry.plan import BucketPrefix, ObjectPrefix, SideName
 from rowferry.s3.listings.keys import ListedKeys
@@ -21,8 +21,8 @@ def is_listed(context: BatchContext) -> bool:
     return "objects" in context.batch.payload
 
 
-def run_range(context: BatchContext, entries: Sequence[Entry], work: Work) -> list[EntryResult]:
-    """Work on the objects of the batch's range, which are its entries; return one result for each of them.
+def run_range(context: BatchContext, entries: Sequence[Entry], work: Work) -> Performed:
+    """Work on the objects of the batch's range, which are its entries.
 
     Objects that the application has added since are among them, up to a quarter more than a batch has; what is beyond
     them goes back as a batch of its own.
@@ -31,13 +31,10 @@ def run_range(context: BatchContext, entries: Sequence[Entry], work: Work) -> li
     most = choose_most(context)
     rows = [map_row(entry, prefix) for entry in entries[:most]]
     by_key = work([keys for row in rows for keys in row.objects if isinstance(keys, ObjectKeys)])
-    row_of = {row.entry.id: row for row in rows}
-    started = context.leave_unstarted(
-        entries, lambda entry: entry.id in row_of and not isinstance(by_key.get(entry.key), NotStarted)
-    )
     side = context.queue.spec.form or context.batch.payload.get("side", "legacy")
     judge = Judge(by_key, side, keys_of="legacy")
-    return look_again(context, [judge.judge(row_of[entry.id]) for entry in started])
+    started, rest = judge.split_started(rows)
+    return Performed(look_again(context, [judge.judge(row) for row in started]), [*rest, *entries[most:]])
 
 
 def map_row(entry: Entry, prefix: ObjectPrefix | BucketPrefix) -> MappedRow:
