@@ -13,7 +13,7 @@ as $$
         select t.migration_id
         from rowferry.batch_tally as t
         group by t.migration_id
-        having sum(t.batches_init) > 0
+        having sum((t.counts).batches_init) > 0
     ),
 
     lines as (

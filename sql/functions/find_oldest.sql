@@ -83,8 +83,8 @@ begin
         )
         from (
             select
-                coalesce(sum(y.batches), 0) as batches,
-                coalesce(sum(y.batches_init), 0) as batches_init
+                coalesce(sum((y.counts).batches), 0) as batches,
+                coalesce(sum((y.counts).batches_init), 0) as batches_init
             from rowferry.batch_tally as y
             where y.queue_name = any(p_queues)
         ) as t

@@ -1,6 +1,6 @@
 -- rowferry.forget_tally()
 --   Trigger: a truncated queue has nothing to tally.
---   Writes: batch_tally, reason_tally. Called by: any TRUNCATE of batch_queue.
+--   Writes: batch_tally. Called by: any TRUNCATE of batch_queue.
 create or replace function rowferry.forget_tally()
 returns trigger
 language plpgsql
@@ -8,7 +8,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-    truncate rowferry.batch_tally, rowferry.reason_tally;
+    truncate rowferry.batch_tally;
     return null;
 end;
 $$;

@@ -13,8 +13,8 @@ as $$
 begin
     return (
         select
-            coalesce(sum(t.batches), 0) > coalesce((p_starts ->> 'batches')::bigint, -1)
-            or coalesce(sum(t.batches_init), 0) > coalesce((p_starts ->> 'batches_init')::bigint, -1)
+            coalesce(sum((t.counts).batches), 0) > coalesce((p_starts ->> 'batches')::bigint, -1)
+            or coalesce(sum((t.counts).batches_init), 0) > coalesce((p_starts ->> 'batches_init')::bigint, -1)
         from rowferry.batch_tally as t
         where t.queue_name = any(p_queues)
     );

@@ -5,7 +5,7 @@
 --   clean-uploads` needs its plan for, or passes and an application that is not switched yet: its next pass goes on
 --   where the last one ended. So does one that is being enqueued, or that another transaction has locked.
 --   An enqueue of the same plan makes the migration anew.
---   Writes: migration, pass, batch_tally, reason_tally, coverage, server_fact (and, by cascade, queue, event). Called by: rowferry prune.
+--   Writes: migration, pass, batch_tally, coverage, server_fact (and, by cascade, queue, event). Called by: rowferry prune.
 create or replace function rowferry.prune_migrations(p_older_than interval)
 returns setof text
 language plpgsql
@@ -41,7 +41,6 @@ begin
         then
             delete from rowferry.pass as p where p.migration_id = v_over.id;
             delete from rowferry.batch_tally as t where t.migration_id = v_over.id;
-            delete from rowferry.reason_tally as t where t.migration_id = v_over.id;
             delete from rowferry.coverage as c where c.migration = v_over.name;
             delete from rowferry.server_fact as f where f.migration = v_over.name;
             delete from rowferry.migration as m where m.id = v_over.id;

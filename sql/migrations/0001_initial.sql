@@ -188,7 +188,6 @@ create table rowferry.batch_queue (
     conflict integer not null default 0,
     failed integer not null default 0,
     bytes bigint not null default 0,
-    reasons jsonb,
     constraint batch_queue_pkey primary key (id),
     constraint batch_queue_migration_fkey foreign key (migration_id) references rowferry.migration (id),
     constraint batch_queue_status_check check (status in ('INIT', 'DONE', 'ERROR')),
@@ -221,8 +220,6 @@ comment on column rowferry.batch_queue.attempts is
 'Attempts that counted since the batch was last put in the queue.';
 comment on column rowferry.batch_queue.requeues is
 'How often an operator has put the batch back.';
-comment on column rowferry.batch_queue.reasons is
-'Why a batch is in ERROR, as rowferry.list_reasons says. Null: it is not. A trigger sets it.';
 comment on column rowferry.batch_queue.crashes is
 'How often the batches that this one was split from have killed their workers. Its own crashes are in batch_attempt.';
 
@@ -284,25 +281,36 @@ create table rowferry.entry_failure (
 );
 comment on table rowferry.entry_failure is
 'Every entry of a batch that was neither migrated nor kept, and why. `reason` groups, `error` explains.';
+-- For the reasons of batches in ERROR: a million failures are counted from it alone.
+create index entry_failure_reason_idx on rowferry.entry_failure (batch_id, outcome, reason, failed_at);
+
+create type rowferry.counts as (
+    batches bigint,
+    batches_init bigint,
+    batches_done bigint,
+    batches_error bigint,
+    entries bigint,
+    waiting bigint,
+    migrated bigint,
+    kept bigint,
+    changed bigint,
+    deleted bigint,
+    missing bigint,
+    conflict bigint,
+    failed bigint,
+    bytes bigint,
+    unsettled bigint,
+    in_error bigint
+);
+comment on type rowferry.counts is
+'What is counted of batches: rowferry.count_batch says what one of them counts, rowferry.sum_counts sums up.';
 
 create table rowferry.batch_tally (
     id bigint generated always as identity,
     migration_id bigint not null,
     queue_name text not null,
     label text,
-    batches bigint not null,
-    batches_init bigint not null,
-    batches_done bigint not null,
-    batches_error bigint not null,
-    entries bigint not null,
-    migrated bigint not null,
-    kept bigint not null,
-    changed bigint not null,
-    deleted bigint not null,
-    missing bigint not null,
-    conflict bigint not null,
-    failed bigint not null,
-    bytes bigint not null,
+    counts rowferry.counts not null,
     started_at timestamptz,
     finished_at timestamptz,
     constraint batch_tally_pkey primary key (id)
@@ -312,36 +320,10 @@ create table rowferry.batch_tally (
     autovacuum_vacuum_cost_delay = 0
 );
 comment on table rowferry.batch_tally is
-'What each change of batch_queue added to its sums, by migration, queue and table, so that progress does not scan the '
-'queue. Triggers append rows; now and then their sum replaces them. '
-'missing, conflict and failed count finished batches only.';
+'What each change of batch_queue added to its counts, by migration, queue and table, so that progress does not scan the '
+'queue. Triggers append rows; now and then their sum replaces them.';
 comment on column rowferry.batch_tally.started_at is
 'When the first attempt began; pruning and requeueing do not take it back. finished_at: when the last one ended.';
-
-create table rowferry.reason_tally (
-    id bigint generated always as identity,
-    migration_id bigint not null,
-    queue_name text not null,
-    outcome text not null,
-    reason text,
-    entries bigint not null,
-    batches bigint not null,
-    choosing bigint not null,
-    last_failed_at timestamptz,
-    example_key text,
-    example_error text,
-    constraint reason_tally_pkey primary key (id)
-) with (
-    autovacuum_vacuum_scale_factor = 0,
-    autovacuum_vacuum_threshold = 1000,
-    autovacuum_vacuum_cost_delay = 0
-);
-comment on table rowferry.reason_tally is
-'What each change of batch_queue added to the reasons of its batches in ERROR (batch_queue.reasons), so that no screen '
-'reads each failure. Kept as batch_tally is.';
-comment on column rowferry.reason_tally.choosing is
-'Of the batches, those whose queue knows `on_conflict`. last_failed_at: of the last failure, with the example that it '
-'is; a requeue does not take it back.';
 
 create table rowferry.worker (
     id text not null,

@@ -10,7 +10,9 @@ grant select on
     rowferry.rate_10m, rowferry.oldest_transactions, rowferry.dead_rows, rowferry.in_hand,
     rowferry.open_attempts, rowferry.outages
 to {role};
-grant execute on function rowferry.measure_transactions, rowferry.share_done to {role};
+grant execute on function
+    rowferry.measure_transactions, rowferry.share_done, rowferry.add_counts, rowferry.sum_counts
+to {role};
 
 -- name: grant_tables
 -- Every role but Grafana's: see the version, the plans, and the queues with their settings.

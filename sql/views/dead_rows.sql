@@ -19,7 +19,7 @@ found as (
         c.relkind in ('r', 'p')
         and (
             s.nspname = 'rowferry'
-            and c.relname in ('batch_queue', 'batch_attempt', 'batch_tally', 'reason_tally', 'entry_failure', 'worker')
+            and c.relname in ('batch_queue', 'batch_attempt', 'batch_tally', 'entry_failure', 'worker')
             or format('%I.%I', s.nspname, c.relname) in (select n.name from named as n)
             or s.nspname || '.' || c.relname in (select n.name from named as n)
             or s.nspname = 'public' and quote_ident(c.relname) in (select n.name from named as n)

@@ -1,42 +1,51 @@
 -- rowferry.progress
 --   One row a migration and queue: batches by status, entries by outcome, the rate of the last minute, the time left.
 --   `entries` = `waiting` + the seven outcomes of finished work; `rate_1m` is in entries a second, `rate_10m` is the same
---   for the last ten minutes; `time_left` goes by that, null while nothing moves. `in_hand` and `reached`: see
---   rowferry.table_progress, which it sums; `done_share`: see rowferry.share_done; then it joins `rowferry.rate_1m` and `rowferry.rate_10m`.
+--   for the last ten minutes; `time_left` goes by that, null while nothing moves. The other columns are the sums of those
+--   of rowferry.table_progress; `done_share`: see rowferry.share_done.
 create or replace view rowferry.progress as
-with summed as (
+with counted as (
     select
         t.migration_id,
-        t.migration,
         t.queue_name,
-        sum(t.batches)::bigint as batches,
-        sum(t.batches_init)::bigint as batches_init,
-        sum(t.batches_done)::bigint as batches_done,
-        sum(t.batches_error)::bigint as batches_error,
-        sum(t.entries)::bigint as entries,
-        sum(t.waiting)::bigint as waiting,
-        sum(t.migrated)::bigint as migrated,
-        sum(t.kept)::bigint as kept,
-        sum(t.changed)::bigint as changed,
-        sum(t.deleted)::bigint as deleted,
-        sum(t.missing)::bigint as missing,
-        sum(t.conflict)::bigint as conflict,
-        sum(t.failed)::bigint as failed,
-        sum(t.bytes)::bigint as bytes,
+        rowferry.sum_counts(t.counts) as counts,
         min(t.started_at) as started_at,
-        max(t.finished_at) as finished_at,
-        sum(t.in_hand)::bigint as in_hand,
-        sum(t.reached)::bigint as reached
-    from rowferry.table_progress as t
-    group by t.migration_id, t.migration, t.queue_name
+        max(t.finished_at) as finished_at
+    from rowferry.batch_tally as t
+    group by t.migration_id, t.queue_name
+    having sum((t.counts).batches) > 0
+),
+
+in_hand as (
+    select
+        h.migration_id,
+        h.queue_name,
+        sum(h.entries)::bigint as entries,
+        sum(h.reached)::bigint as reached
+    from rowferry.in_hand as h
+    group by h.migration_id, h.queue_name
 )
 
 select
-    s.*,
+    c.migration_id,
+    m.name as migration,
+    c.queue_name,
+    (c.counts).*,
+    c.started_at,
+    c.finished_at,
+    coalesce(h.entries, 0) as in_hand,
+    coalesce(h.reached, 0) as reached,
     coalesce(t.rate_1m, 0) as rate_1m,
     coalesce(p.rate_10m, 0) as rate_10m,
-    case when p.rate_10m > 0 then make_interval(secs => (s.waiting - s.reached) / p.rate_10m) end as time_left,
-    rowferry.share_done(s.entries, s.waiting, s.reached, s.missing + s.conflict + s.failed) as done_share
-from summed as s
-left join rowferry.rate_1m as t on s.migration_id = t.migration_id and s.queue_name = t.queue_name
-left join rowferry.rate_10m as p on s.migration_id = p.migration_id and s.queue_name = p.queue_name;
+    case
+        when p.rate_10m > 0
+            then make_interval(secs => ((c.counts).waiting - coalesce(h.reached, 0)) / p.rate_10m)
+    end as time_left,
+    rowferry.share_done(
+        (c.counts).entries, (c.counts).waiting, coalesce(h.reached, 0), (c.counts).unsettled
+    ) as done_share
+from counted as c
+inner join rowferry.migration as m on c.migration_id = m.id
+left join in_hand as h on c.migration_id = h.migration_id and c.queue_name = h.queue_name
+left join rowferry.rate_1m as t on c.migration_id = t.migration_id and c.queue_name = t.queue_name
+left join rowferry.rate_10m as p on c.migration_id = p.migration_id and c.queue_name = p.queue_name;

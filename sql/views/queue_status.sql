@@ -101,23 +101,6 @@ moved as (
     group by e.migration_id, e.queue_name
 ),
 
-needed as (
-    select
-        r.migration_id,
-        r.queue_name,
-        sum(greatest(r.entries, r.batches))::bigint as entries
-    from (
-        select
-            t.migration_id,
-            t.queue_name,
-            sum(t.entries) as entries,
-            sum(t.batches) as batches
-        from rowferry.reason_tally as t
-        group by t.migration_id, t.queue_name, t.outcome, t.reason
-    ) as r
-    group by r.migration_id, r.queue_name
-),
-
 served as (
     select
         q.queue_name,
@@ -153,16 +136,15 @@ known as (
         coalesce(p.waiting - p.reached, 0) as unreached,
         coalesce(p.rate_1m, 0) as rate_1m,
         coalesce(p.rate_10m, 0) as rate_10m,
-        coalesce(p.missing + p.conflict + p.failed, 0) as unsettled,
+        coalesce(p.unsettled, 0) as unsettled,
         p.done_share,
-        greatest(n.entries, p.batches_error, 0) as need_somebody,
+        greatest(p.in_error, p.batches_error, 0) as need_somebody,
         p.started_at,
         p.finished_at
     from named as u
     inner join rowferry.migration as m on u.migration_id = m.id
     left join rowferry.progress as p on u.migration_id = p.migration_id and u.queue_name = p.queue_name
     left join rowferry.queue as k on u.migration_id = k.migration_id and u.queue_name = k.name
-    left join needed as n on u.migration_id = n.migration_id and u.queue_name = n.queue_name
     left join claimed as c on m.name = c.migration and u.queue_name = c.queue_name
     left join moved as d on u.migration_id = d.migration_id and u.queue_name = d.queue_name
     cross join lateral (

@@ -52,6 +52,13 @@ def test_all_screens_say_the_same_of_many_queues(
     hold_readers(world, tmp_path, monkeypatch, history)
 
 
+IN_ERROR = """
+select q.queue_name, sum(q.entry_count - q.migrated - q.kept - q.changed - q.deleted)::bigint as entries
+from rowferry.batch_queue as q inner join rowferry.migration as m on q.migration_id = m.id
+where q.status = 'ERROR' and m.name = %(m)s group by q.queue_name
+"""
+
+
 def hold_readers(world: World, folder: Path, patch: pytest.MonkeyPatch, history: tuple[Plan, Sequence[Step]]) -> None:
     """Live through a history, and hold all readers against the views."""
     world.live_through(*history)
@@ -97,7 +104,11 @@ def derive(truth: Facts, moment: Moment, migration: str) -> Facts:
         ),
         "all batches": tuple(sum(truth[f"{name}: batches"][place] for name in truth["queues"]) for place in range(3)),
     }
+    in_error = {row["queue_name"]: row["entries"] for row in moment.rows(IN_ERROR, m=migration)}
+    facts["in_error"] = sum(in_error.values())
     for name in truth["queues"]:
+        facts[f"{name}: in_error"] = in_error.get(name, 0)
+        assert truth[f"{name}: need"] == max(facts[f"{name}: in_error"], truth[f"{name}: batches"][2])
         share = truth[f"{name}: done"]
         is_slowest = truth[f"{name}: is_slowest"] and truth[f"{name}: state"] == "running"
         facts |= {

@@ -43,6 +43,8 @@ VIEWS = {
     "SELECT rowferry.open_attempts",
     "EXECUTE rowferry.measure_transactions",
     "EXECUTE rowferry.share_done",
+    "EXECUTE rowferry.add_counts",
+    "EXECUTE rowferry.sum_counts",
 }
 QUEUE = VIEWS | {
     "SELECT rowferry.batch_queue",

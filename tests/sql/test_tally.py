@@ -177,8 +177,7 @@ class Queue(RuleBasedStateMachine):
     @rule(who=st.integers(0, 2), since=st.integers(0, 400))
     def compact(self, who: int, since: int) -> None:
         with self.acting(who) as session:
-            call(session, "compact_tally", "batch_tally", since)
-            call(session, "compact_tally", "reason_tally", since // 8)
+            call(session, "compact_tally", since)
 
     @rule(who=st.integers(0, 2))
     def commit(self, who: int) -> None:

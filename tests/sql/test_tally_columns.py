@@ -96,7 +96,7 @@ def test_work_began_with_the_first_attempt_and_ended_with_the_last_even_if_they_
     assert times(lines) == ("09:00", "13:00")
     lines.session.execute("delete from rowferry.batch_queue where id = 1")
     assert times(lines) == ("09:00", "13:00")
-    lines.session.execute("select rowferry.compact_tally('batch_tally', 0)")
+    lines.session.execute("select rowferry.compact_tally(0)")
     assert times(lines) == ("09:00", "13:00"), "nor do they change as the tally is summed up"
 
 
@@ -105,7 +105,7 @@ def test_rows_of_the_tally_are_summed_up_from_the_one_that_is_told_on(lines: Lin
         add(lines, "INIT")
     ids = "select id from rowferry.batch_tally order by id"
     first, second, third, _ = [row["id"] for row in lines.session.execute(ids)]
-    lines.session.execute("select rowferry.compact_tally('batch_tally', %s)", (third,))
+    lines.session.execute("select rowferry.compact_tally(%s)", (third,))
     kept = [row["id"] for row in lines.session.execute(ids)]
     assert kept[:2] == [first, second], "an old snapshot would keep what is deleted of them"
     assert len(kept) == 3

@@ -29,7 +29,11 @@ SEEDED: dict[str, tuple[Callable[[Any, int], Any], str, str]] = {
         f"update rowferry.batch_queue set status = 'ERROR', migrated = 2, failed = 1 where queue_name = '{FIRST}'",
         FIRST,
     ),
-    "a tally that is off": (check_chain, "update rowferry.batch_tally set migrated = migrated + 1", MIGRATE.name),
+    "a tally that is off": (
+        check_chain,
+        "update rowferry.batch_tally set counts.migrated = (counts).migrated + 1",
+        MIGRATE.name,
+    ),
     "lost": (check_notes, f"delete from public.notes where queue = '{FIRST}' and id = '2'", f"{FIRST} lost 1"),
     "done twice": (check_notes, "update public.notes set times = 2 where id = 'item 1'", f"{SECOND} did 1"),
     "of nobody": (check_notes, f"insert into public.notes values ('{ITEMS}', 'item 9')", f"{ITEMS} was given 1"),

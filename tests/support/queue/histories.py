@@ -32,12 +32,11 @@ update rowferry.batch_queue set status = 'ERROR' where id = (
     and not exists (select from rowferry.batch_attempt as a where a.batch_id = q.id and a.finished_at is null)
 )
 """
-EMPTIED = "batch_attempt entry_failure batch_queue batch_tally reason_tally worker event pass queue migration"
+EMPTIED = "batch_attempt entry_failure batch_queue batch_tally worker event pass queue migration"
 LOCK = "select from rowferry.batch_queue where id = %s for update"
 CLOCKS = {
     "batch_tally": ("started_at", "finished_at"),
     "entry_failure": ("failed_at",),
-    "reason_tally": ("last_failed_at",),
     "batch_queue": ("run_after", "created_at", "started_at", "finished_at"),
     "batch_attempt": ("started_at", "finished_at"),
     "worker": ("started_at", "last_seen_at", "reported_at", "stopped_at"),

@@ -256,9 +256,9 @@ def read_queues(moment: Moment, migration: str) -> Facts:
 
 def read_errors(moment: Moment, migration: str) -> Facts:
     reasons = moment.run_json(errors.command, "--migration", migration)
-    needed = [(reason["queue_name"], max(reason["entries"], reason["batches"])) for reason in reasons]
-    return {"need": sum(number for _, number in needed)} | {
-        f"{name}: need": sum(number for queue, number in needed if queue == name) for name, _ in needed
+    return {"in_error": sum(reason["entries"] for reason in reasons)} | {
+        f"{name}: in_error": sum(reason["entries"] for reason in reasons if reason["queue_name"] == name)
+        for name in {reason["queue_name"] for reason in reasons}
     }
 
 
@@ -445,10 +445,10 @@ def read_board_tables(moment: Moment, migration: str) -> Facts:
 
 def read_board_errors(moment: Moment, migration: str) -> Facts:
     rows = moment.board("errors", migration)
-    facts: Facts = {"need": sum(max(row["entries"], row["batches"]) for row in rows)}
+    facts: Facts = {"in_error": sum(row["entries"] for row in rows)}
     for name in moment.queues[migration]:
         alone = moment.board("errors", migration, queue=name)
-        facts[f"{name}: need"] = sum(max(row["entries"], row["batches"]) for row in alone)
+        facts[f"{name}: in_error"] = sum(row["entries"] for row in alone)
         assert [row for row in rows if row["queue"] == name] == alone
     return facts
 

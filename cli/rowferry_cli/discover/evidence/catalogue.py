@@ -27,7 +27,7 @@ MAX_LIKELY = 100
 """Rows whose texts name the bucket that are read beside a sample, however rare they are."""
 OWN_TABLES = (
     *("batch_attempt", "batch_queue", "batch_tally", "claim_key", "copied_object", "coverage", "entry_failure"),
-    *("event", "fleet", "installation", "migration", "pass", "queue", "reason_tally", "row_turn"),
+    *("event", "fleet", "installation", "migration", "pass", "queue", "row_turn"),
     *("schema_migration", "server_fact", "upload", "upload_part", "worker"),
 )
 """Of the schema rowferry, in which a role of that name keeps its other tables too."""
