@@ -47,37 +47,6 @@ group by n.nspname, c.relname, x.indexrelid, x.indisprimary
 having bool_and(coalesce(a.attnotnull, false))
 order by n.nspname, c.relname, x.indisprimary desc, count(*), x.indexrelid;
 
--- name: list_foreign_keys
--- The columns that name rows by one column of theirs, as foreign keys declare.
-select
-    n.nspname as schema_name,
-    c.relname as table_name,
-    a.attname as column_name,
-    m.nspname as owner_schema,
-    o.relname as owner_table,
-    b.attname as owner_column
-from pg_constraint as k
-inner join pg_class as c on k.conrelid = c.oid
-inner join pg_namespace as n on c.relnamespace = n.oid
-inner join pg_class as o on k.confrelid = o.oid
-inner join pg_namespace as m on o.relnamespace = m.oid
-inner join pg_attribute as a on k.conrelid = a.attrelid and k.conkey[1] = a.attnum
-inner join pg_attribute as b on k.confrelid = b.attrelid and k.confkey[1] = b.attnum
-where k.contype = 'f' and cardinality(k.conkey) = 1
-order by n.nspname, c.relname, a.attnum;
-
--- name: find_digest
--- What this session has to call the function of pgcrypto that computes digests of texts; no row without the extension.
-select
-    case when pg_function_is_visible(p.oid) then 'digest' else format('%%I.digest', n.nspname) end as name
-from pg_proc as p
-inner join pg_namespace as n on p.pronamespace = n.oid
-where
-    p.proname = 'digest' and pg_get_function_identity_arguments(p.oid) = 'text, text'
-    and has_schema_privilege(n.oid, 'usage') and has_function_privilege(p.oid, 'execute')
-order by pg_function_is_visible(p.oid) desc, n.nspname
-limit 1;
-
 -- name: table_blocks
 -- The size of a table with its partitions and children, in blocks.
 with recursive tables as (

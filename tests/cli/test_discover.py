@@ -161,8 +161,8 @@ def test_keys_made_of_an_id_and_a_file_name_are_computed(found: Discovering) -> 
         found.put(f"uploads/user/avatar/{n}/me{n}.png", f"uploads/user/avatar/{n}/thumb_me{n}.png")
         found.put(f"users/headers/000/000/{n:03}/original/top{n}.gif", f"users/headers/000/000/{n:03}/small/top{n}.png")
     entries = {one["key"]: one for one in found.find_entries()}
-    assert entries["avatar"]["objects"] == "'uploads/user/avatar/' || id || '/' || avatar"
-    assert entries["avatar"]["optional"] == "'uploads/user/avatar/' || id || '/thumb_' || avatar"
+    assert entries["avatar"]["objects"] == "'uploads/user/avatar/' || id::text || '/' || avatar"
+    assert entries["avatar"]["optional"] == "'uploads/user/avatar/' || id::text || '/thumb_' || avatar"
     for field, style, extension in (("objects", "original", "gif"), ("optional", "small", "png")):
         with psycopg.connect(found.dsn) as connection:
             query = f"select {entries['header_file_name'][field]} from public.users where id = 7"

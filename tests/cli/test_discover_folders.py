@@ -103,12 +103,13 @@ def test_keys_that_others_begin_with_are_no_folders(found: Discovering, kind: st
     assert "names = " not in told.stdout
 
 
-def test_a_folder_of_one_object_each_is_that_of_a_computed_key(found: Discovering) -> None:
+def test_a_folder_of_one_object_each_is_no_folder_that_a_row_names(found: Discovering) -> None:
     found.execute("create table files (id bigint primary key, folder text, name text)")
     found.insert("files", [(n, f"up/{n:06d}f", f"n{n}.png") for n in range(100, 140)])
     found.put(*found.read_texts("select folder || '/' || name from files"))
-    (entries,) = found.find_entries()
-    assert (entries["objects"], "names" in entries) == ("folder || '/' || name", False)
+    assert found.discover().returncode == 0
+    text = found.plan_path.read_text()
+    assert ('prefix = "up/"' in text, "names = " in text) == (True, False)
 
 
 def test_runs_beyond_the_sample_teach_no_rule(found: Discovering) -> None:

@@ -1,13 +1,10 @@
 """`rowferry plan --discover` finds keys in every form of text, and tells what no plan can rewrite."""
 
-import hashlib
 import tomllib
-from pathlib import Path
 
 import pytest
 
-from support.entries.discovering import Discovering, Plan, on_moto
-from support.s3.buckets import Buckets
+from support.entries.discovering import Discovering, on_moto
 
 
 def read_notes(found: Discovering) -> str:
@@ -83,81 +80,49 @@ def test_documents_that_are_a_text_alone_are_read(found: Discovering) -> None:
 # Computed keys
 
 
-def test_keys_that_need_the_row_of_the_owner_are_computed(found: Discovering) -> None:
-    found.execute("create table sets (id bigint primary key, name text unique)")
-    found.execute("create table files (id bigint primary key, owner_id bigint references sets, ref text)")
-    found.insert("sets", [(n, f"set-{n}-{n * 7919:x}") for n in range(1, 6)])
-    refs = [(n, n % 5 + 1, f"s3://x:{n * 104729:08x}-{n}") for n in range(40)]
-    found.insert("files", refs)
-    found.put(*[f"data/set-{o}-{o * 7919:x}/{ref.rpartition(':')[2]}" for _, o, ref in refs])
-    (entries,) = found.find_entries()
-    assert "(select o.name from sets as o where o.id = e.owner_id)" in entries["objects"]
-    assert "40 of 40 sampled rows name existing objects" in read_notes(found)
-
-
 def fill_by_number(found: Discovering, columns: str, values: str) -> None:
     found.execute(f"create table files (id bigint primary key, {columns})")
     found.execute(f"insert into files select n, {values} from generate_series(101, 160) as n")
 
 
+PARTITION = "regexp_replace(lpad(id::text, 9, '0'), '(...)(...)(...)', '\\1/\\2/\\3')"
+NAMED = ("name text", "'my file ' || n || '.png'")
+LIST = ("names jsonb", "jsonb_build_array('a' || n || '.png', 'b' || n || '.gif')")
 COMPUTED = {
-    "by a text in a document": ("attrs jsonb", "jsonb_build_object('file', md5(n::text))",
-                                "'boards/' || id || '/' || (attrs ->> 'file')"),
-    "by a number, in a folder of another name": ("caption text", "'c'", "'media/store/' || id || '.jpg'"),
-    "by an MD5": ("code text", "'C-' || n", "'d/' || md5(code)"),
-    "by a SHA-256 and slices of it": ("code text", "'C-' || n",
-        "'d/' || left(encode(sha256(convert_to(code, 'UTF8')), 'hex'), 2) || '/' || "
-        "encode(sha256(convert_to(code, 'UTF8')), 'hex')"),
-    "by digits reversed": ("code bigint", "n * 7654321", "'d/' || reverse(code::text)"),
-    "by groups of digits reversed": ("code bigint", "n * 7654", "'d/' || "
-        "regexp_replace(reverse(lpad(code::text, 9, '0')), '(...)(...)(...)', '\\1/\\2/\\3')"),
-    "by groups of digits, the last one first": ("code bigint", "n * 7654", "'d/' || "
-        "regexp_replace(lpad(code::text, 9, '0'), '(...)(...)(...)', '\\3/\\2/\\1')"),
-    "by the number alone": ("caption text", "'c'", "id::text"),
-    "by two columns": ("code text, kind text", "md5(n::text), 'k' || n % 3", "kind || '-' || code || '.bin'"),
+    "CarrierWave (Rails)": (*NAMED, ["'uploads/file/name/' || id || '/' || name",
+                                     "'uploads/file/name/' || id || '/thumb_' || name"]),
+    "CarrierWave, several files": (*LIST, ["'uploads/file/names/' || id || '/' || (names ->> 0)",
+                                           "'uploads/file/names/' || id || '/' || (names ->> 1)"]),
+    "Paperclip (Rails)": (*NAMED, [f"'files/names/' || {PARTITION} || '/original/' || name",
+                                   f"'files/names/' || {PARTITION} || '/small/my file ' || id || '.jpg'"]),
+    "media library (Laravel)": (*NAMED, ["id || '/' || name", "id || '/conversions/my file ' || id || '-thumb.jpg'"]),
+    "upload_to with the id (Django)": (*NAMED, ["'media/files/' || id || '/' || name"]),
+    "the id alone, in a folder of another name": ("caption text", "'c'", ["'media/store/' || id || '.jpg'"]),
+    "the id alone": ("caption text", "'c'", ["id::text"]),
+    "the id alone, and smaller versions": ("caption text", "'c'", ["'files/' || id || '/image'",
+                                                                   "'files/' || id || '/thumb'"]),
 }  # fmt: skip
 
 
-@pytest.mark.by_day("by a text in a document")
+@pytest.mark.by_day("CarrierWave*", "Paperclip*", "media*", "upload_to*")
 @pytest.mark.parametrize("form", COMPUTED)
-def test_keys_are_computed(found: Discovering, form: str) -> None:
-    columns, values, key = COMPUTED[form]
+def test_keys_are_computed_as_frameworks_make_them_in_a_table_that_is_not_known(found: Discovering, form: str) -> None:
+    columns, values, keys = COMPUTED[form]
     fill_by_number(found, columns, values)
-    found.put(*found.read_texts(f"select {key} from files"))
+    found.put(*found.read_texts(f"select unnest(array[{', '.join(keys)}]) from files"))
     (entries,) = found.find_entries()
-    check_computed(found, entries)
-
-
-def check_computed(found: Discovering, entries: Plan) -> None:
-    """Hold the expression against the bucket."""
-    computed = f"select unnest(array[{entries['objects']}]) from files"
+    named = [entries[name] for name in ("objects", "optional") if name in entries]
+    computed = " union ".join(f"select unnest(array[]::text[] || ({each})) from files" for each in named)
     assert set(found.read_texts(computed)) == set(found.legacy.listing())
+    assert "60 of 60 sampled rows name existing objects" in read_notes(found)
 
 
-@pytest.mark.parametrize("schema", ["public", "extensions"])
-def test_keys_are_computed_by_a_sha_1_of_pgcrypto(
-    distribution_database: str, fake_buckets: Buckets, tmp_path: Path, schema: str
-) -> None:
-    """Some providers install extensions in a schema that the search path lacks."""
-    found = Discovering(distribution_database, fake_buckets, tmp_path)
-    found.execute(f"create schema if not exists {schema}")
-    found.execute(f"create extension pgcrypto schema {schema}")
-    fill_by_number(found, "code text", "'C-' || n")
-    digest = f"encode({schema}.digest(code, 'sha1'), 'hex')"
-    found.put(*found.read_texts(f"select 'd/' || left({digest}, 2) || '/' || {digest} from files"))
+def test_keys_are_computed_from_a_uuid(found: Discovering) -> None:
+    found.execute("create table pictures (id uuid primary key, caption text)")
+    found.execute("insert into pictures select md5(n::text)::uuid, 'c' from generate_series(1, 40) as n")
+    found.put(*found.read_texts("select 'pictures/' || id || '.webp' from pictures"))
     (entries,) = found.find_entries()
-    assert ("extensions.digest(" in entries["objects"]) == (schema == "extensions")
-    check_computed(found, entries)
-
-
-def test_what_computes_a_sha_1_is_told_where_it_lacks(found: Discovering) -> None:
-    fill_by_number(found, "code text", "'C-' || n")
-    found.put(*[f"d/{hashlib.sha1(f'C-{n}'.encode(), usedforsecurity=False).hexdigest()}" for n in range(101, 161)])
-    assert found.discover().returncode == 0
-    assert (
-        "public.files: objects are named after a SHA-1 of its columns: run `create extension pgcrypto`"
-        in read_notes(found)
-    )
+    assert (entries["key"], entries["objects"]) == ("id", "'pictures/' || id::text || '.webp'")
 
 
 def test_a_columns_objects_are_found_in_all_of_their_folders(found: Discovering) -> None:
@@ -171,21 +136,22 @@ def test_a_columns_objects_are_found_in_all_of_their_folders(found: Discovering)
 
 def test_objects_that_only_some_rows_have_may_be_missing(found: Discovering) -> None:
     fill_by_number(found, "code text", "md5(n::text)")
-    found.put(*found.read_texts("select 'd/' || left(code, 2) || '/' || code from files where id % 3 > 0"))
+    found.put(*found.read_texts("select 'files/' || id || '.bin' from files where id % 3 > 0"))
     (entries,) = found.find_entries()
     assert {"key", "objects"} & entries.keys() == set()
-    assert entries["optional"] == "'d/' || substr(code, 1, 2) || '/' || code"
+    assert entries["optional"] == "'files/' || id::text || '.bin'"
 
 
-def test_a_rule_replaces_a_column_that_names_few(found: Discovering) -> None:
-    """One tenant's folder is the commonest prefix of the bucket, and its rows are a part only."""
-    found.execute("create table org (id bigint primary key, slug text unique)")
-    found.execute("insert into org select n, 'org-' || left(md5('o' || n), 9) from generate_series(1, 6) as n")
-    found.execute("create table logo (id bigint primary key, org_id bigint references org, file_name text)")
-    found.execute("insert into logo select n, n % 6 + 1, 'l' || n || '.png' from generate_series(101, 160) as n")
-    found.put(*found.read_texts("select 'orgs/' || slug || '/' || file_name from logo join org on org.id = org_id"))
+def test_what_no_rule_explains_is_copied_without_rows(found: Discovering) -> None:
+    """Slices, digests and the like are for a schema that is described, or for `objects` by hand."""
+    fill_by_number(found, "code text", "md5(n::text)")
+    found.execute("create table notes (id bigint primary key, path text)")
+    found.insert("notes", [(n, f"notes/{n}.txt") for n in range(9)])
+    found.put(*[f"notes/{n}.txt" for n in range(9)])
+    found.put(*found.read_texts("select 'd/' || left(code, 2) || '/' || code from files"))
     (entries,) = found.find_entries()
-    assert entries["objects"] == ("'orgs/' || (select o.slug from org as o where o.id = e.org_id) || '/' || file_name")
+    assert entries["key"] == "path"
+    assert 'prefix = "d/"' in found.plan_path.read_text()
 
 
 # When a row changed

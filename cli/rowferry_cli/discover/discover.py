@@ -21,10 +21,6 @@ from rowferry_cli.discover.proposals import Proposal, name_apart
 from rowferry_cli.discover.texts import describe_folders_left, propose
 from rowferry_cli.discover.weigh import find_hindrance, tell_by_bucket
 
-ABOUT_SHA1 = (
-    "objects are named after a SHA-1 of its columns: run `create extension pgcrypto`, which computes it, and discover "
-    "again"
-)
 OnStep = Callable[[str, int, int], None]
 """Told what is looked at, and how many of how many steps are done."""
 
@@ -203,16 +199,17 @@ class Discovery:
         }
 
     def _find_computed(self, named: Sequence[Named]) -> None:
-        """Add the columns that objects are named after in the bucket, by rules that are learned from its keys."""
+        """Add the columns and tables that objects are named after in the bucket, by their id and a file name."""
         if self._request.fields and not self._search.unfound:
             return
         finder = ComputedFinder(self._catalogue, self._bucket, self._read_states, sample=self._request.sample)
         keys = finder.list_keys(named)
-        found = finder.find_by_names(self._search.unfound, keys)
+        self._done.proposals += finder.find_by_names(self._search.unfound, keys)
         if not self._request.fields:
-            finder.learn_rules(keys, named, found, self._done.proposals, {table for table, _ in self._covered})
-        self._done.proposals += [one for of_table in found.values() for one in of_table]
-        self._done.left_out += dict.fromkeys(f"{table.plan_name}: {ABOUT_SHA1}" for table in finder.lacking)
+            taken = {table for table, _ in self._covered} | {
+                one.entries["table"] for one in self._done.proposals if "objects" in one.entries
+            }
+            self._done.proposals += finder.find_by_ids(keys, named, taken)
 
 
 def count_existing(proposals: Iterable[Proposal]) -> int:

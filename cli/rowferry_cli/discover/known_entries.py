@@ -8,7 +8,7 @@ from psycopg import sql
 
 from rowferry.db.connection import identifiers, literal
 from rowferry.plan import Side
-from rowferry_cli.discover.computed_keys.frameworks import write_partition
+from rowferry_cli.discover.computed_keys.patterns import write_partition
 from rowferry_cli.discover.evidence.bucket import LegacyBucket
 from rowferry_cli.discover.evidence.catalogue import EVERY_ROW, Catalogue, UserTable
 from rowferry_cli.discover.evidence.measure import Measured, measure_objects

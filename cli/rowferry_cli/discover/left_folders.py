@@ -4,6 +4,7 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
+from os.path import commonprefix
 from typing import NamedTuple
 
 from rowferry.db.connection import connect
@@ -21,6 +22,8 @@ COUNT_WITHIN = timedelta(seconds=3)
 """How long folders are counted where no column names an object."""
 SCAN_WITHIN = timedelta(seconds=20)
 """How long a table is read for its keys: nothing is proposed where that is not enough."""
+MANY_FOLDERS = 20
+"""So many folders below one are named after rows, and proposed as that one."""
 
 
 class LeftFolders(NamedTuple):
@@ -70,7 +73,7 @@ def _write(coverage: Coverage) -> Iterator[str]:
 def propose_folders(legacy: Side) -> LeftFolders:
     """Return [[objects]] for every folder of a bucket that no column names; nothing where it cannot be listed."""
     seen = [FolderCoverage(one.name, one.objects, one.objects, one.is_complete, prefix=one.prefix)
-            for one in _list_largest(legacy)]  # fmt: skip
+            for one in _join(_list_largest(legacy))]  # fmt: skip
     if all(one.prefix is None for one in seen):
         return LeftFolders()
     about = (
@@ -79,6 +82,15 @@ def propose_folders(legacy: Side) -> LeftFolders:
     )
     text = "".join(f"\n# {line}" for line in wrap(about)) + "\n" + "".join(_write(Coverage(seen)))
     return LeftFolders(text, f"Objects by folder: {', '.join(map(str, seen[:MOST_SHOWN]))}.")
+
+
+def _join(folders: list[Folder]) -> list[Folder]:
+    """Return the folders; in the place of many the one that they are in, if it is one."""
+    above = commonprefix([one.prefix or "" for one in folders]).rpartition("/")[0]  # noqa: RUF071 - cut at a slash
+    if len(folders) < MANY_FOLDERS or not above:
+        return folders
+    objects, is_complete = sum(one.objects for one in folders), all(one.is_complete for one in folders)
+    return [Folder(f"{above}/", f"{above}/", objects, is_complete, keys=())]
 
 
 def describe_folders(legacy: Side) -> str:

@@ -1,24 +1,49 @@
-"""Proposes [[entries]] whose keys are computed: from ids and file names, and by rules learned from the bucket."""
+"""Proposes [[entries]] whose keys are computed: from a row's id and the file name that a column holds, or the id."""
 
+import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from typing import Any, NamedTuple, cast
 
-from rowferry_cli.discover.computed_keys.conventions import Fit, find_conventions
-from rowferry_cli.discover.computed_keys.frameworks import ComputedKeys, find_computed, write_expression
-from rowferry_cli.discover.computed_keys.templates import Template
+from psycopg import sql
+
+from rowferry.db.connection import identifiers
+from rowferry_cli.discover.computed_keys.patterns import Keys, Pattern, fit, group_by_id, list_constant, rank
 from rowferry_cli.discover.evidence.bucket import LegacyBucket
-from rowferry_cli.discover.evidence.catalogue import Catalogue, UserTable
+from rowferry_cli.discover.evidence.catalogue import Catalogue, Column, UserTable
 from rowferry_cli.discover.evidence.folders import write_pattern
-from rowferry_cli.discover.evidence.measure import measure_objects
+from rowferry_cli.discover.evidence.measure import Measured, measure_objects
 from rowferry_cli.discover.evidence.named import LEAST_SHARE, ColumnTexts, Named
 from rowferry_cli.discover.evidence.telling_columns import find_change_column
+from rowferry_cli.discover.evidence.written_sql import quote_name
 from rowferry_cli.discover.proposals import Proposal, explain_stay, name_rows
 
 ReadStates = Callable[[UserTable], Mapping[str, Sequence[str]]]
 """Returns the columns of a table that may say where objects are, with values."""
-ByTable = dict[str, list[Proposal]]
-_SMALLER = re.compile(r"thumb|tiny|small|preview|medium|large|resiz|variant|cache|crop|mini|card", re.IGNORECASE)
+MOST_IDS = 40
+"""Of one folder that rows are looked up by."""
+MOST_OPTIONAL = 8
+"""Objects of a row beside the first: smaller versions."""
+FEW_ROWS, LEAST_ROWS, MANY_ROWS = 40, 3, 20
+"""Rows that an id alone is tried on first; that must have the object; the same in a folder of another name."""
+
+_FILE_NAME = re.compile(r"[^/]+\.\w{1,8}")
+_NUMBERS = {"smallint": 4, "integer": 9, "bigint": 18}
+"""Digits that fit in surely."""
+
+
+class _Fit(NamedTuple):
+    """Keys that differ in a row's id alone."""
+
+    table: UserTable
+    pattern: Pattern
+    measured: Measured
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the key's words are those of the table."""
+        return self.table.name.lower().rstrip("s")[:12] in (self.pattern.before + self.pattern.after).lower()
 
 
 class ComputedFinder:
@@ -28,129 +53,130 @@ class ComputedFinder:
         """`sample`: rows of each table."""
         self._catalogue, self._bucket, self._read_states = catalogue, bucket, read_states
         self._sample = sample
-        self.lacking: list[UserTable] = []
-        """Tables whose keys hold a digest that this database cannot compute; one may be here several times."""
 
-    def list_keys(self, named: Sequence[Named]) -> list[str]:
+    def list_keys(self, named: Sequence[Named]) -> Keys:
         """Return keys of the bucket that no column names; `named`: what columns name, folders of objects as well."""
         known = {key for one in named for key in one.keys}
         folders = [write_pattern(one) for one in named if one.names_folders]
         listed = [key for key in self._bucket.list_samples() if key not in known]
-        return [key for key in listed if not any(pattern.match(key) for pattern in folders)]
+        return group_by_id(key for key in listed if not any(pattern.match(key) for pattern in folders))
 
-    def find_by_names(self, columns: Sequence[ColumnTexts], keys: Sequence[str]) -> ByTable:
-        """Return what columns of file names stand for, by table: of several folders the one that most rows have."""
-        found: ByTable = {}
-        for computed in find_computed(self._catalogue, columns, keys):
-            if (one := self._propose(computed)) is not None:
-                found.setdefault(one.entries["table"], []).append(one)
-        return {table: _keep_best(of_table) for table, of_table in found.items()}
+    def find_by_names(self, columns: Sequence[ColumnTexts], keys: Keys) -> Iterator[Proposal]:
+        """Yield what columns of file names stand for."""
+        for texts in columns:
+            names = sum(1 for text in texts.texts if _FILE_NAME.fullmatch(text))
+            if len(texts.table.id) != 1 or 2 * names < len(texts.texts):
+                continue
+            patterns = rank(self._count(texts, keys))
+            if patterns and (found := self._propose_names(texts, patterns[: MOST_OPTIONAL + 1])) is not None:
+                yield found
 
-    def _propose(self, computed: ComputedKeys) -> Proposal | None:
-        table = computed.texts.table
-        entries = name_rows(table) | {"key": computed.texts.column.name, "from": "", "to": ""}
-        entries["objects"] = write_expression(computed, computed.required)
-        measured = measure_objects(self._catalogue, self._bucket, table, entries, self._sample)
+    def _count(self, texts: ColumnTexts, keys: Keys) -> Counter[Pattern]:
+        """Return how many rows have a listed object of each pattern."""
+        counts = Counter[Pattern]()
+        value = sql.SQL("e.{}::text").format(identifiers(texts.column.name))
+        for (before, form), afters in keys.items():
+            ids = [one for one in afters if _may_be_id(one, texts.table)]
+            for row in self._catalogue.find_rows(texts.table, texts.table.id[0], ids[:MOST_IDS], value):
+                names = [row.value] if texts.path is None else _read_list(row.value)
+                found = {fit(after, name) for after in afters.get(row.id[0], ()) for name in names}
+                counts.update(Pattern(before, form, after) for after in found if after is not None)
+        return counts
+
+    def _propose_names(self, texts: ColumnTexts, patterns: Sequence[Pattern]) -> Proposal | None:
+        first, *others = patterns
+        entries = {"key": texts.column.name, "from": "", "to": "", "objects": write_objects(texts, [first])}
+        measured = measure_objects(
+            self._catalogue, self._bucket, texts.table, name_rows(texts.table) | entries, self._sample
+        )
         if not measured.existing or measured.existing * LEAST_SHARE < measured.sampled:
             return None
-        if computed.optional:
-            entries["optional"] = write_expression(computed, computed.optional)
-        entries["rows"] = "stay"
+        if others:
+            entries["optional"] = write_objects(texts, others)
+        words = f"The column holds file names; the keys are made of {first.before!r}, the id and the name."
+        return self._propose(texts.table, entries, measured, words)
+
+    def find_by_ids(self, keys: Keys, named: Sequence[Named], taken: Set[str]) -> Iterator[Proposal]:
+        """Yield tables whose objects are named by the row's id alone; `taken`: tables whose objects are known."""
+        folders = {(one.table.plan_name, key.partition("/")[0]) for one in named for key in one.keys if "/" in key}
+        fits: list[_Fit] = []
+        for pattern, ids in list_constant(keys):
+            folder = pattern.before.partition("/")[0]
+            tried = [
+                self._measure(table, pattern)
+                for table in self._catalogue.tables
+                if len(table.id) == 1 and any(_may_be_id(one, table) for one in ids)
+                if table.plan_name not in taken and (table.plan_name, folder) not in folders
+            ]
+            # Ids of any table may be those in a folder by chance.
+            likely = [one for one in tried if one is not None]
+            fits += sorted(likely, key=lambda one: (not one.is_named, -one.measured.existing))[:1]
+        for table in dict.fromkeys(one.table.plan_name for one in fits):
+            yield self._propose_ids([one for one in fits if one.table.plan_name == table])
+
+    def _measure(self, table: UserTable, pattern: Pattern) -> _Fit | None:
+        entries = name_rows(table) | {"key": table.id[0], "objects": pattern.write(quote_name(table.id[0]))}
+        for rows in (min(FEW_ROWS, self._sample), self._sample):
+            found = _Fit(table, pattern, measure_objects(self._catalogue, self._bucket, table, entries, rows))
+            existing, sampled = found.measured.existing, found.measured.sampled
+            if found.is_named and (existing < LEAST_ROWS or existing * 5 < sampled):
+                return None
+            if not found.is_named and (existing < MANY_ROWS or 10 * existing < 9 * sampled):
+                return None
+        return found
+
+    def _propose_ids(self, fits: Sequence[_Fit]) -> Proposal:
+        table, row_id = fits[0].table, quote_name(fits[0].table.id[0])
+        ranked = sorted(fits, key=lambda one: (one.pattern.is_smaller, -one.measured.existing, one.pattern))
+        first, *others = (one.pattern.write(row_id) for one in ranked)
+        entries = {"key": table.id[0], "from": "", "to": "", "objects": first}
+        if others:
+            entries["optional"] = "array[{}]".format(",\n  ".join(others)) if others[1:] else others[0]
+        words = "No column holds the keys: `objects` computes them from the id, as the application seems to do."
+        return self._propose(table, entries, ranked[0].measured, words)
+
+    def _propose(self, table: UserTable, entries: dict[str, Any], measured: Measured, words: str) -> Proposal:
+        entries = name_rows(table) | entries | {"rows": "stay"}
         if changed := find_change_column(table):
             entries["changed"] = changed
-        comments = [
-            f"The column holds file names; the keys are made of {computed.folder.prefix!r}, the id and the name.",
-        ]
-        return Proposal(entries, measured.sampled, measured.existing, comments, if_stays=self._explain_stay(table))
-
-    def _explain_stay(self, table: UserTable) -> list[str]:
-        return list(explain_stay(table, self._read_states(table)))
-
-    def learn_rules(
-        self, keys: Sequence[str], named: Sequence[Named], by_name: ByTable, proposals: list[Proposal], known: Set[str]
-    ) -> None:
-        """Put what is learned of whole tables in the place of `by_name` and `proposals` where it explains more rows.
-
-        `known`: tables that a known schema explains.
-        """
-        folders = {(one.table.plan_name, key.partition("/")[0]) for one in named for key in one.keys if "/" in key}
-        for table, fits in find_conventions(self._catalogue, self._bucket, keys, self._sample, self.lacking):
-            name = table.plan_name
-            if name in known:
-                continue
-            if poor := _find_poor(table, fits, proposals):
-                proposals[:] = [one for one in proposals if one not in poor]
-            columns = [one.entries["key"] for one in proposals if one.entries["table"] == name]
-            new = fits if poor else [fit for fit in fits if _is_new(fit, table, columns, folders)]
-            if not new:
-                continue
-            found = propose_rules(table, new, columns)
-            others = by_name.get(name, ())
-            most = max((one.existing for one in others), default=0)
-            names_more = "optional" in found.entries and not any("optional" in one.entries for one in others)
-            if found.existing > most or (found.existing == most and names_more):
-                by_name[name] = [replace(found, if_stays=self._explain_stay(table))]
+        seen = [f"For example {measured.example_key!r}."]
+        if_stays = list(explain_stay(table, self._read_states(table)))
+        return Proposal(entries, measured.sampled, measured.existing, [words], seen=seen, if_stays=if_stays)
 
 
-def _find_poor(table: UserTable, fits: Sequence[Fit], proposals: Iterable[Proposal]) -> list[Proposal]:
-    """Return what was proposed of a table and explains far fewer of its rows than rules for its keys do."""
-    most = max((fit.measured.existing for fit in fits if 10 * fit.share >= 9), default=0)
-    return [
-        one
-        for one in proposals
-        if one.entries["table"] == table.plan_name
-        and one.entries.get("rows") == "stay"
-        and 10 * one.existing < 9 * one.sampled
-        and 2 * one.existing < most
-    ]
+def _may_be_id(text: str, table: UserTable) -> bool:
+    """Return whether a text of a key could be an id of a table."""
+    column = table.columns[table.id[0]]
+    if text.isdigit():
+        return column.kind == "text" or len(text) <= _NUMBERS.get(column.type, 0)
+    return column.type == "uuid" or column.kind == "text"
 
 
-def _keep_best(proposals: Sequence[Proposal]) -> list[Proposal]:
-    best: dict[str, Proposal] = {}
-    for one in sorted(proposals, key=lambda one: -one.existing):
-        best.setdefault(one.entries["key"], one)
-    return list(best.values())
+def _read_list(value: str) -> list[str]:
+    try:
+        document: Any = json.loads(value)
+    except ValueError:
+        return []
+    return [text for text in cast("list[Any]", document) if isinstance(text, str)] if isinstance(document, list) else []
 
 
-def _is_new(fit: Fit, table: UserTable, columns: Sequence[str], folders: Set[tuple[str, str]]) -> bool:
-    """Return whether a rule names objects that no column names: those of another folder."""
-    if (table.plan_name, fit.measured.example_key.partition("/")[0]) in folders:
-        return False
-    return bool(fit.template.folder) or not any(fit.template.holds(column) for column in columns)
+def write_objects(texts: ColumnTexts, patterns: Sequence[Pattern]) -> str:
+    """Return SQL over a row that yields the keys by some patterns: text, or text[] where there are several."""
+    row_id, column = quote_name(texts.table.id[0]), quote_name(texts.column.name)
+    value = column if texts.path is None else "f.value"
+    keys = [pattern.write(row_id, value) for pattern in patterns]
+    if texts.path is None:
+        return keys[0] if len(keys) == 1 else "array[{}]".format(",\n  ".join(keys))
+    names = f"{_write_list(texts.column, column)} as f (value)"
+    if len(keys) == 1:
+        return f"array(select {keys[0]} from {names})"  # noqa: S608 - for the plan, which users read
+    rows = ", ".join(f"({key})" for key in keys)
+    return f"array(select k.key from {names}, lateral (values {rows}) as k (key))"  # noqa: S608
 
 
-def propose_rules(table: UserTable, fits: Sequence[Fit], taken: Iterable[str]) -> Proposal:
-    """Return the [[entries]] of a table whose keys are computed; `taken`: key columns that other [[entries]] name."""
-    ranked = sorted(fits, key=lambda fit: (_SMALLER.search(fit.template.literals) is not None, -fit.share,
-                                           len(fit.template.sql)))  # fmt: skip
-    first, *others = ranked
-    entries = name_rows(table)
-    entries |= {"key": _choose_key(table, first.template, set(taken)), "from": "", "to": ""}
-    if folder := _find_common_folder([fit.template.folder for fit in ranked]):
-        entries |= {"legacy_object": folder, "production_object": folder}
-    entries["objects"] = first.template.sql
-    if len(others) == 1:
-        entries["optional"] = others[0].template.sql
-    elif others:
-        entries["optional"] = "array[{}]".format(",\n  ".join(fit.template.sql for fit in others))
-    entries["rows"] = "stay"
-    if changed := find_change_column(table):
-        entries["changed"] = changed
-    seen = [f"For example {first.measured.example_key!r}."]
-    comments = ["No column holds the keys: `objects` computes them as the application seems to do."]
-    if others:
-        counts = [f"{fit.measured.existing:,} of {fit.measured.sampled:,}" for fit in others]
-        comments.append(f"Of the objects of `optional`, sampled rows have {', '.join(counts)}.")
-    return Proposal(entries, first.measured.sampled, first.measured.existing, comments, seen=seen)
-
-
-def _find_common_folder(folders: Sequence[str]) -> str:
-    return folders[0] if len(set(folders)) == 1 else ""
-
-
-def _choose_key(table: UserTable, template: Template, taken: set[str]) -> str:
-    """Return a column that every row has, one that the keys are made of if possible."""
-    fit = [one.name for one in table.columns.values() if not one.is_generated and one.name not in taken]
-    used = [name for name in fit if template.uses(name)]
-    texts = [name for name in used if table.columns[name].kind == "text"]
-    return next(iter([*texts, *(name for name in used if name in table.id), *table.id]))
+def _write_list(column: Column, name: str) -> str:
+    """Return SQL for the rows that a list of file names has."""
+    if column.kind == "array":
+        return f"unnest({name})"
+    kind, value = (column.type, name) if column.kind == "json" else ("json", f"{name}::json")
+    return f"{kind}_array_elements_text({value})"

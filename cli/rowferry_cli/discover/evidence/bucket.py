@@ -189,15 +189,21 @@ class LegacyBucket:
         while folders:
             folder = folders.pop(0)
             below, keys = self.list_folder(folder)
-            found += keys[:: max(1, len(keys) // MOST_OF_FOLDER)][:MOST_OF_FOLDER]
+            found += _pick(keys)
             names = [name[len(folder) : -1] for name in below]
             named = [] if _are_slices(names) else [folder + name + "/" for name in names if not _ID.fullmatch(name)]
             if len(named) < len(below):
                 deep = self.list_folder(folder, deep=True)[1]
-                found += deep[:: max(1, len(deep) // MOST_OF_FOLDER)][:MOST_OF_FOLDER]
+                found += _pick(deep)
             if folder.count("/") < 4:
                 folders += named[:20]
         return list(dict.fromkeys(found))
+
+
+def _pick(keys: Sequence[str]) -> list[str]:
+    """Return some keys of a folder: neighbours, which may be versions of one object, and others from all over it."""
+    half = MOST_OF_FOLDER // 2
+    return [*keys[:half], *keys[half :: max(1, len(keys) // half)][:half]]
 
 
 def _are_slices(names: Sequence[str]) -> bool:

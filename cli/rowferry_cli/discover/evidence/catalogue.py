@@ -13,7 +13,6 @@ from psycopg import errors, sql
 from rowferry.db.connection import Connection, fetch_one, identifiers, literal, translated_errors
 from rowferry.db.entries import split_table
 from rowferry.db.statements import statement
-from rowferry_cli.discover.evidence.written_sql import quote_name
 
 STATEMENT_TIMEOUT = timedelta(seconds=5)
 SCANNED_BLOCKS = 2000
@@ -44,13 +43,6 @@ class Column:
     type: str
     kind: Kind | None
     is_generated: bool
-    written: str = ""
-    """SQL that yields it, of another row's column; empty: it is of this row."""
-
-    @property
-    def sql(self) -> str:
-        """What a plan writes for its value."""
-        return self.written or quote_name(self.name)
 
 
 @dataclass(frozen=True)
@@ -116,24 +108,6 @@ class Catalogue:
             indexed = tuple(unique.get((schema, name), ()))
             found.append(UserTable(schema, name, listed[0]["is_visible"], of_table, indexed))
         return tuple(found)
-
-    @cached_property
-    def foreign_keys(self) -> Mapping[tuple[str, str], Mapping[str, tuple[str, str, str]]]:
-        """The columns that reference rows by one column, by table: schema, table and column that they reference."""
-        with self._reading(), translated_errors():
-            rows = self._connection.execute(statement("list_foreign_keys"), {}).fetchall()
-        found: dict[tuple[str, str], dict[str, tuple[str, str, str]]] = {}
-        for row in rows:
-            owner = (row["owner_schema"], row["owner_table"], row["owner_column"])
-            found.setdefault((row["schema_name"], row["table_name"]), {})[row["column_name"]] = owner
-        return found
-
-    @cached_property
-    def digest(self) -> str | None:
-        """The name of the function of pgcrypto that computes SHA-1; None where the database lacks it."""
-        with self._reading(), translated_errors():
-            found = self._connection.execute(statement("find_digest"), {}).fetchone()
-        return None if found is None else found["name"]
 
     def find_table(self, name: str) -> UserTable | None:
         """Return the table that `schema.table` or `table` names; None where there is none."""
