@@ -1,14 +1,14 @@
 """HTTP/1.1 on one connection: one request at a time is written, then its response is read. Event-loop thread only."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import cast
 
 from rowferry.errors import ObjectError, ServerFault, Unreachable
-from rowferry.http.bodies import BodySource, SourceFailed, wait_for_source
 from rowferry.http.deadlines import InFlight
 from rowferry.http.outbox import Outbox
 from rowferry.http.parser import ResponseParser
+from rowferry.http.relay import BodySource, Relay
 
 PIECE_BYTES = 256 * 1024
 """How much of a body is written at once."""
@@ -39,8 +39,10 @@ class Connection(asyncio.Protocol):
         self._drained: asyncio.Future[None] | None = None
         self._in_flight: InFlight | None = None
         self._is_paused = False
-        self._source: BodySource | None = None
-        """What the body that is being sent comes from."""
+        self._relay: Relay | None = None
+        """What writes the body that is being sent, where that comes from another connection."""
+        self._sink: Relay | None = None
+        """What the streamed body that comes is written to, as it comes."""
         self._arrived: asyncio.Future[None] | None = None
         """Done when there is more of a streamed body, or why there is not."""
         self._failure: ObjectError | None = None
@@ -126,6 +128,23 @@ class Connection(asyncio.Protocol):
         if self._failure is not None:
             raise self._failure
 
+    async def pass_on(self, relay: Relay, in_flight: InFlight) -> bytes:
+        """Write a streamed body to `relay` as it comes, all but its last piece, and return that.
+
+        Empty where the target takes no more. Raises why the body has ended too early.
+        """
+        if self._failure is not None:
+            raise self._failure
+        parser = self._parser
+        if parser is None or self._transport is None:
+            return b""
+        self._in_flight, self._sink = in_flight, relay
+        relay.pass_on(parser.take_pieces(), is_end=parser.is_complete)
+        try:
+            return await relay.join(self._transport, in_flight)
+        finally:
+            self._in_flight = self._sink = None
+
     def wake(self) -> None:
         """End the wait of `wait_for_pieces`."""
         if self._arrived is not None and not self._arrived.done():
@@ -143,7 +162,7 @@ class Connection(asyncio.Protocol):
         response = self._response
         if response is not None and response.done() and not response.cancelled():
             response.exception()  # seen, also where the task was cancelled at the same moment
-        self._parser = self._response = self._drained = self._in_flight = self._source = None
+        self._parser = self._response = self._drained = self._in_flight = self._relay = None
 
     def close(self) -> None:
         """Close at once, without waiting for anything."""
@@ -163,11 +182,15 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """Write no more for now: the server reads more slowly than we write."""
         self._is_paused = True
+        if self._relay is not None:
+            self._relay.pause()
 
     def resume_writing(self) -> None:
         """Go on writing."""
         self._is_paused = False
         self._wake_writer()
+        if self._relay is not None:
+            self._relay.resume()
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser; what comes without having been asked for ends the connection."""
@@ -184,7 +207,9 @@ class Connection(asyncio.Protocol):
             self._in_flight.note_progress()
         if parser.is_complete or parser.is_streamed:
             self._settle(None)
-        if parser.is_streamed and self._is_full(parser):
+        if self._sink is not None:
+            self._sink.pass_on(parser.take_pieces(), is_end=parser.is_complete)
+        elif parser.is_streamed and self._is_full(parser):
             cast("asyncio.Transport", self._transport).pause_reading()
 
     def _expects(self, parser: ResponseParser) -> bool:
@@ -225,24 +250,12 @@ class Connection(asyncio.Protocol):
     async def _write_from(self, transport: asyncio.Transport, head: bytes, source: BodySource) -> bool:
         """Write a request whose body comes piece by piece; return whether all was written before the response."""
         transport.write(head)
-        self._source = source
-        missing = source.length
-        while missing and await self._can_write():
-            if source.length - missing > HEARD_BYTES:
-                self._is_kept = False
-            pieces = await self._read_source(source)
-            if not self._is_awaited():  # by now
-                break
-            transport.writelines(pieces)
-            missing -= sum(map(len, pieces))
-        return not missing
-
-    async def _read_source(self, source: BodySource) -> Sequence[bytes]:
-        """Return the next pieces of a body that is not at its end."""
-        pieces = await wait_for_source(source.read(), self._in_flight)
-        if not pieces and self._is_awaited():
-            raise SourceFailed(ServerFault("TruncatedBody", "the body to be sent has ended too early"))
-        return pieces
+        self._relay = Relay(source, transport, self._in_flight, is_paused=self._is_paused)
+        last = await self._relay.send()
+        if not last or not self._is_awaited():
+            return False
+        transport.write(last)
+        return True
 
     async def _can_write(self) -> bool:
         """Wait until the server has read enough; return whether it still waits for more."""
@@ -257,7 +270,8 @@ class Connection(asyncio.Protocol):
 
     def _explain_silence(self, exc: Exception | None) -> Unreachable:
         words = str(exc or "the server closed the connection without a response")
-        return (StaleConnection if self._is_kept else Unreachable)("ConnectionLost", words)
+        was_there = self._relay is not None and self._relay.passed_bytes > HEARD_BYTES
+        return (StaleConnection if self._is_kept and not was_there else Unreachable)("ConnectionLost", words)
 
     def _settle(self, error: ObjectError | None) -> None:
         """End the wait for the response, that of the writer, and that for more of a streamed body."""
@@ -268,10 +282,12 @@ class Connection(asyncio.Protocol):
                 self._response.set_exception(error)
         elif error is not None and self._failure is None:
             self._failure = error
+            if self._sink is not None:
+                self._sink.fail(error)
         self.wake()
         self._wake_writer()
-        if self._source is not None:
-            self._source.wake()
+        if self._relay is not None:
+            self._relay.stop()
 
     def _wake_writer(self) -> None:
         if self._drained is not None and not self._drained.done():

@@ -28,8 +28,8 @@ class Deadlines:
 
     @property
     def oldest(self) -> float | None:
-        """Return when (`time.monotonic()`) the oldest request in flight was sent; None where there is none."""
-        return next((request.started for request in list(self._in_flight)), None)
+        """Return when (`time.monotonic()`) the oldest request was sent that is owed something; None: there is none."""
+        return next((request.started for request in list(self._in_flight) if request.heard_at < math.inf), None)
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:

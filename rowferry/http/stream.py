@@ -1,10 +1,12 @@
 """The body of one response, read piece by piece. Event-loop thread only."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 
 from rowferry.errors import ObjectError, TimedOut
 from rowferry.http.connection import Connection
 from rowferry.http.deadlines import Deadlines, InFlight
+from rowferry.http.relay import Relay
 
 
 class BodyStream:
@@ -42,15 +44,31 @@ class BodyStream:
             return []
         if pieces := self._connection.take_pieces():
             return pieces
+        with self._awaiting() as in_flight:
+            await self._connection.wait_for_pieces(in_flight)
+        return self._connection.take_pieces()
+
+    async def pass_on(self, relay: Relay) -> bytes:
+        """Write the body to `relay` as it comes, all but its last piece, and return that; nothing of it may be read.
+
+        Empty where the target takes no more, and of a closed stream. Raises as `read`, and what the source refuses.
+        """
+        if self._is_closed:
+            return b""
+        with self._awaiting() as in_flight:
+            return await self._connection.pass_on(relay, in_flight)
+
+    @contextmanager
+    def _awaiting(self) -> Generator[InFlight]:
+        """Wait for more of the body in the block; errors bear the name of the request."""
         try:
             with InFlight(self._deadlines, self._started, streamed_bytes=self.length) as in_flight:
-                await self._connection.wait_for_pieces(in_flight)
+                yield in_flight
         except TimeoutError:
             words = f"the rest of a body did not come within {self._deadlines.seconds:g} s"
             raise self._name(TimedOut("DeadlinePassed", words)) from None
         except ObjectError as error:
             raise self._name(error) from None
-        return self._connection.take_pieces()
 
     async def read_all(self) -> bytes:
         """Return the rest of the body. Raises as `read`."""

@@ -24,13 +24,13 @@ from rowferry.errors import (
     UsageError,
 )
 from rowferry.http import event_loop
-from rowferry.http.bodies import SourceFailed, wait_for_source
 from rowferry.http.connect import Connector, explain_failure
 from rowferry.http.connection import Connection, StaleConnection
 from rowferry.http.deadlines import Deadlines, InFlight
 from rowferry.http.outbox import Outbox
 from rowferry.http.parser import ResponseParser
 from rowferry.http.pool import Pool
+from rowferry.http.relay import SourceFailed, wait_for_source
 from rowferry.http.stream import BodyStream
 from rowferry.http.trust import trust
 from rowferry.plan import Side

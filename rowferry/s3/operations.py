@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 from msgspec import Struct
 
 from rowferry.errors import ObjectRejected
-from rowferry.http.bodies import BodySource
+from rowferry.http.relay import BodySource
 from rowferry.keys import MAX_KEY_BYTES
 from rowferry.plan import CannedAcl, SideName
 

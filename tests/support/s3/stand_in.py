@@ -150,6 +150,8 @@ class StandIn:
 
 def receive_line(connection: socket.socket) -> bytes:
     """Return the bytes up to the end of a line, and leave what comes after them."""
+    if isinstance(connection, ssl.SSLSocket):  # there is no peeking under TLS
+        return connection.recv(1)
     peeked = connection.recv(65536, socket.MSG_PEEK)
     if not peeked:
         raise ConnectionError("the client left")

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import ClassVar
@@ -24,7 +24,7 @@ from rowferry_worker.multipart.records import Recorded, UploadRecord, UploadReco
 from rowferry_worker.objects import link_trial
 from rowferry_worker.objects.link_trial import LinkTrial
 from rowferry_worker.objects.memory import BodyBudget, add_tls
-from rowferry_worker.objects.pipe import PIPE_BYTES, PipedBody
+from rowferry_worker.objects.pipe import PIPE_BYTES, ObjectPipe
 from support.s3.copies import NEW, OLD
 from support.s3.fake_buckets import LOST, refuse
 from support.s3.pipes import SECONDS, Pipe, corrupt, cut_off
@@ -83,15 +83,15 @@ def most_held(pipe: Pipe) -> int:
 
 
 @pytest.fixture
-def hashed(monkeypatch: pytest.MonkeyPatch) -> list[PipedBody]:
+def hashed(monkeypatch: pytest.MonkeyPatch) -> list[ObjectPipe]:
     """The bodies that are hashed here, one after each piece."""
-    found, check = list[PipedBody](), PipedBody._check
+    found, note = list[ObjectPipe](), ObjectPipe.note
 
-    def note(self: PipedBody, pieces: Sequence[bytes]) -> None:
-        found.append(self)
-        check(self, pieces)
+    def notice(self: ObjectPipe, piece: bytes) -> None:
+        found.extend([self] * self._checks_read)
+        note(self, piece)
 
-    monkeypatch.setattr(PipedBody, "_check", note)
+    monkeypatch.setattr(ObjectPipe, "note", notice)
     return found
 
 
@@ -149,7 +149,7 @@ def test_what_has_no_room_until_the_time_budget_ends_is_left_to_the_next_attempt
     assert pipe.production == {}
 
 
-def test_only_the_first_are_hashed_where_the_server_checks_digests(pipe: Pipe, hashed: list[PipedBody]) -> None:
+def test_only_the_first_are_hashed_where_the_server_checks_digests(pipe: Pipe, hashed: list[ObjectPipe]) -> None:
     """Whether it does is asked when an object has its turn, not when it begins to wait for that."""
     pipe.support.confirms_digests = None
     assert copy_many(pipe) == [Outcome.MIGRATED] * OBJECTS
@@ -344,7 +344,7 @@ def test_an_upload_that_was_begun_goes_on_by_parts(tried: Pipe) -> None:
 
 
 def test_as_long_as_nobody_knows_whether_digests_are_checked_one_large_object_is_hashed(
-    tried: Pipe, hashed: list[PipedBody]
+    tried: Pipe, hashed: list[ObjectPipe]
 ) -> None:
     tried.support.confirms_digests = None
     bodies = tried.method._bodies = Granting(3 * PIPE_BYTES)

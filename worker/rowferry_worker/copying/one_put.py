@@ -16,7 +16,7 @@ from rowferry_worker.objects.intents import Intent, Probe, Target, check_again, 
 from rowferry_worker.objects.link_trial import LinkTrial
 from rowferry_worker.objects.memory import Hold
 from rowferry_worker.objects.own_copies import DamagedWrite
-from rowferry_worker.objects.pipe import PipedBody
+from rowferry_worker.objects.pipe import ObjectPipe
 
 REFUSED_DIGESTS = frozenset({"BadDigest", "InvalidDigest", "IncompleteBody", "XAmzContentSHA256Mismatch"})
 """Error codes by which a server says that what came is not what was announced."""
@@ -53,7 +53,7 @@ class OnePut:
         self._limit = limit
         self._checks = checks or isinstance(intent, Probe)
         self._body = b""
-        self._pipe: PipedBody | None = None
+        self._pipe: ObjectPipe | None = None
         self._digest = ""
 
     async def take_body(self, taken: Taken) -> None:
@@ -61,11 +61,10 @@ class OnePut:
         expected, response = md5_of(taken.response), taken.response
         self._checks = self._checks or expected is None or self._target.support.confirms_digests is not True
         if expected is not None and response.stream is not None:
-            self._pipe = PipedBody(
+            self._pipe = ObjectPipe(
                 self._target.s3,
                 taken.read,
                 response,
-                response.stream,
                 checks_read=self._checks,
                 before_end=partial(check_again, self._target, self._intent),
                 trial=LinkTrial(response.body_bytes, self._limit.trials) if response.body_bytes > TRIED_BYTES else None,

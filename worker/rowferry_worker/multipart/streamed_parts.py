@@ -1,12 +1,10 @@
 """Parts of a large object that this process reads from one endpoint and writes to the other."""
 
-from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec.structs import replace
 
 from rowferry.errors import ObjectDamaged, ObjectRejected
-from rowferry.http.stream import BodyStream
 from rowferry.s3.operations import content_md5, get_object, upload_part
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_written_etag
@@ -14,9 +12,9 @@ from rowferry_worker.multipart.completion import Large, Part
 from rowferry_worker.multipart.part_size import STREAM_PART_BYTES
 from rowferry_worker.multipart.side_by_side import PartRange
 from rowferry_worker.objects.compare import check_range, md5_of, read_range
-from rowferry_worker.objects.digests import RunningDigest, WholeDigest, hash_body
+from rowferry_worker.objects.digests import WholeDigest, hash_body, start_md5
 from rowferry_worker.objects.memory import BodyBudget
-from rowferry_worker.objects.pipe import PIPE_BYTES
+from rowferry_worker.objects.pipe import PIPE_BYTES, Pipe
 from rowferry_worker.objects.requests import ObjectRequests, demand
 
 
@@ -120,7 +118,7 @@ class StreamedParts:
 
     async def _pipe(self, upload_id: str, part: PartRange) -> Part | None:
         """Pass a part on while it is read; None where the server does not confirm what it has received."""
-        pipe = PipedPart(self._s3, self._large, part, self._whole)
+        pipe = PartPipe(self._s3, self._large, part, self._whole)
         request = upload_part(self._large.target_key, b"", upload_id=upload_id, part_number=part.number, source=pipe)
         try:
             response = await self._s3.send(request)
@@ -135,14 +133,13 @@ class StreamedParts:
         if told is None:
             self._trust.confirms = False
             return None
-        is_confirmed = pipe.has_read_all and told == await pipe.digest.read()
-        return Part(part.number, etag, told) if is_confirmed else None
+        return Part(part.number, etag, told) if told == pipe.digest.hexdigest() else None
 
     async def _send_whole(self, upload_id: str, part: PartRange, listed: str | None) -> Part:
         """Send a part, once it is read, with its digest, so that the server can check it; not if `listed` is that."""
         body = await self._read(part.first, part.last)
         if self._whole is not None:
-            await self._whole.add(part.first, [body])
+            self._whole.add(part.first, body)
         digest = await hash_body(body)
         if listed is not None and digest == listed:
             return Part(part.number, listed, listed)
@@ -177,69 +174,43 @@ class StreamedParts:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-class PipedPart:
-    """The body of an UploadPart: each try of the upload reads the range from its first byte."""
+class PartPipe(Pipe):
+    """A part that is written while it is read; its digest is computed on the way."""
 
     def __init__(self, s3: ObjectRequests, large: Large, part: PartRange, whole: WholeDigest | None) -> None:
         """`whole` is told of all bytes."""
-        self.length = part.size_bytes
-        self.digest = RunningDigest()
-        """Of what the last try has read."""
+        super().__init__(part.size_bytes)
         self._s3 = s3
         self._large = large
         self._part = part
         self._whole = whole
-        self._stream: BodyStream | None = None
-        self._pieces: list[bytes] = []
-        self._next = part.first
 
-    @property
-    def has_read_all(self) -> bool:
-        """Return whether the last try has read the whole range: a server may answer before."""
-        return self._next > self._part.last
+    async def ask(self) -> Response:
+        """Return the response to a GET of the part, pinned to the ETag first seen.
 
-    async def open(self) -> None:
-        """Ask for the range. Raises ServerFault when the object is another by now, ObjectDamaged for other bytes."""
-        self.close()
-        self.digest, self._next = RunningDigest(), self._part.first
-        response = await _read_headers(self._s3, self._large, self._part)
-        self._stream, self._pieces = response.stream, [response.body] if response.body else []
+        Raises ServerFault when the object is another by now, ObjectDamaged for other bytes than were asked for.
+        """
+        part, seen = self._part, self._large.seen
+        read = get_object(
+            "legacy", self._large.source_key, if_match=seen.etag, first_byte=part.first, last_byte=part.last
+        )
+        request = replace(read, stream_above=0)
+        response = await self._s3.send_pinned(request, tries=1)
+        try:
+            check_range(seen, request, response, first=part.first, last=part.last)
+        except BaseException:
+            if response.stream is not None:
+                response.stream.close()
+            raise
+        return response
 
-    async def read(self) -> Sequence[bytes]:
-        """Return the next pieces. Raises ObjectDamaged where the body is shorter than its headers said."""
-        pieces, self._pieces = self._pieces, []
-        if not pieces and self._stream is not None:
-            pieces = await self._stream.read()
-        await self.digest.add(pieces)
+    def begin(self) -> None:
+        """Begin with an empty digest."""
+        self.digest, self._next = start_md5(), self._part.first
+
+    def note(self, piece: bytes) -> None:
+        """Take a piece into the digests."""
+        self.digest.update(piece)
         if self._whole is not None:
-            await self._whole.add(self._next, pieces)
-        self._next += sum(map(len, pieces))
-        return pieces
-
-    def wake(self) -> None:
-        """End the wait of `read`."""
-        if self._stream is not None:
-            self._stream.wake()
-
-    def close(self) -> None:
-        """Read no more."""
-        if self._stream is not None:
-            self._stream.close()
-            self._stream = None
-
-
-async def _read_headers(s3: ObjectRequests, large: Large, part: PartRange) -> Response:
-    """Return the response to a GET of a part, pinned to the ETag first seen; its body comes as a stream.
-
-    It is tried once: the upload that needs it is tried again.
-    """
-    span = {"first_byte": part.first, "last_byte": part.last}
-    request = replace(get_object("legacy", large.source_key, if_match=large.seen.etag, **span), stream_above=0)
-    response = await s3.send_pinned(request, tries=1)
-    try:
-        check_range(large.seen, request, response, first=part.first, last=part.last)
-    except BaseException:
-        if response.stream is not None:
-            response.stream.close()
-        raise
-    return response
+            self._whole.add(self._next, piece)
+        self._next += len(piece)

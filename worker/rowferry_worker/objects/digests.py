@@ -14,8 +14,6 @@ T = TypeVar("T")
 BESIDE_LOOP_BYTES = 256 * 1024
 """A larger body is hashed on another thread: 0.3 ms, several times what the way there costs."""
 HASHING_THREADS = 2
-TOGETHER_BYTES = 1024 * 1024
-"""So much is hashed at once: the way to another thread costs as much as hashing a twentieth of it."""
 
 
 class Digest(Protocol):
@@ -56,32 +54,6 @@ def _start_threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(HASHING_THREADS, thread_name_prefix="rowferry-md5")
 
 
-class RunningDigest:
-    """The MD5 of a body that comes in pieces."""
-
-    def __init__(self) -> None:
-        self._digest = start_md5()
-        self._pieces: list[bytes] = []
-        self._size = 0
-
-    async def add(self, pieces: Sequence[bytes]) -> None:
-        """Take the next pieces into the digest."""
-        self._pieces.extend(pieces)
-        self._size += sum(map(len, pieces))
-        if self._size >= TOGETHER_BYTES:
-            await self._hash()
-
-    async def read(self) -> str:
-        """Return the digest of all that was added, in hexadecimal."""
-        await self._hash()
-        return self._digest.hexdigest()
-
-    async def _hash(self) -> None:
-        pieces, self._pieces, self._size = self._pieces, [], 0
-        if pieces:
-            await run_beside_loop(_update, self._digest, pieces)
-
-
 class WholeDigest:
     """The MD5 of an object whose parts come side by side: what comes early is held until all before it has come."""
 
@@ -93,23 +65,23 @@ class WholeDigest:
         """Pieces and where they begin in the object; a part that is read again brings some twice."""
         self._end = 0
         """So many bytes are hashed, or are with the thread that hashes."""
-        self._is_hashing = asyncio.Lock()
+        self._hashing: asyncio.Task[None] | None = None
+        """Hashes what is without a gap, beside the loop."""
         self._grown = asyncio.Condition()
 
-    async def add(self, first: int, pieces: Sequence[bytes]) -> None:
-        """Take pieces of the object that begin at byte `first`."""
-        for piece in pieces:
-            if first + len(piece) > self._end:
-                heappush(self._early, (first, piece))
-            first += len(piece)
-        if not self._early or self._early[0][0] > self._end:
-            return
-        async with self._is_hashing:
-            ready = self._take_ready()
-            if ready:
-                await run_beside_loop(_update, self._digest, ready)
-        async with self._grown:
-            self._grown.notify_all()
+    def add(self, first: int, piece: bytes) -> None:
+        """Take a piece of the object that begins at byte `first`."""
+        if first + len(piece) > self._end:
+            heappush(self._early, (first, piece))
+        if self._hashing is None and self._early and self._early[0][0] <= self._end:
+            self._hashing = asyncio.create_task(self._hash_ready())
+
+    async def _hash_ready(self) -> None:
+        while ready := self._take_ready():
+            await run_beside_loop(_update, self._digest, ready)
+            async with self._grown:
+                self._grown.notify_all()
+        self._hashing = None
 
     def _take_ready(self) -> list[bytes]:
         """Return what follows the bytes that are hashed, without a gap."""
@@ -129,8 +101,9 @@ class WholeDigest:
 
     async def check(self) -> None:
         """Raise ObjectDamaged where the digest of all is not what was expected. All parts have come."""
-        async with self._is_hashing:
-            found = self._digest.hexdigest()
+        if self._hashing is not None:
+            await self._hashing
+        found = self._digest.hexdigest()
         if found != self._expected:
             raise mismatch("read", found, self._expected)
 

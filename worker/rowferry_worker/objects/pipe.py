@@ -1,13 +1,13 @@
-"""A legacy object that is written while it is read; no more of it is in memory than what is on its way."""
+"""A body that is written while it is read; no more of it is in memory than what is on its way."""
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
 
 from rowferry.errors import PreconditionFailed
 from rowferry.http.connection import UNREAD_BYTES
-from rowferry.http.stream import BodyStream
+from rowferry.http.relay import Relay
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response, name_request
 from rowferry_worker.objects.compare import md5_of
@@ -27,26 +27,77 @@ def share_of_pipe(size_bytes: int) -> int:
     return max(min(size_bytes, PIPE_BYTES), min(size_bytes // BEGUN_SHARE, MOST_SHARE_BYTES))
 
 
-class PipedBody:
-    """The body of a write: that of the GET whose headers have come, or, when the write is tried again, of a new one."""
+class Pipe:
+    """The body of a write: that of a GET, written on as it arrives. Each try of the write reads from the first byte."""
+
+    def __init__(self, length: int, response: Response | None = None) -> None:
+        """`length` is in bytes; `response`: one whose body is to be read first, where there is one already."""
+        self.length = length
+        self._response = response
+        self._is_begun = response is None
+
+    async def open(self) -> None:
+        """Begin at the first byte: with a new GET where the last one was read from.
+
+        Raises ServerFault when the object is another by now, and any other ObjectError of the GET.
+        """
+        if self._is_begun:
+            self.close()
+            self._response = await self.ask()
+        self._is_begun = False
+        self.begin()
+
+    async def send(self, relay: Relay) -> bytes:
+        """Write the body to `relay` as it arrives, and return its last piece once `end` has agreed to the whole."""
+        assert self._response is not None
+        self._is_begun = True
+        if self._response.stream is not None:
+            last = await self._response.stream.pass_on(relay)
+        else:
+            last = self._response.body
+            self.note(last)
+        if last:
+            await self.end()
+        return last
+
+    def close(self) -> None:
+        """Read no more."""
+        if self._response is not None and self._response.stream is not None:
+            self._response.stream.close()
+
+    async def ask(self) -> Response:
+        """Return the response to a new GET, which is tried once: the write that needs it is tried again."""
+        raise NotImplementedError
+
+    def begin(self) -> None:
+        """Forget what was noted: the body begins anew."""
+
+    def note(self, piece: bytes) -> None:
+        """Note a piece that passes. May raise an ObjectError, which ends the write."""
+
+    async def end(self) -> None:
+        """Check what has passed, before the last piece is written. May raise an ObjectError, which ends the write."""
+
+
+class ObjectPipe(Pipe):
+    """An object that is written while it is read."""
 
     def __init__(
         self,
         s3: ObjectRequests,
         read: Request,
         response: Response,
-        stream: BodyStream,
         *,
         checks_read: bool,
         before_end: Callable[[], Awaitable[None]],
         trial: LinkTrial | None = None,
     ) -> None:
-        """`response` is that of `read`, `stream` its body.
+        """`response` is that of `read`, whose body is to be read.
 
-        `checks_read`: hold the bytes against the ETag, which is their MD5, before the last of them are handed on, and
-        so is `before_end` awaited, which may raise an ObjectError. `trial` is told what passes, and may end it.
+        `checks_read`: hold the bytes against the ETag, which is their MD5; `before_end`: further checks, awaited before
+        the last piece is written. `trial` is told what passes, and may end it.
         """
-        self.length = stream.length
+        super().__init__(response.body_bytes, response)
         self._s3 = s3
         pin = ("If-Match", f'"{response.etag}"')
         self._read_again = replace(read, headers=(*read.headers, pin), stream_above=0)
@@ -55,62 +106,34 @@ class PipedBody:
         self._checks_read = checks_read
         self._before_end = before_end
         self._trial = trial
-        self._stream = stream
-        self._is_begun = False
 
-    async def open(self) -> None:
-        """Begin at the first byte: with a new GET where the last one was read from.
+    async def ask(self) -> Response:
+        """Return the response to a new GET. Raises ServerFault when the object is another by now."""
+        try:
+            response = await self._s3.send(self._read_again, tries=1)
+        except PreconditionFailed as error:
+            raise object_changed("legacy", self._read_again.key) from error
+        if response.body_bytes == self.length and response.etag == self._etag:
+            return response
+        if response.stream is not None:
+            response.stream.close()
+        raise object_changed("legacy", self._read_again.key)
 
-        Raises ServerFault when the object is another by now.
-        """
-        if self._is_begun:
-            self._stream.close()
-            self._stream = await self._ask_again()
-        self._is_begun = False
-        self._missing = self.length
+    def begin(self) -> None:
+        """Begin with an empty digest, and a new trial."""
         self._digest = start_md5()
         if self._trial is not None:
             self._trial.begin()
 
-    async def read(self) -> Sequence[bytes]:
-        """Return the next pieces.
-
-        Raises ObjectDamaged instead of the last ones where the whole is not what it was, TooSlow when it is given up.
-        """
-        self._is_begun = True
-        pieces = await self._stream.read()
-        size_bytes = sum(map(len, pieces))
-        self._missing -= size_bytes
+    def note(self, piece: bytes) -> None:
+        """Take a piece into the digest. Raises TooSlow when the connection is given up."""
         if self._trial is not None:
-            self._trial.note(size_bytes, time.monotonic())
+            self._trial.note(len(piece), time.monotonic())
         if self._checks_read:
-            self._check(pieces)
-        if pieces and not self._missing:
-            await self._before_end()
-        return pieces
-
-    def wake(self) -> None:
-        """End the wait of `read`."""
-        self._stream.wake()
-
-    def close(self) -> None:
-        """Read no more."""
-        self._stream.close()
-
-    def _check(self, pieces: Sequence[bytes]) -> None:
-        for piece in pieces:
             self._digest.update(piece)
-        if not self._missing and self._digest.hexdigest() != self._expected:
-            raise name_request(mismatch("read", self._digest.hexdigest(), self._expected), self._read_again)
 
-    async def _ask_again(self) -> BodyStream:
-        try:
-            response = await self._s3.send(self._read_again, tries=1)  # the write that needs it is tried again
-        except PreconditionFailed as error:
-            raise object_changed("legacy", self._read_again.key) from error
-        stream = response.stream
-        if stream is not None and stream.length == self.length and response.etag == self._etag:
-            return stream
-        if stream is not None:
-            stream.close()
-        raise object_changed("legacy", self._read_again.key)
+    async def end(self) -> None:
+        """Raise ObjectDamaged where the whole is not what its ETag says, and what the further checks raise."""
+        if self._checks_read and self._digest.hexdigest() != self._expected:
+            raise name_request(mismatch("read", self._digest.hexdigest(), self._expected), self._read_again)
+        await self._before_end()
