@@ -16,7 +16,19 @@ WORKERS = ROOT / "docs" / "workers.md"
 
 SHELL_WORDS = {
     *(".", "cd", "chmod", "cp", "curl", "docker", "doctl", "export", "git", "install", "kill", "kubectl", "mkdir"),
-    *("pip", "promtool", "psql", "python3", "sha256sum", "ssh", "systemctl", "tar"),
+    *(
+        "createdb",
+        "pg_dump",
+        "pg_restore",
+        "pip",
+        "promtool",
+        "psql",
+        "python3",
+        "sha256sum",
+        "ssh",
+        "systemctl",
+        "tar",
+    ),
 }
 """Commands of others that the docs may use."""
 

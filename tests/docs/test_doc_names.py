@@ -23,7 +23,7 @@ PATH = re.compile(rf"(?:\./)?(?:{'|'.join(map(re.escape, TREES))})/[\w.*/{{}}-]*
 FILE_NAME = re.compile(r"[\w-]+\.(?:py|sql|toml|md|txt)")
 VARIABLE = re.compile(r"\b(?:ROWFERRY_[A-Z_]*[A-Z]|DATABASE_URL(?:_FILE)?)\b")
 
-OWN_FILES = {"rowferry.toml", "look.py"}
+OWN_FILES = {"rowferry.toml", "rehearsal.toml", "look.py"}
 """Names of files that are the reader's own, or an example's."""
 
 

@@ -47,7 +47,8 @@ def read_texts_of_the_product() -> list[str]:
     """Return what each file of the product's code and SQL can say: its texts, with `…` for what is put in."""
     python = [path for tree in PRODUCT for path in (ROOT / tree).rglob("*.py")]
     said = ["\n".join(find_texts(ast.parse(path.read_text(encoding="utf-8")))) for path in python]
-    return said + [path.read_text(encoding="utf-8") for path in (ROOT / "sql").rglob("*.sql")]
+    others = [*(ROOT / "sql").rglob("*.sql"), ROOT / "rowferry" / "s3" / "refusals.toml"]
+    return said + [path.read_text(encoding="utf-8") for path in others]
 
 
 def find_texts(tree: ast.Module) -> Iterator[str]:
