@@ -166,7 +166,8 @@ def _enqueue_tables(
         waits = migration_id is not None and fetch_one(connection, statement("has_waiting"), parameters)["has_waiting"]
         if waits:
             connection.execute(statement("keep_ranges_in_memory"))
-        wanted = sql.SQL("{} and {}").format(queries.has_form_since(form, found and found.since), queries.meets(where))
+        has_form = queries.has_form_since(form, has_since=found is not None and found.since is not None)
+        wanted = sql.SQL("{} and {}").format(has_form, queries.meets(where))
         with _blamed(entries, request.within):
             row = fetch_one(connection, _compose(queries, request, wanted, action, beside_waiting=waits), parameters)
         renewed = found.renewed if found else Renewed()

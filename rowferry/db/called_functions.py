@@ -39,7 +39,7 @@ def refuse_functions(connection: Connection, queries: EntryQueries, expressions:
         return
     try:
         with connection.transaction(force_rollback=True):
-            connection.execute(queries.compose("make_expressions", values=values), {})
+            connection.execute(queries.compose("make_expressions", expressions=values), {})
             found = connection.execute(statement("find_refused_functions"), {"allowed": allowed}).fetchone()
     except errors.InsufficientPrivilege as error:
         if "temporary" not in str(error):

@@ -12,7 +12,7 @@ from typing import Any, LiteralString, cast
 import msgspec
 import psycopg
 from psycopg import conninfo, errors, sql
-from psycopg.rows import DictRow, dict_row
+from psycopg.rows import DictRow, dict_row, tuple_row
 from psycopg.types.json import set_json_loads
 
 from rowferry.db.arrays import TextListDumper
@@ -147,6 +147,12 @@ def fetch_one(connection: Connection, query: Query, parameters: dict[str, Any] |
     if row is None:
         raise UsageError("A query of rowferry returned no row; expected exactly one.")
     return row
+
+
+def fetch_tuples(cursor: psycopg.Cursor[Any]) -> list[tuple[Any, ...]]:
+    """Return the rows of a query of many, without the names of their columns: psycopg makes dictionaries in Python."""
+    cursor.row_factory = tuple_row
+    return cursor.fetchall()
 
 
 def literal(text: str) -> sql.SQL:

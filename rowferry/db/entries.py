@@ -1,7 +1,8 @@
 """Queries over a user's table: the identifiers and parameters of one [[entries]] filled in."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import Any, Concatenate, Literal, ParamSpec
 
 import msgspec
 from psycopg import sql
@@ -12,9 +13,10 @@ from rowferry.db.connection import Connection, identifiers, literal
 from rowferry.db.description import Description, describe, split_table
 from rowferry.db.ids import IdQueries
 from rowferry.db.row_security import REMEDY, find_withheld
-from rowferry.db.statements import own_queries
+from rowferry.db.statements import own_queries, statement
 from rowferry.errors import MigrationFault
 from rowferry.keys import (
+    OTHER,
     SIGNED,
     Form,
     is_finer,
@@ -24,6 +26,27 @@ from rowferry.keys import (
 )
 from rowferry.plan import Entries
 from rowferry.urls import ENDS, NAMES_SOMETHING
+
+_COMMA = sql.SQL(", ")
+Columns = tuple[tuple[str, str], ...]
+"""Columns of a row other than that of its text, with their types."""
+
+Asked = ParamSpec("Asked")
+
+
+def _once(
+    compose: Callable[Concatenate["EntryQueries", Asked], sql.Composed],
+) -> Callable[Concatenate["EntryQueries", Asked], bytes]:
+    """Compose a statement when it is first asked for: each batch executes it, and it takes as long as to do so."""
+
+    @wraps(compose)
+    def find(queries: "EntryQueries", *asked: Asked.args, **named: Asked.kwargs) -> bytes:
+        known = (compose.__name__, *asked, *named.values())
+        if known not in queries.composed:
+            queries.composed[known] = compose(queries, *asked, **named).as_bytes()
+        return queries.composed[known]
+
+    return find
 
 
 class EntryQueries:
@@ -57,6 +80,7 @@ class EntryQueries:
             "required_keys": forms.compute_needed(entries),
             "optional_keys": forms.compute_keys(entries.optional),
         } | self._ids.compose()
+        self.composed: dict[tuple[object, ...], bytes] = {}
         self._values = {
             "legacy_prefix": prefix_of(entries, "legacy"),
             "production_prefix": prefix_of(entries, "production"),
@@ -132,50 +156,55 @@ class EntryQueries:
         """Return the named query over this table."""
         return own_queries()[name].format(**self._parts, **more)
 
-    def compose_lock(self, to: Form, *, skip_locked: bool) -> sql.Composed:
-        """Return the statement that locks the rows which may be given this form."""
-        skip = sql.SQL("skip locked" if skip_locked else "")
-        return self.compose("lock_rows", skip_locked=skip, **self._compose_guard(to))
-
-    def compose_update(self, to: Form) -> sql.Composed:
-        """Return the statement that gives locked rows this form."""
-        assignments = forms.assign(self.entries, self.found, to, sql.SQL('rowferry_wanted."rowferry: new"'))
-        return self.compose(
-            "update_rows", assignments=assignments, target=self.row_has_form(to), **self._compose_guard(to)
-        )
-
-    def compose_values(
-        self, name: Literal["update_values", "find_different"], form: Form, columns: Mapping[str, str]
+    @_once
+    def compose_read(
+        self, form: Form, columns: tuple[str, ...] = (), where: str | None = None, *, has_since: bool = False
     ) -> sql.Composed:
-        """Return the statement that gives locked rows of a form other values, or finds those that hold others.
+        """Return the statement that reads the entries of a form in a range of ids, from `first` to `last`.
 
-        `columns`: their types by their names.
-
-        Its parameters are those of `compose_lock`, and the values as arrays of texts, `text_0` and so on.
+        `columns`: others of the row, read as text; `where`: a condition besides; `has_since`: as of `has_form_since`.
         """
-        names = [sql.Identifier(f"rowferry: value {number}") for number in range(len(columns))]
-        cast = sql.SQL("rowferry_wanted.{}::{}")
-        given = [cast.format(each, literal(kind)) for each, kind in zip(names, columns.values(), strict=True)]
-        assigned = zip(columns, given, strict=True)
-        comma = sql.SQL(", ")
-        return self.compose(
-            name,
-            texts=comma.join(sql.SQL("{}::text[]").format(sql.Placeholder(f"text_{n}")) for n in range(len(names))),
-            names=comma.join(names),
-            assignments=comma.join(sql.SQL("{} = {}").format(identifiers(each), value) for each, value in assigned),
-            present=comma.join(sql.SQL("{}::text").format(identifiers("e", each)) for each in columns),
-            given_texts=comma.join(sql.SQL("{}::text").format(value) for value in given),
-            **self._compose_guard("legacy" if form == "production" else "production"),
-        )
+        wanted = sql.SQL("({} and {})").format(self.has_form_since(form, has_since=has_since), self.meets(where))
+        return self.compose("read_entries", wanted=wanted, row_values=self.read_columns(columns))
 
-    def _compose_guard(self, to: Form) -> dict[str, sql.Composable]:
-        """Return what must hold of a row beside its id and its text."""
+    @_once
+    def compose_lock(self, to: Form, columns: Columns = (), *, skip_locked: bool) -> sql.Composed:
+        """Return the statement that locks the rows which may be given this form, or values of `columns`.
+
+        Its parameters are those of `bind`, and what the rows are to hold as arrays of texts: `text_0`, the text or the
+        value of the first column, and so on. A row that it returns `is_equal` where it holds these values.
+        """
+        is_equal: sql.Composable = sql.SQL("false")
+        if columns:
+            present = _COMMA.join(sql.SQL("{}::text").format(identifiers("e", name)) for name, _ in columns)
+            given = _COMMA.join(sql.SQL("{}::text").format(_read_given(n, kind)) for n, (_, kind) in enumerate(columns))
+            is_equal = sql.SQL("row({}) is not distinct from row({})").format(present, given)
+        skip = sql.SQL("skip locked" if skip_locked else "")
+        return self.compose("lock_rows", skip_locked=skip, is_equal=is_equal, **self._compose_guard(to, columns))
+
+    @_once
+    def compose_update(self, to: Form, columns: Columns = ()) -> sql.Composed:
+        """Return the statement that gives locked rows this form, or values of `columns`; it has the same parameters."""
+        values = [_read_given(number, kind) for number, (_, kind) in enumerate(columns)]
+        named = zip(columns, values, strict=True)
+        assignments = _COMMA.join(sql.SQL("{} = {}").format(identifiers(name), value) for (name, _), value in named)
+        if not columns:
+            assignments = forms.assign(self.entries, self.found, to, _read_given(0, "text"))
+        is_written = sql.SQL("true") if columns else self.row_has_form(to)
+        guard = self._compose_guard(to, columns)
+        return self.compose("update_rows", assignments=assignments, is_written=is_written, **guard)
+
+    def _compose_guard(self, to: Form, columns: Columns) -> dict[str, sql.Composable]:
+        """Return what is wanted of rows, and the condition that all that was read of them still holds."""
         same_objects: sql.Composable = sql.SQL("true")
         if self.entries.computes_objects:
             same_objects = sql.SQL('{} = rowferry_wanted."rowferry: objects"::jsonb').format(self._parts["objects"])
+        numbers = range(len(columns) or 1)
+        texts = _COMMA.join(sql.SQL("{}::text[]").format(sql.Placeholder(f"text_{number}")) for number in numbers)
+        names = _COMMA.join(sql.Identifier(f"rowferry: value {number}") for number in numbers)
         return {
-            "same_objects": same_objects,
-            "origin": self.has_form("legacy" if to == "production" else "production"),
+            "wanted_rows": statement("wanted_rows", texts=texts, names=names),
+            "is_as_read": self.compose("is_as_read", same_objects=same_objects, origin=self.has_form(OTHER[to])),
         }
 
     def has_form(self, form: Form) -> sql.Composable:
@@ -186,9 +215,9 @@ class EntryQueries:
         """Return an SQL condition over the row that a user wrote; None: it is always met."""
         return sql.SQL("true") if condition is None else literal(f"({condition}\n)")
 
-    def has_form_since(self, form: Form, since: str | None) -> sql.Composable:
-        """Return the same; where `since` is given, it is a parameter, and the entry has changed then or later."""
-        if since is None:
+    def has_form_since(self, form: Form, *, has_since: bool) -> sql.Composable:
+        """Return the same; with `has_since`, that is a parameter `since`, and the entry has changed then or later."""
+        if not has_since:
             return self.has_form(form)
         return sql.SQL("({} and {})").format(self.has_form(form), forms.has_changed(self.entries, self.found))
 
@@ -207,22 +236,39 @@ class EntryQueries:
         """Return the parameters of the conditions, and those of the query itself."""
         return {**self._values, **more}
 
+    def bind(self, entries: Sequence[Entry], **more: Any) -> dict[str, Any]:
+        """Return what was read of rows, in the order of their ids, as parameters, and those of the query itself."""
+        ids, old = [entry.id for entry in entries], [entry.key for entry in entries]
+        objects = [_write_objects(entry) for entry in entries] if self.entries.computes_objects else []
+        return self.parameters(ids=ids, first=ids[0], last=ids[-1], old=old, objects=objects, **more)
+
+
+def _read_given(number: int, kind: str) -> sql.Composable:
+    """Return a value that a row is to hold, of a type."""
+    return sql.SQL("rowferry_wanted.{}::{}").format(sql.Identifier(f"rowferry: value {number}"), literal(kind))
+
 
 def to_entries(rows: Iterable[Mapping[str, Any]]) -> list[Entry]:
-    """Return the entries of the rows of a query that selects `id`, `key` and `objects`, and perhaps `row_values`."""
+    """Return the entries of the rows of a query that selects `id`, `key` and `objects`."""
+    return make_entries((row["id"], row["key"], row["objects"], None) for row in rows)
+
+
+def make_entries(rows: Iterable[tuple[Any, ...]]) -> list[Entry]:
+    """Return the entries of the rows of `compose_read`."""
     return [
-        Entry(row["id"], row["key"])
-        if row["objects"] is None and row.get("row_values") is None
-        else _to_entry(row["id"], row["key"], row["objects"] or ((), ()), row.get("row_values") or ())
-        for row in rows
+        Entry(entry_id, key)
+        if objects is None and values is None
+        else Entry(entry_id, key, *_read_objects(objects), tuple(values or ()))
+        for entry_id, key, objects, values in rows
     ]
 
 
-def _to_entry(entry_id: str, key: str, objects: Sequence[Sequence[str]], values: Sequence[str | None]) -> Entry:
-    return Entry(entry_id, key, tuple(objects[0]), tuple(objects[1]), tuple(values))
+def _read_objects(objects: Sequence[Sequence[str]] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    required, optional = objects or ((), ())
+    return tuple(required), tuple(optional)
 
 
-def write_objects(entry: Entry) -> str:
+def _write_objects(entry: Entry) -> str:
     """Return the computed objects of an entry as they were read, as JSON."""
     return msgspec.json.encode((entry.objects, entry.optional)).decode()
 

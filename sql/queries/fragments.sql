@@ -22,6 +22,25 @@
 -- A text is, or holds, a presigned URL of the legacy bucket.
 ({text} ~* %(signed)s and position(%(legacy_prefix)s in {text}) > 0)
 
+-- name: wanted_rows
+-- What was read of the rows of a batch, and what they are to hold. The names are unlike those of a user's tables, which
+-- `where` and `objects` may name.
+rowferry_wanted as (
+    select w.*
+    from
+        unnest(%(ids)s::text[], %(old)s::text[], %(objects)s::text[], {texts})
+        as w ("rowferry: id", "rowferry: old", "rowferry: objects", {names})
+)
+
+-- name: is_as_read
+-- All that was read of a row still holds.
+({columns}) = ({id_wanted})
+    and {in_range}
+    and {text} collate "C" = rowferry_wanted."rowferry: old"
+    and {same_objects}
+    and {origin}
+    and {where}
+
 -- name: any_text
 -- Some text at the path of a document has a form.
 exists (

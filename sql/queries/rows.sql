@@ -52,52 +52,32 @@ select ({first}) <= ({last}) as are_ids;
 set local enable_seqscan = off;
 
 -- name: lock_rows
--- Locks the rows of a batch of which all that was read still holds, in the order of their ids. The names of the list and
--- of its columns are unlike those of a user's tables, which `where` and `objects` may name. No join clause, since a
--- `where` that names tableoid finds it only in a list of tables.
-with rowferry_wanted as (
-    select w.*
-    from
-        unnest(%(ids)s::text[], %(old)s::text[], %(objects)s::text[])
-        as w ("rowferry: id", "rowferry: old", "rowferry: objects")
-)
+-- Locks the rows of a batch of which all that was read still holds, in the order of their ids. No join clause, since a
+-- `where` that names tableoid finds it only in a list of tables. `is_equal`: it holds what it is to hold.
+with {wanted_rows}
 
-select {id_text} as id
+select
+    {id_text} as id,
+    {is_equal} as is_equal
 from {table} as e, rowferry_wanted
-where
-    ({columns}) = ({id_wanted})
-    and {in_range}
-    and {text} collate "C" = rowferry_wanted."rowferry: old"
-    and {same_objects}
-    and {origin}
-    and {where}
+where {is_as_read}
 order by {columns}
 for no key update of e {skip_locked};
 
 -- name: update_rows
--- Gives rows that are locked their new texts and states, if all that was read of them still holds. A statement of its
--- own: one that waits for a lock would see the rest of a row, and of a document, as it was when the statement began.
-with rowferry_wanted as (
-    select w.*
-    from
-        unnest(%(ids)s::text[], %(old)s::text[], %(objects)s::text[], %(new)s::text[])
-        as w ("rowferry: id", "rowferry: old", "rowferry: objects", "rowferry: new")
-)
+-- Gives rows that are locked what they are to hold, if all that was read of them still holds. A statement of its own:
+-- one that waits for a lock would see the rest of a row, and of a document, as it was when the statement began.
+-- `is_written`: the row holds what it was given, its text aside.
+with {wanted_rows}
 
 update {table} as e
 set {assignments}
 from rowferry_wanted
-where
-    ({columns}) = ({id_wanted})
-    and {in_range}
-    and {text} collate "C" = rowferry_wanted."rowferry: old"
-    and {same_objects}
-    and {origin}
-    and {where}
+where {is_as_read}
 returning
     {id_text} as id,
     {text} as key,
-    {target} as has_moved;
+    {is_written} as is_written;
 
 -- name: observe_rows
 -- What the rows that the update left out hold now, and whether they still are entries of the form.
@@ -109,48 +89,10 @@ select
 from {table} as e
 where ({columns}) in (select {id_observed} from unnest(%(ids)s::text[]) as w ("rowferry: id")) and {in_range};
 
--- name: update_values
--- Gives rows that are locked other values, where they hold something else, if all that was read of them still holds.
-with rowferry_wanted as (
-    select w.*
-    from
-        unnest(%(ids)s::text[], %(old)s::text[], %(objects)s::text[], {texts})
-        as w ("rowferry: id", "rowferry: old", "rowferry: objects", {names})
-)
-
-update {table} as e
-set {assignments}
-from rowferry_wanted
-where
-    ({columns}) = ({id_wanted})
-    and {in_range}
-    and {text} collate "C" = rowferry_wanted."rowferry: old"
-    and {same_objects}
-    and {origin}
-    and {where}
-    and row({present}) is distinct from row({given_texts})
-returning {id_text} as id;
-
--- name: find_different
--- The rows that hold something else than the values that they were given.
-with rowferry_wanted as (
-    select w.*
-    from
-        unnest(%(ids)s::text[], %(old)s::text[], %(objects)s::text[], {texts})
-        as w ("rowferry: id", "rowferry: old", "rowferry: objects", {names})
-)
-
-select {id_text} as id
-from {table} as e, rowferry_wanted
-where
-    ({columns}) = ({id_wanted})
-    and {in_range}
-    and row({present}) is distinct from row({given_texts});
-
 -- name: make_expressions
 -- A view of what the SQL of a plan computes, by which PostgreSQL tells what it would call. Never read, and taken back.
 create temporary view "rowferry: expressions" as
-select {values} from {table} as e;
+select {expressions} from {table} as e;
 
 -- name: find_refused_functions
 -- A function that the view of `make_expressions` would call and that is volatile, runs any SQL, or is not allowed.

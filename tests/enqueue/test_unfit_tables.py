@@ -8,7 +8,7 @@ from rowferry.db.connection import connect
 from rowferry.db.entries import EntryQueries
 from rowferry.errors import PlanError, UsageError
 from rowferry.plan_file import parse_plan
-from rowferry_worker.batch.rows import Move, update_rows
+from rowferry_worker.batch.row_update import RowChange, update_rows
 from rowferry_worker.batch.sources.table import read_entries
 from support.entries.checks import entries_of, row_problems
 from support.entries.entry_table import TO, EntryTable
@@ -156,7 +156,7 @@ def migrate(table: EntryTable, ranges: list[tuple[str, str]]) -> list[EntryResul
     with connect("worker test") as connection:
         queries = EntryQueries.of(connection, table.read_plan().entries[0])
         entries = [entry for bounds in ranges for entry in read_entries(connection, queries, *bounds)]
-        moves = [Move(entry, TO + entry.key, Outcome.MIGRATED, 1) for entry in entries]
+        moves = [RowChange(entry, (TO + entry.key,)) for entry in entries]
         done = update_rows(connection, queries, moves)
         connection.commit()
     assert {result.entry.key for result in done} == {entry.key for entry in entries}

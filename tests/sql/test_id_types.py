@@ -4,10 +4,11 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from rowferry.batch import Outcome
 from rowferry.db.connection import connect
 from rowferry.db.entries import EntryQueries
 from rowferry.db.timeouts import PGBOUNCER
-from rowferry_worker.batch.rows import Move, Outcome, update_rows
+from rowferry_worker.batch.row_update import RowChange, update_rows
 from rowferry_worker.batch.sources.table import read_entries
 from support.entries.entry_table import TO, EntryTable, trusted
 
@@ -121,7 +122,7 @@ def move_all(table: EntryTable) -> int:
             connection.execute("select rowferry.check_range(%s, %s, %s)", (batch["id"], first, last))
             entries = read_entries(connection, queries, first, last)
             assert len(entries) >= batch["entry_count"]  # more where rows came later
-            moves = [Move(entry, entry.key.replace("image/", TO), Outcome.MIGRATED, 1) for entry in entries]
+            moves = [RowChange(entry, (entry.key.replace("image/", TO),)) for entry in entries]
             moved += sum(done.outcome is Outcome.MIGRATED for done in update_rows(connection, queries, moves))
         connection.commit()
     return moved

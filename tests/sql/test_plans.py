@@ -16,7 +16,7 @@ from rowferry.db.connection import Connection, call, connect
 from rowferry.db.entries import EntryQueries
 from rowferry.plan import Entries
 from rowferry_worker.batch.claim import claim_batch
-from rowferry_worker.batch.rows import Move, update_rows
+from rowferry_worker.batch.row_update import RowChange, update_rows
 from rowferry_worker.batch.sources.table import read_entries
 from rowferry_worker.batch.verdict import write_verdict
 from support.postgres.ordinary import OWNER, administrator
@@ -280,7 +280,7 @@ def test_the_rows_of_a_batch_are_read_and_updated_by_their_ids(worker: Connectio
         entries = read_entries(worker, queries, str(crowd // 2 + 1), str(crowd // 2 + 1000))
         assert len(entries) == 500
         check_small(plans.take(), 40)
-        moves = [Move(entry, entry.key.replace("image", "avatar"), Outcome.MIGRATED, 0) for entry in entries]
+        moves = [RowChange(entry, (entry.key.replace("image", "avatar"),)) for entry in entries]
         assert {result.outcome for result in update_rows(worker, queries, moves)} == {Outcome.MIGRATED}
         check_small([plan for plan in plans.take() if "update" in plan.text], 500 * 25)
 

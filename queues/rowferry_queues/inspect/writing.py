@@ -8,11 +8,12 @@ from msgspec import json
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.db.written_tables import describe_columns
 from rowferry.errors import MigrationFault, ObjectRejected
+from rowferry.keys import OTHER
 from rowferry_queues.inspect.spec import FACTS, InspectSettings
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.objects import Judge, MappedRow
-from rowferry_worker.batch.row_values import NewValues, update_values
-from rowferry_worker.batch.rows import find_excused, wait_for_turn
+from rowferry_worker.batch.row_update import RowChange, find_excused, update_rows
+from rowferry_worker.batch.rows import wait_for_turn
 from rowferry_worker.batch.sources import updates_table
 from rowferry_worker.batch.sources.table import find_queries
 from rowferry_worker.batch.writes import Upserted, upsert
@@ -51,8 +52,8 @@ def _write_own_columns(context: BatchContext, settings: InspectSettings, found: 
         raise MigrationFault("Objects without rows have no columns: name a `table` in [queue.inspect].")
     queries = find_queries(context)
     choose = _find_choice(context, settings, queries.entries.table)
-    changes = [NewValues(entry, choose(one), one.size_bytes) for entry, ((_, one),) in found.items()]
-    return update_values(context.connection, queries, settings.side, list(settings.columns.values()), changes)
+    changes = [RowChange(entry, choose(one), size_bytes=one.size_bytes) for entry, ((_, one),) in found.items()]
+    return update_rows(context.connection, queries, changes, OTHER[settings.side], list(settings.columns.values()))
 
 
 def _write_side_table(context: BatchContext, settings: InspectSettings, found: Found) -> list[EntryResult]:

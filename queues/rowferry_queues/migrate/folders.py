@@ -18,7 +18,7 @@ from rowferry.s3.listings.keys import ListedObject, Walk
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies, run_listings
 from rowferry_worker.batch.folders import MOST_OBJECTS, FolderRow, Reached, describe_empty, take_page
-from rowferry_worker.batch.rows import Move
+from rowferry_worker.batch.row_update import RowChange
 from rowferry_worker.batch.second_look import look_at_sources
 from rowferry_worker.copying.copy import CopyOptions, CopyResult, copy_object, log_copy
 from rowferry_worker.objects.compare import DIGEST
@@ -70,11 +70,11 @@ def settle_folders(
     return found, settling.by_key
 
 
-def count_earlier(move: Move, row: FolderRow) -> Move:
+def count_earlier(move: RowChange, row: FolderRow) -> RowChange:
     """Return the move of a row with what earlier attempts have written of its folders."""
     if row.reached is None or not row.reached.objects:
         return move
-    return Move(move.entry, move.new_key, Outcome.MIGRATED, move.size_bytes + row.reached.size_bytes)
+    return replace(move, outcome=Outcome.MIGRATED, size_bytes=move.size_bytes + row.reached.size_bytes)
 
 
 def is_listed_as_copied(known: CopyResult, etag: str) -> bool:

@@ -13,7 +13,8 @@ from rowferry_worker.batch.copies import choose_options, run_copies
 from rowferry_worker.batch.folders import FolderRow, expand_folders, note_first
 from rowferry_worker.batch.objects import Judge, MappedRow, list_objects, map_rows
 from rowferry_worker.batch.ranges import is_listed, run_range
-from rowferry_worker.batch.rows import Move, look_again, rewrite_rows, wait_for_turn, wait_until_free
+from rowferry_worker.batch.row_update import RowChange
+from rowferry_worker.batch.rows import look_again, rewrite_rows, wait_for_turn, wait_until_free
 from rowferry_worker.batch.second_look import look_at_sources
 from rowferry_worker.batch.sources.table import find_queries
 from rowferry_worker.copying.copy import CopyOptions, CopyResult, copy_object, log_copy
@@ -81,7 +82,7 @@ AnyRow = TypeVar("AnyRow", bound=MappedRow)
 def _move_rows(
     context: BatchContext,
     queries: EntryQueries,
-    moves: Sequence[Move],
+    moves: Sequence[RowChange],
     rows: Sequence[AnyRow],
     look_at: Callable[[Sequence[AnyRow]], tuple[Sequence[AnyRow], Mapping[str, ObjectResult]]],
 ) -> list[EntryResult]:
@@ -112,16 +113,16 @@ def _move_rows(
     )
 
 
-def choose_moves(rows: Sequence[MappedRow], judge: Judge) -> tuple[list[Move], list[EntryResult]]:
+def choose_moves(rows: Sequence[MappedRow], judge: Judge) -> tuple[list[RowChange], list[EntryResult]]:
     """Return the rows that may follow their objects, and the results of those that an object keeps where they are."""
-    moves: list[Move] = []
+    moves: list[RowChange] = []
     left_out: list[EntryResult] = []
     for row in rows:
         if obstacle := judge.find_obstacle(row):
             left_out.append(obstacle)
             continue
         outcome, size_bytes = judge.count(row)
-        moves.append(Move(row.entry, row.new_key, outcome, size_bytes))
+        moves.append(RowChange(row.entry, (row.new_key,), outcome, size_bytes))
     return moves, left_out
 
 

@@ -10,7 +10,8 @@ from rowferry.s3.responses import name_request
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.batch.objects import Judge, MappedRow, list_objects, map_rows
-from rowferry_worker.batch.rows import Move, rewrite_rows
+from rowferry_worker.batch.row_update import RowChange
+from rowferry_worker.batch.rows import rewrite_rows
 from rowferry_worker.batch.sources.table import find_queries
 from rowferry_worker.copying.copy import CopyResult
 from rowferry_worker.objects.requests import ObjectRequests
@@ -45,14 +46,14 @@ async def find_in_folder(s3: ObjectRequests, prefix: str) -> CopyResult:
     return CopyResult(Outcome.MIGRATED)
 
 
-def choose_moves(rows: Sequence[MappedRow], judge: Judge) -> tuple[list[Move], list[EntryResult]]:
+def choose_moves(rows: Sequence[MappedRow], judge: Judge) -> tuple[list[RowChange], list[EntryResult]]:
     """Return the rows that have legacy objects to go back to, and the results of the others."""
-    moves: list[Move] = []
+    moves: list[RowChange] = []
     others: list[EntryResult] = []
     for row in rows:
         obstacle = judge.find_obstacle(row)
         if obstacle is None:
-            moves.append(Move(row.entry, row.new_key, Outcome.MIGRATED, 0))
+            moves.append(RowChange(row.entry, (row.new_key,)))
         elif row.fault is not None or obstacle.outcome is Outcome.MISSING:
             others.append(EntryResult(row.entry, Outcome.KEPT))
         else:

@@ -7,10 +7,11 @@ from contextlib import closing
 
 import pytest
 
+from rowferry.batch import Outcome
 from rowferry.db.connection import connect
 from rowferry.db.entries import EntryQueries
 from rowferry.plan import Entries
-from rowferry_worker.batch.rows import Move, Outcome, find_excused, update_rows
+from rowferry_worker.batch.row_update import RowChange, find_excused, update_rows
 from rowferry_worker.batch.sources.table import read_entries
 from support.entries.entry_table import FROM, TO, trusted
 from support.postgres.plans import Plan, explained
@@ -58,7 +59,7 @@ def test_a_batch_is_read_and_written_by_its_index(
             found = read_entries(worker, queries, ids[0], ids[-1])
             assert [entry.id for entry in found] == ids
             check_by_index(plans.take(), 500 + 100)
-            moves = [Move(entry, entry.key.replace(FROM, TO), Outcome.MIGRATED, 0) for entry in found]
+            moves = [RowChange(entry, (entry.key.replace(FROM, TO),)) for entry in found]
             assert {result.outcome for result in update_rows(worker, queries, moves)} == {Outcome.MIGRATED}
             check_by_index([plan for plan in plans.take() if "update" in plan.text], 500 * 25)
             assert {result.outcome for result in find_excused(worker, queries, found, "legacy").values()} == {
@@ -94,7 +95,7 @@ def test_a_batch_writes_to_its_partition_and_reads_no_other(any_database: str, m
             found = read_entries(worker, queries, '["2026-01-10", "0"]', '["2026-01-10", "10000"]')
             assert len(found) == 500
             assert sum(plan.touched for plan in plans.take()) <= 500 + 100 * 3
-            moves = [Move(entry, entry.key.replace(FROM, TO), Outcome.MIGRATED, 0) for entry in found]
+            moves = [RowChange(entry, (entry.key.replace(FROM, TO),)) for entry in found]
             assert {result.outcome for result in update_rows(worker, queries, moves)} == {Outcome.MIGRATED}
             assert len(find_excused(worker, queries, found, "legacy")) == 500
             read = [plan for plan in plans.take() if "things" in plan.text]

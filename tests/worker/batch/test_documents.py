@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from psycopg.types.json import Jsonb
 
+from rowferry.batch import Outcome
 from rowferry.db.connection import connect
 from rowferry.db.entries import EntryQueries
 from rowferry.errors import UsageError
@@ -19,7 +20,7 @@ from rowferry.plan import Entries
 from rowferry.plan.path import parse_path
 from rowferry.progress import ignore_progress
 from rowferry_enqueue.check import check_rows
-from rowferry_worker.batch.rows import Move, Outcome, update_rows
+from rowferry_worker.batch.row_update import RowChange, update_rows
 from rowferry_worker.batch.sources.table import read_entries
 from support.entries.checks import row_problems
 from support.entries.entry_table import FROM, TO, EntryTable, keyed
@@ -80,7 +81,7 @@ def move_all(table: EntryTable, entries: Entries) -> int:
     with connect("worker test") as connection:
         queries = EntryQueries.of(connection, entries)
         found = read_entries(connection, queries, "0", "99")
-        moves = [Move(entry, map_entry(entry, entries).new_key, Outcome.MIGRATED, 0) for entry in found]
+        moves = [RowChange(entry, (map_entry(entry, entries).new_key,)) for entry in found]
         results = update_rows(connection, queries, moves)
         connection.commit()
     assert {result.outcome for result in results} <= {Outcome.MIGRATED}, results

@@ -18,7 +18,7 @@ from rowferry_enqueue.check import check_rows
 from rowferry_enqueue.enqueue import EnqueueRequest, enqueue
 from rowferry_queues.migrate.spec import MIGRATE
 from rowferry_worker.batch.claim import claim_batch
-from rowferry_worker.batch.rows import Move, update_rows
+from rowferry_worker.batch.row_update import RowChange, update_rows
 from rowferry_worker.batch.sources.table import read_entries
 from rowferry_worker.batch.verdict import write_verdict
 from support.entries.entry_table import FROM, TO, EntryTable
@@ -98,7 +98,7 @@ def test_a_worker_writes_no_temporary_file(full: EntryTable, failing: bool) -> N
             if failing:
                 results = [EntryResult(entry, Outcome.MISSING, reason="NoSuchKey", error="gone") for entry in entries]
             else:
-                moves = [Move(entry, TO + entry.key, Outcome.MIGRATED, 1) for entry in entries]
+                moves = [RowChange(entry, (TO + entry.key,)) for entry in entries]
                 results = update_rows(connection, queries, moves)
             judgement = Judgement(Verdict.ERROR if failing else Verdict.DONE)
             write_verdict(connection, batch, attempt, judgement, results)

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from psycopg import errors, sql
+from psycopg import errors
 from psycopg.pq import TransactionStatus
 
 from rowferry.batch import Entry, EntryResult, Outcome, Performed
@@ -77,7 +77,7 @@ def test_what_a_session_has_prepared_outlives_its_batches(slot: Slot) -> None:
 @pytest.mark.parametrize("before", [3, 5, 9])
 def test_a_read_that_fails_ends_neither_the_transaction_nor_the_session(slot: Slot, before: int) -> None:
     """Before psycopg prepares it, as it does so (at its sixth time), and afterwards; no lock is left in between."""
-    query = sql.SQL("select id from public.notes").format()
+    query = b"select id from public.notes"
     slot.connection.execute("begin")
     for _ in range(before):
         assert read_and_undo(slot.connection, query, {}) == []

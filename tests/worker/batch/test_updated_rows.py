@@ -14,7 +14,8 @@ from rowferry.db.connection import Connection, connect
 from rowferry.db.entries import EntryQueries
 from rowferry.errors import MigrationFault, ObjectNotFound, ServerFault
 from rowferry_worker.batch.context import BatchContext, BatchReleased
-from rowferry_worker.batch.rows import Move, look_again, rewrite_rows, update_rows, wait_for_turn
+from rowferry_worker.batch.row_update import RowChange, update_rows
+from rowferry_worker.batch.rows import look_again, rewrite_rows, wait_for_turn
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.monitoring.steps import StepClock
 from support.entries.entry_table import FROM, TO, EntryTable
@@ -31,8 +32,8 @@ def entry(number: int) -> Entry:
     return Entry(str(number), f"{FROM}u{number}/me.png")
 
 
-def move(number: int, outcome: Outcome = Outcome.MIGRATED) -> Move:
-    return Move(entry(number), f"{TO}u{number}/me.png", outcome, number)
+def move(number: int, outcome: Outcome = Outcome.MIGRATED) -> RowChange:
+    return RowChange(entry(number), (f"{TO}u{number}/me.png",), outcome, number)
 
 
 def queries_of(table: EntryTable, connection: Connection) -> EntryQueries:

@@ -97,7 +97,9 @@ class Judge:
         self._keys_of: SideName = keys_of or side
         self._counted: set[str] = set()
         self._all_started = not any(issubclass(kind, NotStarted) for kind in set(map(type, by_key.values())))
-        self._obstacles = {key for key, end in by_key.items() if self._name_outcome(end) in _RANKS}
+        self._obstacles = {
+            key for key, end in by_key.items() if not isinstance(end, CopyResult) or end.outcome in _RANKS
+        }
 
     def split_started(self, rows: Sequence[Row], *, leave_range: bool = False) -> tuple[list[Row], list[Entry]]:
         """Return the rows before the first that was not started, and the entries from that one on: they are the rest.

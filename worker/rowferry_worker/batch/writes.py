@@ -7,10 +7,9 @@ from typing import Any, Generic, Literal, TypeVar
 
 import psycopg
 from psycopg import errors
-from psycopg.rows import DictRow
 from psycopg.sql import Composed
 
-from rowferry.db.connection import Connection, summarise, translate
+from rowferry.db.connection import Connection, fetch_tuples, summarise, translate
 from rowferry.db.statements import own_queries
 from rowferry.db.table_faults import explain_table_fault
 from rowferry.db.written_tables import WrittenTable
@@ -21,6 +20,9 @@ Result = TypeVar("Result")
 
 NAMES_AND_RIGHTS = "42"
 """The class of SQLSTATE of undefined names, wrong types and missing rights."""
+
+VALUES = "22"
+"""The class of invalid values."""
 
 Write = Callable[[Sequence[Row], bool], list[Result]]
 """Writes rows in the order of their keys, and returns one result for each.
@@ -34,49 +36,61 @@ Upserted = bool | RowRefused | RowBusy
 
 
 @contextmanager
-def savepoint(connection: Connection, name: Literal["work", "rows"]) -> Generator[None]:
-    """Undo the block's statements if it raises, and nothing before it. The caller holds the transaction.
+def savepoint(connection: Connection, name: Literal["work", "rows"], *, undo: bool = False) -> Generator[None]:
+    """Undo the block's statements if it raises, or with `undo` in any case, and nothing before it.
 
-    `work`: of a whole batch, begun by its claim; `rows`: of rows that are written at once, within that, with all
-    constraints checked at each statement. Raises what the block raises; where the connection is lost, nothing is left
-    to undo.
+    The caller holds the transaction. `work`: of a whole batch, begun by its claim; `rows`: of rows that are written at
+    once, within that, with all constraints checked at each statement. Raises what the block raises; where the
+    connection is lost, nothing is left to undo.
     """
-    undo = own_queries()[f"undo_{name}"]
     if name == "rows":
         connection.execute(own_queries()["begin_rows"], prepare=False)  # several statements in one
     try:
         yield
     except BaseException:
-        with suppress(psycopg.Error):
-            connection.execute(undo, prepare=False)
+        undo = True
         raise
+    finally:
+        if undo:
+            with suppress(psycopg.Error):
+                connection.execute(own_queries()[f"undo_{name}"], prepare=False)
 
 
-def read_and_undo(connection: Connection, query: Composed, parameters: dict[str, Any]) -> list[DictRow]:
+@contextmanager
+def uncounted(connection: Connection) -> Generator[None]:
+    """Execute statements of which psycopg takes no notice.
+
+    It forgets what it has prepared at each ROLLBACK that it sees: what is undone might be a DDL.
+    """
+    threshold, connection.prepare_threshold = connection.prepare_threshold, None
+    try:
+        yield
+    finally:
+        connection.prepare_threshold = threshold
+
+
+def read_and_undo(connection: Connection, query: bytes, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
     """Return the rows of a query whose locks on tables are given back at once, in one round trip.
 
     The caller holds the transaction, which goes on where the query fails. Raises what the query raises.
     """
-    queries, threshold = own_queries(), connection.prepare_threshold
+    queries = own_queries()
     try:
         with connection.pipeline():
             connection.execute(queries["begin_read"], prepare=False)
             connection.execute(queries["write_nothing"])
             rows = connection.execute(query, parameters)
-            # psycopg forgets what it has prepared at each ROLLBACK that it may count: what is undone might be a DDL.
-            connection.prepare_threshold = None
-            connection.execute(queries["undo_read"])
-            connection.execute(queries["end_read"])
+            with uncounted(connection):
+                connection.execute(queries["undo_read"])
+                connection.execute(queries["end_read"])
     except psycopg.Error:
-        with suppress(psycopg.Error):
+        with suppress(psycopg.Error), uncounted(connection):
             connection.execute(queries["undo_read"])
             connection.execute(queries["end_read"])
             with connection.transaction(force_rollback=True):
                 pass  # psycopg forgets a statement that could not be prepared
         raise
-    finally:
-        connection.prepare_threshold = threshold
-    return rows.fetchall()
+    return fetch_tuples(rows)
 
 
 def _accuse_no_table(_error: psycopg.Error) -> None:

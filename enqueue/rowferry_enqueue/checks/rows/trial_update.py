@@ -7,7 +7,7 @@ from psycopg import errors
 
 from rowferry.batch import Entry
 from rowferry.db.connection import Connection, summarise, translate
-from rowferry.db.entries import EntryQueries, to_entries, write_objects
+from rowferry.db.entries import EntryQueries, to_entries
 from rowferry.db.statements import own_queries
 from rowferry.db.table_faults import explain_table_fault
 from rowferry.errors import DatabaseBusy, DatabaseUnavailable
@@ -54,15 +54,13 @@ def _update(connection: Connection, queries: EntryQueries, entry: Entry) -> bool
         new = map_entry(entry, queries.entries).new_key
     except ValueError:
         return True  # it is said elsewhere
-    objects = [write_objects(entry)] if queries.entries.computes_objects else []
-    held = {"ids": [entry.id], "first": entry.id, "last": entry.id, "old": [entry.key], "new": [new]}
-    parameters = queries.parameters(**held, objects=objects)
+    parameters = queries.bind([entry], text_0=[new])
     with connection.transaction(force_rollback=True):
         connection.execute(own_queries()["begin_rows"], prepare=False)
         if not connection.execute(queries.compose_lock("production", skip_locked=True), parameters).fetchall():
             return True
         updated = connection.execute(queries.compose_update("production"), parameters).fetchall()
-        return any(row["has_moved"] for row in updated)
+        return any(row["is_written"] for row in updated)
 
 
 def _may_pass(error: psycopg.Error) -> bool:

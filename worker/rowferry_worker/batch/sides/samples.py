@@ -2,7 +2,7 @@
 
 from psycopg import Error
 
-from rowferry.db.entries import to_entries
+from rowferry.db.entries import make_entries
 from rowferry.db.statements import statement
 from rowferry.errors import MigrationFault
 from rowferry.keys import map_entry, map_object
@@ -32,9 +32,9 @@ def _find_first(context: BatchContext, label: str, first: str, *, is_row: bool) 
             ]
             return [(each.legacy, each.production) for each in found]
         queries = context.migration.entries(context.connection, label)
-        query = queries.compose("read_entries", wanted=queries.has_form("legacy"), row_values=queries.read_columns(()))
-        read = read_and_undo(context.connection, query, queries.parameters(first=first, last=first))
-        found = [keys for entry in to_entries(read) for keys in map_entry(entry, queries.entries).objects[:1]]
+        parameters = queries.parameters(first=first, last=first)
+        read = make_entries(read_and_undo(context.connection, queries.compose_read("legacy"), parameters))
+        found = [keys for entry in read for keys in map_entry(entry, queries.entries).objects[:1]]
         return [(each.legacy, each.production) for each in found]
     except (Error, MigrationFault, ValueError):
         return []

@@ -3,21 +3,18 @@
 from collections.abc import Sequence
 
 import psycopg
-from psycopg import sql
 
 from rowferry.batch import Entry
 from rowferry.db.connection import Connection, summarise
-from rowferry.db.entries import EntryQueries, to_entries
+from rowferry.db.entries import EntryQueries, make_entries
 from rowferry.errors import MigrationFault
 from rowferry.keys import Form
 from rowferry_worker.batch.context import BatchContext, find_meant
 from rowferry_worker.batch.sources.ranges import RangeSource
-from rowferry_worker.batch.writes import NAMES_AND_RIGHTS, read_and_undo, refuse_every_row
+from rowferry_worker.batch.writes import NAMES_AND_RIGHTS, VALUES, read_and_undo
 
 _WRITES = "25006"
 """What a read that would write ends with (read_only_sql_transaction)."""
-_VALUES = "22"
-"""The class of invalid values."""
 
 
 def find_queries(context: BatchContext, *, update: bool = False) -> EntryQueries:
@@ -88,9 +85,8 @@ def read_entries(
     application has rewritten no longer have the form: a batch may run any number of times. The lock on the table is
     given back at once, so that no `alter table` waits for S3.
     """
-    wanted = sql.SQL("({} and {})").format(queries.has_form_since(form, since), queries.meets(where))
-    query = queries.compose("read_entries", wanted=wanted, row_values=queries.read_columns(columns))
-    return to_entries(read_and_undo(connection, query, queries.parameters(first=first, last=last, since=since)))
+    query = queries.compose_read(form, tuple(columns), where, has_since=since is not None)
+    return make_entries(read_and_undo(connection, query, queries.parameters(first=first, last=last, since=since)))
 
 
 def refuse_unreadable(
@@ -103,24 +99,14 @@ def refuse_unreadable(
     state = error.sqlstate or ""
     if state == _WRITES:
         raise MigrationFault(f"The SQL of {queries.entries.label} would write: {summarise(error)}; correct the plan.")
-    if state.startswith((NAMES_AND_RIGHTS, _VALUES)):
+    if state.startswith((NAMES_AND_RIGHTS, VALUES)):
         queries.check(connection, update=False)
     if state.startswith(NAMES_AND_RIGHTS):
         reason = f"the entries of {queries.entries.label} cannot be read: {summarise(error)}"
         raise MigrationFault(f"{reason}; correct the table or the plan") from error
-    if state.startswith(_VALUES) and not _are_ids(connection, queries, first, last):
+    if state.startswith(VALUES) and not _are_ids(connection, queries, first, last):
         reason = f"the ids of the waiting batches are no longer of type {queries.id_type}"
         raise MigrationFault(f"{reason} ({queries.entries.label}): change the column back, or delete those batches")
-
-
-def refuse_unwritable(connection: Connection, queries: EntryQueries, error: psycopg.Error) -> None:
-    """Raise MigrationFault if the table made an update fail. A trigger that fails counts as a fault of its row.
-
-    The savepoint of that statement has been rolled back.
-    """
-    refuse_every_row(queries.entries.table, error)
-    if (error.sqlstate or "").startswith((NAMES_AND_RIGHTS, _VALUES)):
-        queries.check(connection, update=True)
 
 
 def _are_ids(connection: Connection, queries: EntryQueries, first: str, last: str) -> bool:
