@@ -20,9 +20,8 @@ from rowferry_enqueue.checks.buckets.taken_keys import check_taken_keys
 from rowferry_enqueue.checks.finding import Finding, note, problem
 from rowferry_enqueue.checks.queues.queue_check import check_queues
 from rowferry_enqueue.checks.rows.connections import check_connections
-from rowferry_enqueue.checks.rows.documents import check_documents
 from rowferry_enqueue.checks.rows.keys import check_keys
-from rowferry_enqueue.checks.rows.one_bucket import check_one_bucket
+from rowferry_enqueue.checks.rows.pairs import check_one_bucket
 from rowferry_enqueue.checks.rows.reverting import check_reverting
 from rowferry_enqueue.checks.rows.scans import run_check, tell_unscanned
 from rowferry_enqueue.checks.rows.tables import CheckedTable, check_rights_and_rows, check_table, check_together
@@ -126,10 +125,6 @@ def check_rows(
     if not plan.has_both_sides:  # so no row moves
         return
     yield from check_together(checked)
-    for queries, finding in list(check_documents(connection, usable, on_progress)):
-        yield finding
-        if finding.level == "problem":
-            usable.remove(queries)
     yield from check_keys(connection, usable, on_progress)
     yield from tell_unscanned(plan.entries, usable)
     checked[:] = [replace(table, usable=tuple(one for one in table.usable if one in usable)) for table in checked]

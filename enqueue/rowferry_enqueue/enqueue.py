@@ -15,9 +15,9 @@ from rowferry.errors import UsageError
 from rowferry.plan import Entries, Plan
 from rowferry.plan_file import plan_document
 from rowferry_enqueue.checks.queues.columns import check_queue_rows
-from rowferry_enqueue.checks.rows.expressions import refuse
-from rowferry_enqueue.checks.rows.one_bucket import refuse_overwritten_objects
+from rowferry_enqueue.checks.rows.pairs import refuse_overwritten_objects
 from rowferry_enqueue.checks.rows.reverting import refuse_irreversible
+from rowferry_enqueue.checks.rows.scans import refuse
 from rowferry_enqueue.checks.rows.tables import refuse_unfit_tables
 from rowferry_enqueue.listing_batches import add_listings, find_listings, renew_ranges
 from rowferry_enqueue.passes import Pass, Renewed, begin_pass, preview_pass

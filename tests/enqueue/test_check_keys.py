@@ -6,8 +6,8 @@ import pytest
 from rowferry.db.entries import EntryQueries
 from rowferry.plan import Entries
 from rowferry_enqueue.checks.finding import quote_key
-from rowferry_enqueue.checks.rows.clashes import compose_other, may_clash, other_parameters
 from rowferry_enqueue.checks.rows.keys import read_column_length
+from rowferry_enqueue.checks.rows.pairs import compose_other, may_clash, other_parameters
 from support.entries.checks import check_rows_of, entries_of, row_problems
 from support.entries.entry_table import EntryTable
 from support.entries.key_forms import PLAIN

@@ -25,9 +25,8 @@ from rowferry_cli.discover.separate import (
     sample_beside,
 )
 from rowferry_enqueue.checks.finding import Finding
-from rowferry_enqueue.checks.rows.documents import check_documents
 from rowferry_enqueue.checks.rows.keys import check_keys
-from rowferry_enqueue.checks.rows.one_bucket import check_one_bucket
+from rowferry_enqueue.checks.rows.pairs import check_one_bucket
 from rowferry_enqueue.checks.rows.reverting import check_reverting
 from rowferry_enqueue.checks.rows.tables import CheckedTable, check_table, check_together
 
@@ -169,8 +168,6 @@ def _check(connection: Connection, plan: Plan) -> Iterator[Finding]:
         yield from table.findings
     yield from check_together(checked)
     usable = [queries for table in checked for queries in table.usable]
-    for _, finding in list(check_documents(connection, usable, _ignore)):
-        yield finding
     yield from check_keys(connection, usable, _ignore)
     yield from check_one_bucket(connection, plan, usable, _ignore)
     yield from check_reverting(connection, usable)

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 from functools import partial
 from typing import Literal
 
-from rowferry.db.connection import Connection, translated_errors
+from rowferry.db.connection import Connection
 from rowferry.db.entries import EntryQueries
 from rowferry.errors import ObjectNotFound, RowferryError
 from rowferry.formatting import count
@@ -19,7 +19,7 @@ from rowferry.s3.operations import get_object, head_object
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import send_with_retries
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem, quote_key
-from rowferry_enqueue.checks.rows.clashes import Pair, compose_other, find_colliding_pairs, other_parameters
+from rowferry_enqueue.checks.rows.pairs import Pair, find_colliding_pairs, read_pair
 from rowferry_enqueue.checks.rows.scans import scan
 
 MAX_COMPARED = 1000
@@ -70,15 +70,7 @@ def check_taken_keys(
 
 def _find_collisions(connection: Connection, pair: Pair) -> tuple[list[Keys], int]:
     """Return the first collisions of a pair, and how many there are."""
-    one, other = pair
-    query = one.compose(
-        "taken_keys",
-        legacy_keys=one.compose("legacy_keys"),
-        production_keys=compose_other(other, "production_keys"),
-    )
-    parameters = one.parameters(most=MAX_COMPARED, **other_parameters(other))
-    with translated_errors():
-        rows = connection.execute(query, parameters).fetchall()
+    rows = read_pair(connection, "taken_keys", pair, most=MAX_COMPARED, production_keys="production_keys")
     return [(row["legacy_key"], row["production_key"]) for row in rows], rows[0]["total"] if rows else 0
 
 

@@ -6,15 +6,16 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg import errors, sql
 
-from rowferry.db.connection import Connection, summarise, translate
+from rowferry.db.connection import Connection, summarise
 from rowferry.db.description import split_table
 from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
-from rowferry.errors import DatabaseUnavailable
 from rowferry.plan import Plan, QueueSettings
 from rowferry.queue_spec import QueueSpec, TableUse
 from rowferry_enqueue.checks.finding import Finding, problem
 from rowferry_enqueue.checks.queues.plan import PlannedQueue
+from rowferry_enqueue.checks.rows.expressions import probe
+from rowferry_enqueue.checks.rows.scans import ask
 from rowferry_enqueue.checks.rows.table_shape import GRANTS
 
 Rows = Sequence[dict[str, Any]]
@@ -59,12 +60,12 @@ def _list_columns(connection: Connection, plan: Plan, queue: PlannedQueue) -> It
 
 def _describe(connection: Connection, use: Columns) -> Rows | None:
     table = sql.Identifier(*split_table(use.table)).as_string(connection)
-    try:
-        with connection.transaction():
-            query = statement("describe_columns")
-            return connection.execute(query, {"table": table, "columns": use.names}).fetchall()
-    except errors.InsufficientPrivilege:
+    asked = ask(connection, statement("describe_columns"), {"table": table, "columns": use.names})
+    if isinstance(asked, psycopg.Error):
+        if not isinstance(asked, errors.InsufficientPrivilege):
+            raise asked
         return None
+    return asked
 
 
 def _find_missing(queue: PlannedQueue, use: Columns) -> Iterator[Finding]:
@@ -98,28 +99,13 @@ def check_queue_rows(
     """
     label = queries.entries.label
     for column in spec.columns(settings, queries.entries):
-        if fault := _find_fault(connection, queries, queries.read_columns([column]), with_rights=as_worker):
-            what = f"[queue.{spec.name}] reads the column {column} of {label}, which cannot be read: {fault}"
+        error = probe(connection, queries, queries.read_columns([column]))
+        if error and (as_worker or not isinstance(error, errors.InsufficientPrivilege)):
+            what = f"[queue.{spec.name}] reads the column {column} of {label}, which cannot be read: {summarise(error)}"
             yield problem(what, "name a column of that table, and grant its reading")
     where = spec.where(settings)
     if where is not None:
         condition = sql.SQL("case when {} then 1 end").format(queries.meets(where))
-        if fault := _find_fault(connection, queries, condition, with_rights=True):
-            what = f"the `where` of [queue.{spec.name}] cannot be used for {label}: {fault}"
+        if error := probe(connection, queries, condition):
+            what = f"the `where` of [queue.{spec.name}] cannot be used for {label}: {summarise(error)}"
             yield problem(what, "write a condition over the table's columns, and grant their reading")
-
-
-def _find_fault(
-    connection: Connection, queries: EntryQueries, value: sql.Composable, *, with_rights: bool
-) -> str | None:
-    """Return why an expression over the row cannot be computed; None where it can."""
-    try:
-        with connection.transaction():
-            connection.execute(queries.compose("probe_expression", value=value), queries.parameters())
-    except psycopg.Error as error:
-        known = translate(error)
-        if isinstance(known, DatabaseUnavailable):
-            raise known from error
-        is_right = isinstance(error, psycopg.errors.InsufficientPrivilege)
-        return summarise(error) if with_rights or not is_right else None
-    return None

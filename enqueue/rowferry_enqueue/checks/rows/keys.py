@@ -1,13 +1,13 @@
-"""Checks keys: every legacy key becomes a usable production key, and no two become the same one."""
+"""Checks the rows of each table: documents can be read, and every legacy key becomes a usable production key."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
-import psycopg
 from psycopg import sql
 
-from rowferry.db.connection import Connection, fetch_one
+from rowferry.db.connection import Connection, identifiers
+from rowferry.db.documents import read_document
 from rowferry.db.entries import EntryQueries
 from rowferry.db.forms import read_text
 from rowferry.db.statements import statement
@@ -16,12 +16,11 @@ from rowferry.keys import MAX_KEY_BYTES, leaves_signed
 from rowferry.plan import Entries
 from rowferry.progress import OnProgress
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem, quote_key
-from rowferry_enqueue.checks.rows.clashes import check_clashes, find_clashing_pairs
-from rowferry_enqueue.checks.rows.expressions import refuse
-from rowferry_enqueue.checks.rows.scans import scan
+from rowferry_enqueue.checks.rows.pairs import check_clashes
+from rowferry_enqueue.checks.rows.scans import Row, scan
 
 _PREFIXES = "correct those keys, or `from` and `to` in the plan"
-_FAULTS = {
+_KEY_FAULTS = {
     "badly encoded": ("cannot be decoded", "correct those texts, or leave out `encoding` in the plan"),
     "outside": (
         "would have computed keys that do not begin with `legacy_object`",
@@ -43,81 +42,105 @@ _TEXT_FAULTS = {
     "wide text": "would be too long for the column",
 }
 """What would become of a text beside computed keys."""
+Read = Callable[..., list[Row]]
+"""Returns the rows of a query by its name and its parts."""
 
 
 def check_keys(connection: Connection, usable: list[EntryQueries], on_progress: OnProgress) -> Iterator[Finding]:
-    """Yield the findings; one scan a table, and one for each pair of tables whose keys could clash.
+    """Yield the findings; one scan a table for each check, and one for each pair of tables whose keys could clash.
 
     Removes from `usable` the tables that could not be scanned.
     """
     for queries in list(usable):
         on_progress(f"mapping the legacy keys of {queries.entries.label}")
-        yield from scan(connection, partial(_check_values, usable, connection, queries), queries, usable=usable)
-    pairs = find_clashing_pairs(usable)
-    clashes: list[Finding] = []
-    for pair in pairs:
-        on_progress(f"comparing the keys of {pair[0].entries.label} and {pair[1].entries.label}")
-        clashes.extend(scan(connection, partial(check_clashes, connection, pair), *pair))
+        yield from scan(connection, partial(_check_table, connection, queries), queries, usable=usable)
+    clashes = list(check_clashes(connection, usable, on_progress))
     yield from clashes
     if usable and not clashes:
         yield fine("no two legacy keys become the same production key")
 
 
-def _check_values(usable: list[EntryQueries], connection: Connection, queries: EntryQueries) -> list[Finding]:
-    """Return the findings about one table; if the SQL of the plan fails at a row's values, say so and remove it."""
-    try:
-        with connection.transaction():
-            return _check_faults(connection, queries)
-    except psycopg.DataError as error:
-        usable.remove(queries)
-        return [refuse(queries.entries, error)]
-
-
-def _check_faults(connection: Connection, queries: EntryQueries) -> list[Finding]:
-    entries = queries.entries
-    query = queries.compose(
-        "key_faults",
-        legacy_keys=queries.compose("legacy_keys"),
-        becomes_production=statement("is_production", text=sql.SQL("e.production_text")),
-    )
+def _check_table(connection: Connection, queries: EntryQueries) -> list[Finding]:
     length = read_column_length(queries.found.key_base_type or "")
     parameters = queries.parameters(max_bytes=MAX_KEY_BYTES, column_length=length)
-    counted = {row["fault"]: row for row in connection.execute(query, parameters)}
+
+    def read(name: str, **parts: sql.Composable) -> list[Row]:
+        return connection.execute(queries.compose(name, **parts), parameters).fetchall()
+
+    return [finding for check in CHECKS for finding in check(queries, read)]
+
+
+def _check_documents(queries: EntryQueries, read: Read) -> Iterator[Finding]:
+    """Yield how many rows hold something else than a document, and what becomes of the others."""
+    entries, kind = queries.entries, queries.found.key_kind
+    if entries.path is None or kind == "jsonb":
+        return
+    is_unreadable = statement(
+        "is_unreadable_array" if kind == "array" else "is_unreadable_text",
+        column=sql.SQL("e.{}").format(identifiers(entries.key)),
+        document=read_document(entries, queries.found),
+    )
+    (row,) = read("count_unreadable", is_unreadable=is_unreadable)
+    if row["rows"]:
+        what = "an array of one dimension that begins with 1" if kind == "array" else "JSON that jsonb can hold"
+        rows = count(row["rows"], "row", "rows")
+        yield note(f"{entries.label}: {rows} hold no {what}, for example {row['example']}, and are no entries")
+    if kind != "array" and entries.has_two_texts:
+        yield note(
+            f"{entries.label} is written as jsonb writes it: the values stay, blanks, the order of members and "
+            "members that a document holds twice do not"
+        )
+
+
+def _check_faults(queries: EntryQueries, read: Read) -> Iterator[Finding]:
+    entries = queries.entries
+    becomes_production = statement("is_production", text=sql.SQL("e.production_text"))
+    rows = read("key_faults", legacy_keys=queries.compose("legacy_keys"), becomes_production=becomes_production)
+    counted = {row["fault"]: row for row in rows}
     usable: int = counted[None]["keys"] if None in counted else 0
-    usable_keys = f"{entries.label}: {_count_keys(entries, usable)} with usable production keys"
-    findings = [fine(usable_keys) if usable else note(usable_keys)]
-    for fault, (description, remedy) in _FAULTS.items():
+    words = f"{entries.label}: {_count_keys(entries, usable)} with usable production keys"
+    yield fine(words) if usable else note(words)
+    for fault, (description, remedy) in _KEY_FAULTS.items():
         if fault in counted:
             subject, example = _count_keys(entries, counted[fault]["keys"]), quote_key(counted[fault]["example"])
-            findings.append(problem(f"{entries.label}: {subject} {description}, for example {example}", remedy))
-    findings += _find_text_faults(connection, queries, length)
-    findings += _find_presigned(connection, queries)
-    return findings + _find_rows_without_objects(connection, queries, has_entries=bool(counted))
+            yield problem(f"{entries.label}: {subject} {description}, for example {example}", remedy)
+    if entries.objects is not None:
+        yield from _find_rows_without_objects(entries, read, has_entries=bool(counted))
 
 
-def _find_text_faults(connection: Connection, queries: EntryQueries, length: int | None) -> Iterator[Finding]:
+def _find_rows_without_objects(entries: Entries, read: Read, *, has_entries: bool) -> Iterator[Finding]:
+    """Note the rows that an expression leaves out by yielding nothing, meant or not; a problem where it is all."""
+    (row,) = read("rows_without_objects")
+    if row["rows_with_optional"] and not has_entries:
+        what = "`objects` yields nothing for any row, so no row is an entry and no object of `optional` is copied"
+        remedy = "name in `objects` what each row must have, or copy these objects by [[objects]]"
+        yield problem(f"{entries.label}: {what}", remedy)
+    elif row["rows"]:
+        rows = count(row["rows"], "row has a legacy text and is no entry", "rows have legacy texts and are no entries")
+        what = f"{rows}, since `objects` yields null or nothing, for example {entries.id_words} {row['example']}"
+        if row["rows_with_optional"]:
+            what += f"; objects of `optional` are not copied for {row['rows_with_optional']:,} of them"
+        remedy = "wrap columns that may be null in coalesce(), unless these rows have no object"
+        yield note(f"{entries.label}: {what}", remedy)
+
+
+def _check_texts(queries: EntryQueries, read: Read) -> Iterator[Finding]:
     """Yield what would stop a worker at texts that name no object."""
-    entries = queries.entries
-    if entries.objects is None or not entries.has_two_texts:
+    if queries.entries.objects is None or not queries.entries.has_two_texts:
         return
-    query = queries.compose(
-        "text_faults", becomes_production=statement("is_production", text=sql.SQL("o.production_text"))
-    )
-    for row in connection.execute(query, queries.parameters(column_length=length)):
+    becomes_production = statement("is_production", text=sql.SQL("o.production_text"))
+    for row in read("text_faults", becomes_production=becomes_production):
         texts, example = count(row["texts"], "text", "texts"), quote_key(row["example"])
-        what = f"{entries.label}: {texts} {_TEXT_FAULTS[row['fault']]}, for example {example}"
+        what = f"{queries.entries.label}: {texts} {_TEXT_FAULTS[row['fault']]}, for example {example}"
         yield problem(what, "correct those texts, or `from` and `to` in the plan")
 
 
-def _find_presigned(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:
+def _check_presigned(queries: EntryQueries, read: Read) -> Iterator[Finding]:
     """Yield how many rows hold presigned URLs, which no worker rewrites."""
     entries = queries.entries
     if not leaves_signed(entries):
         return
-    query = queries.compose(
-        "count_presigned", is_presigned=statement("is_presigned", text=read_text(entries, queries.found))
-    )
-    row = fetch_one(connection, query, queries.parameters())
+    (row,) = read("count_presigned", is_presigned=statement("is_presigned", text=read_text(entries, queries.found)))
     if row["rows"]:
         rows = count(row["rows"], "row holds a presigned URL", "rows hold presigned URLs")
         what = f"{rows}, which are valid for one bucket and stay as they are"
@@ -125,26 +148,8 @@ def _find_presigned(connection: Connection, queries: EntryQueries) -> Iterator[F
         yield note(f"{entries.label}: {what}, {example}", "let the application sign new ones")
 
 
-def _find_rows_without_objects(connection: Connection, queries: EntryQueries, *, has_entries: bool) -> list[Finding]:
-    """Note the rows that an expression leaves out by yielding nothing, meant or not; a problem where it is all."""
-    entries = queries.entries
-    if entries.objects is None:
-        return []
-    row = fetch_one(connection, queries.compose("rows_without_objects"), queries.parameters())
-    if not row["rows"]:
-        return []
-    rows = count(row["rows"], "row has a legacy text and is no entry", "rows have legacy texts and are no entries")
-    example = f"for example {entries.id_words} {row['example']}"
-    what = f"{entries.label}: {rows}, since `objects` yields null or nothing, {example}"
-    if row["rows_with_optional"] and not has_entries:
-        what = (
-            f"{entries.label}: `objects` yields nothing for any row, so no row is an entry and no object of `optional` "
-            "is copied"
-        )
-        return [problem(what, "name in `objects` what each row must have, or copy these objects by [[objects]]")]
-    if row["rows_with_optional"]:
-        what += f"; objects of `optional` are not copied for {row['rows_with_optional']:,} of them"
-    return [note(what, "wrap columns that may be null in coalesce(), unless these rows have no object")]
+CHECKS = (_check_documents, _check_faults, _check_texts, _check_presigned)
+"""Of the rows of a table: each reads by a query, and says what its rows mean."""
 
 
 def _count_keys(entries: Entries, number: int) -> str:

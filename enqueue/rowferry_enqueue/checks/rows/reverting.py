@@ -19,8 +19,8 @@ from rowferry.formatting import count
 from rowferry.keys import Form
 from rowferry.plan import Entries
 from rowferry_enqueue.checks.finding import Finding, note, problem
-from rowferry_enqueue.checks.rows.clashes import other_parameters, rename_parameters
-from rowferry_enqueue.checks.rows.scans import scan
+from rowferry_enqueue.checks.rows.pairs import other_parameters, rename_parameters
+from rowferry_enqueue.checks.rows.scans import ask, scan
 from rowferry_enqueue.checks.rows.table_shape import share_rows
 
 _COMMA = sql.SQL(", ")
@@ -125,11 +125,11 @@ def _reads_rewritten(connection: Connection, queries: EntryQueries, rewriting: E
         condition_and_objects=queries.compose("condition_and_objects"),
         columns_left=_COMMA.join([_read(name) for name in (*left, "tableoid")]),
     )
-    try:
-        with connection.transaction():
-            connection.execute(query, queries.parameters())
-    except (errors.UndefinedColumn, errors.UndefinedTable):
+    asked = ask(connection, query, queries.parameters())
+    if isinstance(asked, errors.UndefinedColumn | errors.UndefinedTable):
         return True
+    if isinstance(asked, errors.Error):
+        raise asked
     return False
 
 

@@ -1,24 +1,49 @@
-"""Scans of tables: one that PostgreSQL ends or forbids is said, with what would let it, and the others go on."""
+"""Queries over tables that PostgreSQL may end or forbid: it is said what would allow them, and the others go on."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import psycopg
-from psycopg import errors
+from psycopg import errors, sql
 
 from rowferry.db.connection import Connection, summarise, translate, translated_errors
 from rowferry.db.entries import EntryQueries
 from rowferry.errors import DatabaseUnavailable, RowferryError
 from rowferry.plan import Entries
+from rowferry.plan.path import parse_path
 from rowferry_enqueue.checks.finding import Finding, note, problem
 from rowferry_enqueue.checks.rows.table_shape import GRANTS
 
 Look = Callable[[], list[Finding]]
+Row = dict[str, Any]
 
 LONGER = (
     "let this role take longer: PGOPTIONS='-c statement_timeout=0' for one command, or `alter role … set "
     "statement_timeout = 0`"
 )
 UNLOCKED = "run it again when the lock is released, or wait longer for it by ROWFERRY_LOCK_TIMEOUT"
+PGCRYPTO = (
+    "digest() is of the extension pgcrypto: run `create extension pgcrypto`, and write its schema in front of the name "
+    "if the search_path lacks it"
+)
+_BEGINS = {".": "{", "*": "{", "[": "["}
+"""How documents begin, by the first step of a path."""
+
+
+def ask(
+    connection: Connection, query: sql.Composed | sql.SQL, parameters: dict[str, Any] | None = None
+) -> list[Row] | psycopg.Error:
+    """Return the rows of a query in a transaction of its own, or the error in their place.
+
+    Raises DatabaseUnavailable when the connection is lost.
+    """
+    try:
+        with connection.transaction():
+            return connection.execute(query, parameters or {}).fetchall()
+    except psycopg.Error as error:
+        _raise_lost(error)
+        return error
 
 
 def scan(
@@ -32,14 +57,12 @@ def scan(
     try:
         with connection.transaction():
             return look()
-    except psycopg.Error as error:
-        found = describe_unscanned([queries.entries for queries in tables], error)
-    except DatabaseUnavailable:
-        raise
-    except RowferryError as error:
-        cause, found = error.__cause__, problem(error)
-        if isinstance(cause, psycopg.Error):
-            found = describe_unscanned([queries.entries for queries in tables], cause)
+    except (psycopg.Error, RowferryError) as error:
+        if isinstance(error, DatabaseUnavailable):
+            raise
+        cause = error if isinstance(error, psycopg.Error) else error.__cause__
+        entries = [queries.entries for queries in tables]
+        found = describe_unscanned(entries, cause) if isinstance(cause, psycopg.Error) else problem(error)
     if usable is not None:
         usable[:] = [queries for queries in usable if queries not in tables]
     return [found]
@@ -61,9 +84,10 @@ def describe_unscanned(tables: Sequence[Entries], error: psycopg.Error) -> Findi
 
     Raises DatabaseUnavailable when the connection is lost.
     """
-    if isinstance(known := translate(error), DatabaseUnavailable):
-        raise known from error
+    _raise_lost(error)
     words = summarise(error)
+    if len(tables) == 1 and not isinstance(error, errors.QueryCanceled | errors.LockNotAvailable):
+        return refuse(tables[0], error)
     labels = " and ".join(dict.fromkeys(entries.label for entries in tables))
     could_not = "could not be scanned" if len(tables) == 1 else "could not be compared"
     remedies: dict[type[psycopg.Error], str] = {
@@ -72,6 +96,57 @@ def describe_unscanned(tables: Sequence[Entries], error: psycopg.Error) -> Findi
         errors.InsufficientPrivilege: GRANTS,
     }
     return problem(f"{labels} {could_not}: {words}", remedies.get(type(error), ""))
+
+
+def refuse(entries: Entries, error: psycopg.Error, part: str = "") -> Finding:
+    """Return an error of the server as a problem; `part`: of the plan, where it is known which one is at fault.
+
+    Raises DatabaseUnavailable when the connection is lost.
+    """
+    if isinstance(error, errors.QueryCanceled | errors.LockNotAvailable):
+        return describe_unscanned([entries], error)
+    _raise_lost(error)
+    words = summarise(error)
+    remedy = _find_remedy(entries, error, words, part)
+    if isinstance(error, errors.InsufficientPrivilege) or not part:
+        return problem(f"{entries.label} cannot be read: {words}", remedy)
+    return problem(f"the {part} of {entries.label} cannot be used: {words}", remedy)
+
+
+def _find_remedy(entries: Entries, error: psycopg.Error, words: str, part: str) -> str:
+    if isinstance(error, errors.InsufficientPrivilege):
+        return GRANTS
+    if not part and isinstance(error, errors.InvalidTextRepresentation) and "json" in words:
+        return _leave_out_texts(entries)
+    if not part:
+        named = [f"`{name}`" for name in ("moved", "where", "objects", "optional") if getattr(entries, name)]
+        return f"correct {' or '.join(named)} in the plan" if named else ""
+    if part == "`where`":
+        return "write a condition over the table's columns"
+    row = f"name the row of {entries.table} `e`, for example `e.{entries.ids[0]}`"
+    known = (
+        (errors.FeatureNotSupported, "set-returning", "put the rows that it yields into an array: array(select …)"),
+        (errors.UndefinedFunction, "digest(", f"{PGCRYPTO}; PostgreSQL itself has md5() and sha256()"),
+        (errors.UndefinedTable, "FROM-clause", row),
+    )
+    found = [remedy for kind, sign, remedy in known if isinstance(error, kind) and sign in words]
+    return next(iter(found), "write an expression over the table's columns that yields text or text[]")
+
+
+def _leave_out_texts(entries: Entries) -> str:
+    """Return what to do about texts that are no JSON, by a condition that every document with the path meets.
+
+    Below PostgreSQL 16, no query can ask first.
+    """
+    first = next(iter(parse_path(entries.path or "$")), "")[:1]
+    condition = f"{sql.Identifier(entries.key).as_string()} ~ '^[[:space:]]*[{_BEGINS.get(first, '[{')}]'"
+    example = f"where = {json.dumps(condition, ensure_ascii=False)}"
+    return f"correct rows whose text is no JSON, or leave them out in the plan, for example {example}"
+
+
+def _raise_lost(error: psycopg.Error) -> None:
+    if isinstance(known := translate(error), DatabaseUnavailable):
+        raise known from error
 
 
 def tell_unscanned(plan_entries: Sequence[Entries], scanned: Sequence[EntryQueries]) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import errors
 
-from rowferry.db.connection import Connection, fetch_one, summarise
+from rowferry.db.connection import Connection, summarise
 from rowferry.db.description import Description, describe, split_table
 from rowferry.db.entries import EntryQueries, fits
 from rowferry.db.row_security import find_withheld
@@ -15,7 +15,8 @@ from rowferry.errors import UsageError
 from rowferry.formatting import count, suggest
 from rowferry.plan import Entries, Plan
 from rowferry_enqueue.checks.finding import Finding, fine, problem
-from rowferry_enqueue.checks.rows.expressions import check_expressions, refuse
+from rowferry_enqueue.checks.rows.expressions import check_expressions
+from rowferry_enqueue.checks.rows.scans import ask, refuse
 from rowferry_enqueue.checks.rows.table_shape import (
     GRANTS,
     Known,
@@ -124,40 +125,29 @@ def _find_null_ids(connection: Connection, queries: EntryQueries) -> Iterator[Fi
     entries = queries.entries
     if queries.found.id_not_null or entries.rows == "move":
         return
-    try:
-        with connection.transaction():
-            rows: int = fetch_one(connection, queries.compose("count_null_ids"), queries.parameters())["rows"]
-    except psycopg.Error as error:
-        yield refuse(entries, error)
-        return
-    if rows:
+    asked = ask(connection, queries.compose("count_null_ids"), queries.parameters())
+    if isinstance(asked, psycopg.Error):
+        yield refuse(entries, asked)
+    elif rows := asked[0]["rows"]:
         what = f"{count(rows, 'row', 'rows')} of {entries.table} {'has' if rows == 1 else 'have'} no {entries.id_words}"
         remedy = "name columns that are `not null`, or leave these rows out by `where`"
         yield problem(f"{what}, so no batch could name them", remedy)
 
 
 def _find_repeated_ids(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:
-    entries = queries.entries
-    try:
-        with connection.transaction():
-            row = connection.execute(queries.compose("repeated_ids"), queries.parameters()).fetchone()
-    except psycopg.Error as error:
-        yield refuse(entries, error)
-        return
-    if row is not None:
-        what = f"{name_id(entries)} repeats in different partitions, for example {row['id']}"
+    asked = ask(connection, queries.compose("repeated_ids"), queries.parameters())
+    if isinstance(asked, psycopg.Error):
+        yield refuse(queries.entries, asked)
+    elif asked:
+        what = f"{name_id(queries.entries)} repeats in different partitions, for example {asked[0]['id']}"
         yield problem(what, "name a column whose values do not, or each partition in [[entries]] of its own")
 
 
 def _probe(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:
     """Yield the problems that only a query shows: of the condition, the rights for it, and the order of ids."""
-    entries = queries.entries
-    try:
-        with connection.transaction():
-            connection.execute(queries.compose("probe_entries"), queries.parameters())
-    except psycopg.Error as error:
-        if isinstance(error, errors.UndefinedFunction) and "ordering operator" in summarise(error):
-            what = f"{name_id(entries)} is {queries.id_type}, which has no order"
-            yield problem(what, "name another column, of a type that PostgreSQL can sort")
-        else:
-            yield refuse(entries, error)
+    asked = ask(connection, queries.compose("probe_entries"), queries.parameters())
+    if isinstance(asked, errors.UndefinedFunction) and "ordering operator" in summarise(asked):
+        what = f"{name_id(queries.entries)} is {queries.id_type}, which has no order"
+        yield problem(what, "name another column, of a type that PostgreSQL can sort")
+    elif isinstance(asked, psycopg.Error):
+        yield refuse(queries.entries, asked)
