@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import cast
+from typing import Protocol, cast
 
 from rowferry.errors import ObjectError, ServerFault, Unreachable
 from rowferry.http.deadlines import InFlight
@@ -23,6 +23,22 @@ class StaleConnection(Unreachable):
     """A kept connection ended before a byte of the response: the server had closed it, and read no request."""
 
 
+class Receiver(Protocol):
+    """Takes what comes on a connection, in the place of `exchange`."""
+
+    def receive(self, data: bytes) -> None:
+        """Take bytes that have come."""
+        ...
+
+    def lose(self, exc: Exception | None) -> None:
+        """Take in that the connection has ended; `exc`: why, where the server did not close it."""
+        ...
+
+    def fail(self, error: ObjectError) -> None:
+        """End what is in flight with an error, and close the connection."""
+        ...
+
+
 class Connection(asyncio.Protocol):
     """One connection to a server, or to the proxy before it."""
 
@@ -36,6 +52,8 @@ class Connection(asyncio.Protocol):
         self._parser: ResponseParser | None = None
         self._response: asyncio.Future[None] | None = None
         """Done when the response is complete; its exception is why there is none."""
+        self._receiver: Receiver | None = None
+        """Takes what comes, where that is not `exchange`."""
         self._drained: asyncio.Future[None] | None = None
         self._in_flight: InFlight | None = None
         self._is_paused = False
@@ -98,6 +116,22 @@ class Connection(asyncio.Protocol):
         finally:
             if not (self._is_clean and parser.is_streamed):
                 self._end_exchange(parser)
+
+    def lend(self, receiver: Receiver) -> None:
+        """Leave a usable connection to a receiver until `take_back`: it writes requests without a body, one by one."""
+        self._receiver, self._is_clean = receiver, False
+        self._outbox.busy += 1
+
+    def write(self, head: bytes) -> None:
+        """Write a request of the receiver that has the connection."""
+        if self._transport is not None:
+            self._outbox.write(self._transport, head)
+
+    def take_back(self, *, is_clean: bool) -> None:
+        """Take the connection from its receiver; `is_clean`: another request may follow the last one."""
+        self._receiver, self._is_clean = None, is_clean
+        self._is_kept = True
+        self._outbox.busy -= 1
 
     def take_pieces(self) -> list[bytes]:
         """Return what has come of a streamed body and was not taken yet."""
@@ -171,7 +205,10 @@ class Connection(asyncio.Protocol):
 
     def fail(self, error: ObjectError) -> None:
         """End what is in flight with an error."""
-        self._settle(error)
+        if self._receiver is not None:
+            self._receiver.fail(error)
+        else:
+            self._settle(error)
         self.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -194,8 +231,14 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser; what comes without having been asked for ends the connection."""
+        if self._transport in self._outbox.unwritten:
+            self.close()
+            return
+        if self._receiver is not None:
+            self._receiver.receive(data)
+            return
         parser = self._parser
-        if parser is None or not self._expects(parser) or self._outbox.holds(self._transport):
+        if parser is None or not self._expects(parser):
             self.close()
             return
         try:
@@ -223,6 +266,8 @@ class Connection(asyncio.Protocol):
         2. No byte has come on a kept connection: the server had closed it before the request, which may be resent.
         3. In any other case the response is lost.
         """
+        if self._receiver is not None:
+            self._receiver.lose(exc)
         parser = self._parser
         if parser is not None and exc is None and parser.ends_with_connection:
             self._settle(None)

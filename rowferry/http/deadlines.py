@@ -4,7 +4,7 @@ import asyncio
 import math
 import time
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 SCAN_SECONDS = 0.25
 """A request may outlive its deadline by this much."""
@@ -14,13 +14,28 @@ SLOWEST_BYTES_PER_SECOND = 64 * 1024
 """A body that is streamed may take longer by its length at this rate: a thin link is shared by many."""
 
 
+class Watched(Protocol):
+    """A request in flight. Times are those of time.monotonic()."""
+
+    started: float
+    """When it was sent."""
+    heard_at: float
+    """When the last byte of the response came, or the last one of the request was sent."""
+    allowance: float
+    """Seconds that it may take on top of LONGEST deadlines."""
+
+    def expire(self) -> None:
+        """End it: it is overdue."""
+        ...
+
+
 class Deadlines:
     """The requests in flight of one client. Event-loop thread only."""
 
     def __init__(self, seconds: float) -> None:
         """`seconds`: how long a request may go without a byte of its response."""
         self.seconds = seconds
-        self._in_flight: dict[InFlight, None] = {}
+        self._in_flight: dict[Watched, None] = {}
         self._is_scanning = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self.last_response: float | None = None
@@ -29,7 +44,7 @@ class Deadlines:
     @property
     def oldest(self) -> float | None:
         """Return when (`time.monotonic()`) the oldest request was sent that is owed something; None: there is none."""
-        return next((request.started for request in list(self._in_flight) if request.heard_at < math.inf), None)
+        return min((each.started for each in list(self._in_flight) if each.heard_at < math.inf), default=None)
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -38,14 +53,14 @@ class Deadlines:
             self._loop = asyncio.get_running_loop()
         return self._loop
 
-    def add(self, request: "InFlight") -> None:
+    def add(self, request: Watched) -> None:
         """Watch a request."""
         self._in_flight[request] = None
         if not self._is_scanning:
             self._is_scanning = True
             self.loop.call_later(SCAN_SECONDS, self._scan)
 
-    def remove(self, request: "InFlight") -> None:
+    def remove(self, request: Watched) -> None:
         """Watch it no more."""
         del self._in_flight[request]
 
@@ -54,7 +69,8 @@ class Deadlines:
         now = time.monotonic()
         for request in list(self._in_flight):  # one that expires may end at once
             is_silent = now - request.heard_at > self.seconds
-            if is_silent or now - request.started > LONGEST * self.seconds + request.allowance:
+            is_long = now - request.started > LONGEST * self.seconds + request.allowance
+            if (is_silent or is_long) and request in self._in_flight:  # it may have ended with another
                 request.expire()
         self._is_scanning = bool(self._in_flight)
         if self._is_scanning:

@@ -14,23 +14,20 @@ class Outbox:
         """Start empty."""
         self.busy = 0
         """Connections with a request in flight."""
-        self._unwritten: dict[asyncio.Transport, bytes] = {}
+        self.unwritten: dict[asyncio.Transport, bytes] = {}
+        """The requests that are still to be written."""
 
     def write(self, transport: asyncio.Transport, message: bytes) -> None:
         """Write a request, at the latest GATHER_SECONDS from now."""
         if self.busy < MANY:
             transport.write(message)
             return
-        if not self._unwritten:
+        if not self.unwritten:
             asyncio.get_running_loop().call_later(GATHER_SECONDS, self._flush)
-        self._unwritten[transport] = message
-
-    def holds(self, transport: asyncio.Transport | None) -> bool:
-        """Return whether a request is still to be written."""
-        return transport in self._unwritten
+        self.unwritten[transport] = message
 
     def _flush(self) -> None:
-        unwritten, self._unwritten = self._unwritten, {}
+        unwritten, self.unwritten = self.unwritten, {}
         for transport, message in unwritten.items():
             if not transport.is_closing():
                 transport.write(message)

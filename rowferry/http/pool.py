@@ -81,6 +81,12 @@ class Pool:
                 self.release(waiter.result())
             raise
 
+    def take_idle(self) -> Connection | None:
+        """Return an idle connection for requests without a body, None where there is none; `release` it."""
+        if self._waiting or self._closed is not None:
+            return None
+        return self._take_idle()
+
     def release(self, connection: Connection) -> None:
         """Take a connection back; one that is of no further use is closed."""
         if len(self._grown) > self._most_streaming and connection in self._grown:

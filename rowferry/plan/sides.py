@@ -66,6 +66,13 @@ class LegacySide(Side, frozen=True):
     name: ClassVar[SideName] = "legacy"
     immutable: bool = False
     """No object is ever overwritten in place, so none has to be looked at again once it was copied."""
+    rewritten: bool = False
+    """Objects are overwritten all the time, so each is looked at again right before its row moves."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.immutable and self.rewritten:
+            raise PlanError("immutable and rewritten exclude each other: leave one of them out")
 
 
 class ProductionSide(Side, frozen=True):

@@ -37,6 +37,7 @@ from rowferry.plan import Side
 from rowferry.s3.access.credentials import Credentials, RefreshingCredentials, expires, load_credentials, take_snapshot
 from rowferry.s3.access.endpoint import Endpoint, refuse_token_in_clear, resolve_endpoint
 from rowferry.s3.access.signing import HeadWriter
+from rowferry.s3.access.template import Template
 from rowferry.s3.encodings import OBJECTS, OTHER, Accepts, describe_recoding, is_same_object, judge_encoding
 from rowferry.s3.operations import Request, head_bucket, head_object, may_be_resent
 from rowferry.s3.refusals import Correction, KeyRing, Refusals, find_wrong_region
@@ -113,7 +114,8 @@ class ObjectClient:
         since = self._failing_since
         return None if since is None or since < (self.last_response or 0.0) else since
 
-    def _note_failure(self) -> None:
+    def note_failure(self) -> None:
+        """Note that a connection could not be made or kept."""
         self.failed_at = time.monotonic()
         if self.failing_since is None:
             self._failing_since = self.failed_at
@@ -137,8 +139,32 @@ class ObjectClient:
             raise failed.error from None
         except ObjectError as error:
             if isinstance(error, Unreachable) and not isinstance(error, CutOff):
-                self._note_failure()
+                self.note_failure()
             raise name_request(error, request) from None
+
+    def lay_out(self, request: Request) -> Template:
+        """Return the template of requests like this one, which has the keys of the template in the place of theirs."""
+        accepts: Accepts = self._accepts if request.operation in OBJECTS else "identity"
+        return Template(self._writer, request, self._keys, accepts)
+
+    def take_idle(self) -> Connection | None:
+        """Return an idle connection for requests of a template; None: there is none, or nothing may be sent now."""
+        if self._refusal is not None or (self._refreshing is not None and self._refreshing.failure is not None):
+            return None
+        return self._pool.take_idle()
+
+    def give_back(self, connection: Connection) -> None:
+        """Take back a connection that `take_idle` has returned."""
+        self._pool.release(connection)
+
+    @property
+    def deadlines(self) -> Deadlines:
+        """Return what watches requests in flight: those of a template are to be added."""
+        return self._deadlines
+
+    def new_parser(self, method: str) -> ResponseParser:
+        """Return the parser of a response that is taken as a whole."""
+        return ResponseParser(is_head=method == "HEAD", max_body_bytes=self._max_body_bytes)
 
     async def _send_as_stored(self, request: Request, in_flight: InFlight) -> Response:
         """Return the response to a request; an object comes as it is stored, or it is asked for in the other way.
@@ -217,7 +243,7 @@ class ObjectClient:
             self._deadlines.last_response = time.monotonic()
             if in_flight is not None:
                 in_flight.heard_at = self._deadlines.last_response
-            return self._judge(request, parser, stream)
+            return self.judge(request, parser, stream)
 
     def _begin_stream(self, request: Request, connection: Connection, length: int, in_flight: InFlight) -> BodyStream:
         """Return the body of a response; the connection is released when it is closed."""
@@ -231,7 +257,7 @@ class ObjectClient:
             on_end=partial(self._pool.take_back, connection),
         )
 
-    def _judge(
+    def judge(
         self, request: Request, parser: ResponseParser, stream: BodyStream | None = None
     ) -> tuple[Response, ObjectError | None]:
         """Return a response, and the error that it stands for; the body of a response that is refused is closed."""

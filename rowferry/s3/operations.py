@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from urllib.parse import quote
 from xml.sax.saxutils import escape
@@ -62,6 +62,11 @@ def may_be_resent(request: Request) -> bool:
     if request.operation in {"CopyObject", "PutObject"}:
         return request.heeds_condition and FORBID_OVERWRITE in request.headers
     return request.method != "POST"
+
+
+def need_no_encoding(keys: Sequence[str]) -> bool:
+    """Return whether `encode_key` returns each of these keys as it is."""
+    return all(map(_is_plain, keys)) and max(map(len, keys), default=0) <= MAX_KEY_BYTES and ".." not in "/".join(keys)
 
 
 def encode_key(key: str) -> str:

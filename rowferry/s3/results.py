@@ -50,12 +50,18 @@ def read_copied_etag(response: Response) -> str:
 
     Raises ServerFault where there is none: a 200 that was cut off may have been about to tell an error.
     """
-    if (usual := _match_copied(response.body)) is not None and usual[2].isascii():
-        return usual[2].decode()
+    if (etag := match_copied(response.body)) is not None:
+        return etag
     etag = _unquote(read_result(response.body, "ETag").get("ETag", ""))
     if not etag:
         raise ServerFault("UnreadableResponse", "the server did not say what it had copied")
     return etag
+
+
+def match_copied(body: bytes) -> str | None:
+    """Return the unquoted ETag in the usual result of a copy; None: `read_copied_etag` tells."""
+    usual = _match_copied(body)
+    return usual[2].decode() if usual is not None and usual[2].isascii() else None
 
 
 def read_completed_etag(response: Response) -> str | None:

@@ -78,7 +78,7 @@ def test_a_response_to_a_request_that_was_not_written_yet_ends_the_connection() 
         with pytest.raises(Unreachable):
             await exchange
         async with asyncio.timeout(WAIT_SECONDS):
-            while outbox._unwritten:
+            while outbox.unwritten:
                 await asyncio.sleep(0)
         return transport
 

@@ -16,7 +16,7 @@ def test_a_tally_says_what_single_observations_say(amounts: list[float], flushes
     tally = BulkHistogram("h", "", ["q"], buckets=BOUNDS, registry=bulk).labels("a").new_tally()
     for number, amount in enumerate(amounts):
         told.observe(amount)
-        tally.observe(amount)
+        tally.observe_all([amount])
         if number % flushes_after == 0:
             tally.flush()
     tally.flush()

@@ -206,6 +206,12 @@ class MigrationContext:
         """Return what sends requests at the scheduler's pace and within the plan's bounds."""
         return ObjectRequests(self.send, RequestPace(scheduler, self._request_limiters, self._buckets))
 
+    def find_lanes(self, side: SideName, operation: str) -> tuple[ObjectClient, str] | None:
+        """Return what lanes of an operation take: the client and the key of its rate; None: the plan has a bound."""
+        if side in self._request_limiters:
+            return None
+        return self.clients[side], f"{self._buckets[side]} {operation}"
+
     def holds_rows_enough(self, row_counts: Sequence[int]) -> bool:
         """Return whether claimed batches with so many rows each keep `max_rows_per_second` busy for ROWS_AHEAD.
 

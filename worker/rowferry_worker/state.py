@@ -34,9 +34,9 @@ class BatchProgress:
         """Note that so many objects are about to be worked on."""
         self._objects += objects
 
-    def note_end(self) -> None:
-        """Note that the work on one of them has ended well."""
-        self._ended += 1
+    def note_end(self, objects: int = 1) -> None:
+        """Note that the work on so many of them has ended well."""
+        self._ended += objects
 
     def count(self) -> int:
         """Return the entries that are settled so far: never less than before, though more objects may be expected.

@@ -5,8 +5,6 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from datetime import timedelta
 
-from msgspec.structs import asdict
-
 from rowferry.errors import BucketNotFound, ObjectError, UsageError
 from rowferry.http import event_loop
 from rowferry.plan import Plan, ProductionSide, Side
@@ -105,4 +103,4 @@ def _open_writer(side: Side) -> ObjectClient:
 
 def _as_production(side: Side) -> ProductionSide:
     """Return the side as if it were production, for no other code may write to a legacy bucket."""
-    return ProductionSide(**{name: value for name, value in asdict(side).items() if name != "immutable"})
+    return ProductionSide(**{name: getattr(side, name) for name in Side.__struct_fields__})

@@ -28,7 +28,7 @@ from rowferry_worker.copying.copy import CopyResult, log_copy
 from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.reading import read_object, read_size
 from rowferry_worker.objects.requests import ObjectRequests, size_of
-from rowferry_worker.scheduling.scheduler import ObjectResult
+from rowferry_worker.scheduling.copy_run import ObjectResult
 
 
 def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:

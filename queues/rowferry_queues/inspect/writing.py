@@ -18,7 +18,7 @@ from rowferry_worker.batch.sources import updates_table
 from rowferry_worker.batch.sources.table import find_queries
 from rowferry_worker.batch.writes import Upserted, upsert
 from rowferry_worker.copying.copy import CopyResult
-from rowferry_worker.scheduling.scheduler import ObjectResult
+from rowferry_worker.scheduling.copy_run import ObjectResult
 
 Objects = list[tuple[str, CopyResult]]
 Found = Mapping[Entry, Objects]

@@ -23,7 +23,7 @@ from rowferry_worker.batch.second_look import look_at_sources
 from rowferry_worker.copying.copy import CopyOptions, CopyResult, copy_object, log_copy
 from rowferry_worker.objects.compare import DIGEST
 from rowferry_worker.objects.requests import ObjectRequests
-from rowferry_worker.scheduling.scheduler import ObjectResult
+from rowferry_worker.scheduling.copy_run import ObjectResult
 
 ROUNDS = 4
 """How often an attempt lists folders again that objects are added to again and again."""
@@ -162,7 +162,7 @@ class _Settling:
         """Copy what is new, and look at what may have been rewritten."""
         known = {key: found for key in self.doubtful if isinstance(found := self.by_key.get(key), CopyResult)}
         pairs = {key: (key, self._production[key]) for key in self.doubtful}
-        looked = look_at_sources(self._context, self._choose_options(False), pairs, known, stays=False)
+        looked = look_at_sources(self._context, self._choose_options(False), pairs, known, stays=False, each=True)
         s3 = self._context.object_requests()
         options = {is_earlier: self._choose_options(is_earlier) for is_earlier in (False, True)}
         new = run_copies(

@@ -9,7 +9,7 @@ from rowferry.batch import Entry, EntryResult, Performed
 from rowferry.db.entries import EntryQueries
 from rowferry_queues.migrate.folders import count_earlier, settle_folders
 from rowferry_worker.batch.context import BatchContext
-from rowferry_worker.batch.copies import choose_options, run_copies
+from rowferry_worker.batch.copies import choose_options, find_plain_copies, run_copies
 from rowferry_worker.batch.folders import FolderRow, expand_folders, note_first
 from rowferry_worker.batch.objects import Judge, MappedRow, list_objects, map_rows
 from rowferry_worker.batch.ranges import is_listed, run_range
@@ -20,7 +20,7 @@ from rowferry_worker.batch.sources.table import find_queries
 from rowferry_worker.copying.copy import CopyOptions, CopyResult, copy_object, log_copy
 from rowferry_worker.copying.follow import copy_standing
 from rowferry_worker.objects.requests import ObjectRequests
-from rowferry_worker.scheduling.scheduler import ObjectResult
+from rowferry_worker.scheduling.copy_run import ObjectResult
 
 
 def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
@@ -47,7 +47,7 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
     def look_at(waiting: Sequence[MappedRow]) -> tuple[Sequence[MappedRow], Mapping[str, ObjectResult]]:
         objects = list_objects(waiting)
         known = {key: by_key[key] for key in objects}
-        return waiting, _look(context, _choose_options(context, stays=False), objects, known)
+        return waiting, _look(context, _choose_options(context, stays=False), objects, known, each=True)
 
     return Performed(results + _move_rows(context, queries, moves, started, look_at), rest)
 
@@ -148,10 +148,18 @@ def _copy_all(
     copy: Callable[[ObjectRequests, CopyOptions, str, str], Coroutine[Any, Any, CopyResult]],
 ) -> dict[str, ObjectResult]:
     s3 = context.object_requests()
+    is_there = replace(options, looks_first=True)
     return run_copies(
         context,
         lambda key: log_copy(copy(s3, options, key, objects[key]), key, objects[key]),
         objects,
+        usual=find_plain_copies(
+            context,
+            options,
+            objects,
+            lambda key: copy(s3, is_there, key, objects[key]),
+            stays=copy is copy_standing,
+        ),
         targets=objects,
     )
 
@@ -169,8 +177,10 @@ def _look(
     by_key: Mapping[str, ObjectResult],
     *,
     stays: bool = False,
+    each: bool = False,
 ) -> dict[str, ObjectResult]:
-    """Look at the legacy objects once more, unless the plan says that nobody rewrites them."""
+    """Look at the legacy objects once more, as look_at_sources does, unless the plan says that nobody rewrites them."""
     if context.migration.plan.legacy.immutable:
         return dict(by_key)
-    return look_at_sources(context, options, {key: (key, objects[key]) for key in objects}, by_key, stays=stays)
+    pairs = {key: (key, objects[key]) for key in objects}
+    return look_at_sources(context, options, pairs, by_key, stays=stays, each=each)

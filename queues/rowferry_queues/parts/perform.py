@@ -22,7 +22,7 @@ from rowferry_worker.batch.objects import Judge, MappedRow, list_objects, map_ro
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import look_again
 from rowferry_worker.batch.sources.table import find_queries
-from rowferry_worker.scheduling.scheduler import ObjectResult
+from rowferry_worker.scheduling.copy_run import ObjectResult
 
 
 def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:

@@ -20,7 +20,7 @@ from rowferry_worker.multipart.part_size import split_range
 from rowferry_worker.multipart.side_by_side import PartRange, PartSender
 from rowferry_worker.multipart.streamed_parts import PartSource
 from rowferry_worker.objects.requests import ObjectRequests, object_changed, size_of
-from rowferry_worker.scheduling.scheduler import ObjectResult
+from rowferry_worker.scheduling.copy_run import ObjectResult
 
 
 def send_parts(context: BatchContext, entries: Sequence[Entry]) -> Performed:

@@ -29,7 +29,7 @@ from rowferry_worker.batch.rows import look_again
 from rowferry_worker.batch.sources.table import find_queries
 from rowferry_worker.copying.copy import CopyResult, log_copy
 from rowferry_worker.objects.requests import UNKNOWN, ObjectRequests, Tags, demand, object_changed
-from rowferry_worker.scheduling.scheduler import ObjectResult
+from rowferry_worker.scheduling.copy_run import ObjectResult
 
 
 def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:

@@ -20,7 +20,7 @@ from rowferry_worker.copying.copy import CopyOptions, CopyResult, copy_object, l
 from rowferry_worker.copying.precedence import Precedence, find_precedence
 from rowferry_worker.objects.compare import Pair, are_same, read_digest
 from rowferry_worker.objects.requests import ObjectRequests
-from rowferry_worker.scheduling.scheduler import ObjectResult
+from rowferry_worker.scheduling.copy_run import ObjectResult
 
 
 def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:

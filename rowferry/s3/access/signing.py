@@ -53,7 +53,7 @@ _EMPTY_DIGEST = hashlib.sha256().hexdigest()
 _ALGORITHM = "AWS4-HMAC-SHA256"
 
 
-class _Moment(NamedTuple):
+class Moment(NamedTuple):
     """What all signatures of one second with the same credentials share."""
 
     second: int
@@ -76,7 +76,22 @@ class _Moment(NamedTuple):
         return outer.hexdigest()
 
     def __repr__(self) -> str:
-        return "_Moment(...)"
+        return "Moment(...)"
+
+
+class Unsigned(NamedTuple):
+    """A request before its signature."""
+
+    moment: Moment
+    canonical: str
+    """The canonical request."""
+    headers: Headers
+    words: str
+    """The start of the Authorization header's value, up to the signature."""
+
+    def complete(self, signature: str) -> Headers:
+        """Return the headers with the one that has the signature."""
+        return [*self.headers, ("Authorization", self.words + signature)]
 
 
 class Signer:
@@ -85,7 +100,7 @@ class Signer:
     def __init__(self, region: str) -> None:
         """`region`: its name as the server knows it."""
         self._region = region
-        self._moment: _Moment | None = None
+        self._moment: Moment | None = None
         self.clock_offset = 0.0
         """Seconds by which the server's clock is ahead of this host's; 0 while that does not matter."""
 
@@ -96,7 +111,14 @@ class Signer:
 
         `body`: None where it is not known yet. Every given header is signed, and `Host` must be among them.
         """
-        moment = self._now(credentials)
+        unsigned = self.lay_out(credentials, method, target, headers, body)
+        return unsigned.complete(unsigned.moment.sign(unsigned.canonical))
+
+    def lay_out(
+        self, credentials: CredentialSnapshot, method: str, target: str, headers: Headers, body: bytes | None = b""
+    ) -> "Unsigned":
+        """Return what `sign` signs, and what it puts the signature into."""
+        moment = self.now(credentials)
         payload = _digest_body(body, headers)
         headers = [*headers, ("x-amz-content-sha256", payload), ("x-amz-date", moment.stamp)]
         if credentials.token:
@@ -108,12 +130,11 @@ class Signer:
             lines = layout.canonical % layout.put_in_order([_trim(value) for value in values])
         path, _, query = target.partition("?")
         query = _sort_query(query) if query else ""
-        signature = moment.sign(f"{method}\n{path}\n{query}\n{lines}{payload}")
-        words = f"{moment.credential}, SignedHeaders={layout.names}, Signature={signature}"
-        headers.append(("Authorization", words))
-        return headers
+        canonical = f"{method}\n{path}\n{query}\n{lines}{payload}"
+        return Unsigned(moment, canonical, headers, f"{moment.credential}, SignedHeaders={layout.names}, Signature=")
 
-    def _now(self, credentials: CredentialSnapshot) -> _Moment:
+    def now(self, credentials: CredentialSnapshot) -> Moment:
+        """Return what the signatures of this second share: the same as before while neither it nor the keys change."""
         second = int(time.time() + self.clock_offset)
         moment = self._moment
         if moment is None or moment.second != second or moment.credentials is not credentials:
@@ -123,7 +144,7 @@ class Signer:
             inner, outer = _begin_hmac(_derive_key(credentials.secret_key, day, self._region))
             inner.update(f"{_ALGORITHM}\n{stamp}\n{scope}\n".encode())
             credential = f"{_ALGORITHM} Credential={credentials.access_key}/{scope}"
-            self._moment = moment = _Moment(second, credentials, stamp, inner, outer, credential)
+            self._moment = moment = Moment(second, credentials, stamp, inner, outer, credential)
         return moment
 
 
@@ -154,21 +175,32 @@ class HeadWriter:
             raise ObjectRejected("InvalidHeader", f"{request.operation} would have a header that is no text") from error
 
     def _write(self, request: Request, credentials: CredentialSnapshot, accepts: Accepts) -> bytes:
-        target = (self._path_before_key if request.key else self._path_of_bucket) + request.target
+        unsigned = self.lay_out(request, credentials)
+        head = self.write_head(request, unsigned.complete(unsigned.moment.sign(unsigned.canonical)), accepts)
+        return head.encode("utf-8", "surrogateescape")
+
+    def lay_out(self, request: Request, credentials: CredentialSnapshot) -> Unsigned:
+        """Return what is to be signed of a request."""
         headers = [("Host", self._authority), *request.headers]
         headers += [header for header in self._own_headers if header not in request.headers]
         body = request.body if request.source is None else None
-        headers = self.signer.sign(credentials, request.method, target, headers, body)
+        return self.signer.lay_out(credentials, request.method, self._find_target(request), headers, body)
+
+    def _find_target(self, request: Request) -> str:
+        return (self._path_before_key if request.key else self._path_of_bucket) + request.target
+
+    def write_head(self, request: Request, headers: Headers, accepts: Accepts) -> str:
+        """Return the head of a request with its signed headers. Raises ObjectRejected for one that cannot be sent."""
         if request.method in {"PUT", "POST"}:
             length = len(request.body) if request.source is None else request.source.length
-            headers.append(("Content-Length", str(length)))
+            headers = [*headers, ("Content-Length", str(length))]
         names, values = zip(*headers, strict=True)
         lines = _lay_out_head(names) % values
-        head = f"{request.method} {self._prefix}{target} HTTP/1.1\r\n{lines}"
+        head = f"{request.method} {self._prefix}{self._find_target(request)} HTTP/1.1\r\n{lines}"
         expected = len(headers) + 1
         if head.count("\r") != expected or head.count("\n") != expected or "\0" in head:
             raise ObjectRejected("InvalidHeader", f"{request.operation} would have a header with a line break in it")
-        return (head + self._ends[accepts]).encode("utf-8", "surrogateescape")
+        return head + self._ends[accepts]
 
 
 class _Layout(NamedTuple):

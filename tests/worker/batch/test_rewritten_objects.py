@@ -1,11 +1,16 @@
 """An application that rewrites objects in place, beside a batch: the newest bytes arrive, or the entry is named."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from rowferry_queues.migrate import perform as queue
+from rowferry_worker.batch import second_look
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.second_look import FOLLOWED
 from support.entries.files import make_table, now
@@ -32,6 +37,12 @@ def looks_of(migration: Migration) -> Callable[[LoggedRequest], bool]:
     return lambda seen: (seen.method, seen.bucket, seen.key) == ("HEAD", bucket, KEY)
 
 
+@pytest.fixture
+def read_long_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copies of a batch take so long that each is looked at again."""
+    monkeypatch.setattr(second_look, "FRESH_FOR", timedelta(0))
+
+
 @contextmanager
 def rewriting(
     migration: Migration, log: RequestLog, most: int, also: Callable[[LoggedRequest], object] = lambda _seen: None
@@ -51,6 +62,7 @@ def rewriting(
         yield lambda: times
 
 
+@pytest.mark.usefixtures("read_long_ago")
 @pytest.mark.parametrize("transfer", ["auto", "stream"])
 @pytest.mark.parametrize("most", [1, FOLLOWED])
 def test_a_row_moves_to_the_newest_bytes(three: Migration, log: RequestLog, transfer: str, most: int) -> None:
@@ -64,6 +76,7 @@ def test_a_row_moves_to_the_newest_bytes(three: Migration, log: RequestLog, tran
     three.audit()
 
 
+@pytest.mark.usefixtures("read_long_ago")
 @pytest.mark.parametrize("transfer", ["auto", "stream"])
 def test_looks_on_kept_connections_miss_nothing(migration: Migration, log: RequestLog, transfer: str) -> None:
     """The first batch has opened connections."""
@@ -76,6 +89,7 @@ def test_looks_on_kept_connections_miss_nothing(migration: Migration, log: Reque
     migration.audit()
 
 
+@pytest.mark.usefixtures("read_long_ago")
 def test_what_is_rewritten_while_another_is_copied_again_is_not_missed(three: Migration, log: RequestLog) -> None:
     """It was looked at before that, and its row has not moved yet."""
     other = "image/u3/me.png"
@@ -93,6 +107,7 @@ def test_what_is_rewritten_while_another_is_copied_again_is_not_missed(three: Mi
     three.audit()
 
 
+@pytest.mark.usefixtures("read_long_ago")
 @pytest.mark.must("objects that the application changes")
 def test_what_is_rewritten_while_rows_wait_for_their_turn_is_not_missed(
     three: Migration, monkeypatch: pytest.MonkeyPatch
@@ -122,12 +137,22 @@ def test_what_is_rewritten_by_the_transaction_that_a_row_waits_for_is_not_missed
     three.audit()
 
 
-def test_objects_that_are_never_rewritten_are_not_looked_at_again(three: Migration, log: RequestLog) -> None:
-    three.plan["legacy"]["immutable"] = True
+@pytest.mark.parametrize(
+    "case", [({}, 1.5, 0), ({}, 2.1, 1), ({"rewritten": True}, 0.0, 1), ({"immutable": True}, 60.0, 0)]
+)
+def test_what_was_copied_more_than_2_s_before_its_row_moves_is_looked_at_again(
+    three: Migration, log: RequestLog, monkeypatch: pytest.MonkeyPatch, case: tuple[dict[str, Any], float, int]
+) -> None:
+    """Unless the plan says that each object shall be, or that none has to be."""
+    legacy, seconds_later, looks = case
+    three.plan["legacy"] |= legacy
+    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + seconds_later)
+    monkeypatch.setattr(second_look, "time", clock)
     assert three.migrate() == {"migrated": 3}
-    assert not [seen for seen in log.seen if looks_of(three)(seen)]
+    assert sum(map(looks_of(three), log.seen)) == looks
 
 
+@pytest.mark.usefixtures("read_long_ago")
 def test_an_object_that_never_rests_stays_where_it_is_and_is_named(three: Migration, log: RequestLog) -> None:
     """What was copied of it is no other's object: a later attempt, of whatever worker, writes over it."""
     with rewriting(three, log, 1000):
@@ -142,6 +167,7 @@ def test_an_object_that_never_rests_stays_where_it_is_and_is_named(three: Migrat
     three.audit()
 
 
+@pytest.mark.usefixtures("read_long_ago")
 def test_an_object_that_cannot_be_looked_at_again_does_not_lead_its_row(three: Migration, log: RequestLog) -> None:
     with log.refusing(looks_of(three), 500, "InternalError"):
         three.work()
@@ -149,6 +175,7 @@ def test_an_object_that_cannot_be_looked_at_again_does_not_lead_its_row(three: M
     three.audit(legacy_left=[2])
 
 
+@pytest.mark.usefixtures("read_long_ago")
 def test_rows_that_stay_get_the_newest_bytes_in_the_same_pass(migration: Migration, log: RequestLog) -> None:
     staying = make_table(migration, "timestamptz")
     staying.execute("insert into public.files values (2, %s, %s)", (KEY, now()))

@@ -13,7 +13,8 @@ from rowferry.batch import Outcome
 from rowferry.errors import AccessDenied, BucketNotFound, NotStarted
 from rowferry.logs import current_fields, log_fields
 from rowferry_worker.copying.copy import CopyResult
-from rowferry_worker.scheduling.scheduler import MAX_SIDE_FAULTS, CopyRun, CopyScheduler, ObjectResult
+from rowferry_worker.scheduling.copy_run import MAX_SIDE_FAULTS, CopyRun, ObjectResult
+from rowferry_worker.scheduling.scheduler import CopyScheduler
 from support.running.on_loop import on_loop
 
 COPIED = CopyResult(Outcome.MIGRATED)
@@ -82,7 +83,7 @@ class Started:
 
 async def settle() -> None:
     """Let everything happen that is due."""
-    for _ in range(10):
+    for _ in range(100):
         await asyncio.sleep(0)
 
 
@@ -298,7 +299,14 @@ async def test_an_object_that_is_named_twice_is_copied_once() -> None:
     assert task.result() == {"a": COPIED, "b": COPIED}
 
 
-def test_what_a_process_has_learned_of_rates_holds_for_a_batch_with_a_scheduler_of_its_own() -> None:
-    process = CopyScheduler(64)
-    of_a_batch = CopyScheduler(1, within=process)
-    assert of_a_batch.rates is process.rates
+@on_loop
+async def test_a_batch_with_a_limit_of_its_own_leaves_the_places_above_it_to_others() -> None:
+    server, scheduler = Server(), CopyScheduler(5)
+    server.start(scheduler, keys(0, 9), most=2)
+    server.start(scheduler, keys(10, 19))
+    await settle()
+    assert server.started == ["0", "1", "10", "11", "12"]
+    await server.respond()
+    assert server.started[5:] == ["2"]
+    await server.respond_to_all()
+    assert server.under_way == 0

@@ -72,6 +72,8 @@ class BatchContext:
     """Where the batch's time goes."""
     progress: BatchProgress = field(default_factory=BatchProgress)
     """How many of its entries are settled so far; the process tells it once a second."""
+    parallel: float = math.inf
+    """How many of its objects may be in flight, below the limit of the process."""
     ledger: Ledger | None = None
     """Keeps the records of unfinished uploads; None: an upload that does not come to its end begins anew."""
 
@@ -95,7 +97,8 @@ class BatchContext:
         if self.ledger is not None and len(plan.sides) == 2:
             legacy, production = name_bucket(plan.legacy), name_bucket(plan.production)
             records = UploadRecords(self.ledger.call, legacy, production, self.batch.id, self.attempt.id)
-        return LargeObjects(records, self.scheduler.part_room, self.deadline)
+        room = None if self.parallel < math.inf else self.scheduler.part_room
+        return LargeObjects(records, room, self.deadline)
 
     def reserve_rows(self, rows: int) -> timedelta:
         """Take the turn of so many rows under the plan's `max_rows_per_second`; return how long to wait for it.

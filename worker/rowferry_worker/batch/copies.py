@@ -12,7 +12,7 @@ from typing import Any
 from rowferry.batch import Outcome
 from rowferry.db.connection import fetch_one
 from rowferry.db.statements import statement
-from rowferry.errors import RowferryError, Unreachable
+from rowferry.errors import RowferryError, TimedOut, Unreachable
 from rowferry.http import event_loop
 from rowferry.plan import OnConflict
 from rowferry.reports.facts import READABLE, WRITTEN
@@ -22,7 +22,8 @@ from rowferry_worker.batch.sides.asking import are_reachable
 from rowferry_worker.batch.sides.faults import NO_TARGETS, judge_sides
 from rowferry_worker.copying.copy import CopyOptions, CopyResult
 from rowferry_worker.copying.precedence import NO_TIMELINE, Timeline
-from rowferry_worker.scheduling.scheduler import Copy, CopyRun, ObjectResult
+from rowferry_worker.scheduling.copy_run import Copy, CopyRun, ObjectResult
+from rowferry_worker.scheduling.lanes import Looks, PlainCopies, Usual
 
 CANCEL_WITHIN = timedelta(seconds=3)
 """How long to wait for the aborts of a batch's multipart uploads once the worker releases it, or has lost it."""
@@ -63,12 +64,13 @@ def run_copies(
     keys: Iterable[str],
     *,
     is_look: bool = False,
+    usual: Usual | None = None,
     targets: Mapping[str, str] = NO_TARGETS,
 ) -> dict[str, ObjectResult]:
     """Copy the object of each key, many at once, and return how each copy ended; NotStarted past the time budget.
 
-    `is_look`: they were copied, and are looked at once more, all of them; few are copied again. `targets`: the
-    production keys, where `keys` are legacy keys.
+    `is_look`: they were copied, and are looked at once more; few are copied again. `usual`: what lanes do of that.
+    `targets`: the production keys, where `keys` are legacy keys.
 
     Raises BatchReleased when the worker gives the batch up meanwhile, MigrationFault when a side is at fault.
     """
@@ -84,6 +86,8 @@ def run_copies(
         work=None if is_look else context.work,
         note=partial(_note_look, context) if is_look else partial(_note_end, context, targets),
         is_look=is_look,
+        usual=usual,
+        most=context.parallel,
     )
     ended = _wait_for(context, run)
     _record_success(context)
@@ -93,6 +97,28 @@ def run_copies(
     if any(isinstance(result, Unreachable) for result in by_key.values()) and are_reachable(context.migration):
         return {key: _charge_attempt(result) for key, result in by_key.items()}
     return dict(by_key)
+
+
+def find_plain_copies(
+    context: BatchContext, options: CopyOptions, objects: Mapping[str, str], when_there: Copy, *, stays: bool
+) -> PlainCopies | None:
+    """Return what lanes do of the copies of objects, by their legacy keys; None: each takes a task.
+
+    `when_there` copies an object where one was seen at its production key. `stays`: no row of them moves, so an object
+    that only the production bucket has is not missing.
+    """
+    plain, found = options.plain_copy, context.migration.find_lanes("production", "CopyObject")
+    if plain is None or found is None:
+        return None
+    usual = PlainCopies(*found, plain, objects, when_there)
+    usual.final = (TimedOut,) if stays else usual.final
+    return usual
+
+
+def find_looks(context: BatchContext, keys: Mapping[str, tuple[str, CopyResult]]) -> Looks | None:
+    """Return what lanes do of the looks at legacy objects, by the legacy key and the copy of each; None: nothing."""
+    found = context.migration.find_lanes("legacy", "HeadObject")
+    return None if found is None else Looks(*found, keys)
 
 
 def run_listings(context: BatchContext, list_one: Copy, keys: Iterable[str]) -> dict[str, ObjectResult]:
@@ -116,11 +142,11 @@ def _record_success(context: BatchContext) -> None:
             ledger.call("record_fact", context.migration.name, fact, True, key)
 
 
-def _note_end(context: BatchContext, targets: Mapping[str, str], key: str, result: ObjectResult) -> None:
-    """Take in how a copy ended."""
+def _note_end(context: BatchContext, targets: Mapping[str, str], key: str, result: ObjectResult, count: int) -> None:
+    """Take in how a copy ended, the last of so many that ended well."""
     _note(context, key, result, targets.get(key))
     if isinstance(result, CopyResult) and result.outcome is not Outcome.CONFLICT:
-        context.progress.note_end()
+        context.progress.note_end(count)
 
 
 def _note(context: BatchContext, key: str, result: ObjectResult, target: str | None = None) -> None:
@@ -131,7 +157,7 @@ def _note(context: BatchContext, key: str, result: ObjectResult, target: str | N
 _READ = CopyResult(Outcome.KEPT)
 
 
-def _note_look(context: BatchContext, key: str, result: ObjectResult) -> None:
+def _note_look(context: BatchContext, key: str, result: ObjectResult, _count: int) -> None:
     """Take in what the end of a look tells: the object could be read, and nothing of writes."""
     _note(context, key, _READ if isinstance(result, CopyResult) else result)
 

@@ -23,7 +23,6 @@ from rowferry_worker.batch.crash_policy import (
 )
 from rowferry_worker.batch.sources import find_source, name_source
 from rowferry_worker.batch.verdict import judge
-from rowferry_worker.scheduling.scheduler import CopyScheduler
 
 _log = logging.getLogger(__name__)
 
@@ -65,8 +64,7 @@ def process(context: BatchContext) -> BatchResult:
         policy = CrashPolicy.FAIL if entries and crashes >= batch.max_attempts else CrashPolicy.RUN_SLOWLY
     if policy is CrashPolicy.FAIL:
         return BatchResult(Judgement(Verdict.ERROR, error=f"{describe_crashes(batch, attempt)}; it is not run again"))
-    scheduler = CopyScheduler(choose_parallel(batch, attempt), within=context.scheduler)
-    return _run_queue(replace(context, scheduler=scheduler))
+    return _run_queue(replace(context, parallel=choose_parallel(batch, attempt)))
 
 
 def is_meant(context: BatchContext) -> bool:

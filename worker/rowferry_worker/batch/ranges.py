@@ -10,7 +10,7 @@ from rowferry.s3.listings.keys import ListedKeys
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.objects import Judge, MappedRow
 from rowferry_worker.batch.sources.listing import RANGE_PAGES, choose_most, find_prefix, list_keys
-from rowferry_worker.scheduling.scheduler import ObjectResult
+from rowferry_worker.scheduling.copy_run import ObjectResult
 
 Work = Callable[[Sequence[ObjectKeys]], Mapping[str, ObjectResult]]
 """Copies or verifies objects, and returns by legacy key how each ended."""

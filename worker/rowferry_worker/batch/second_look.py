@@ -1,19 +1,24 @@
-"""The end of step 3 of 5: look at the legacy objects again, and copy once more what was rewritten meanwhile."""
+"""The end of step 3 of 5: look at legacy objects that were copied a while ago, and copy again what was rewritten."""
 
+import math
+import time
 from collections import Counter
 from collections.abc import Container, Mapping
+from datetime import timedelta
 
 from rowferry.batch import Outcome
 from rowferry_worker.batch.context import BatchContext
-from rowferry_worker.batch.copies import run_copies
+from rowferry_worker.batch.copies import find_looks, run_copies
 from rowferry_worker.copying.copy import CopyOptions, CopyResult
 from rowferry_worker.copying.follow import follow
-from rowferry_worker.scheduling.scheduler import ObjectResult
+from rowferry_worker.scheduling.copy_run import ObjectResult
 
+FRESH_FOR = timedelta(seconds=2)
+"""What was read within so long before its row moves is not looked at again: a look would be as old by the COMMIT."""
 FOLLOWED = 3
 """How often one attempt copies an object again that is rewritten again and again."""
 MOST_ROUNDS = 8
-"""How often it looks at all of them: in the last round nothing is copied any more."""
+"""How often it looks: in the last round nothing is copied any more."""
 
 
 def look_at_sources(
@@ -23,27 +28,36 @@ def look_at_sources(
     by_key: Mapping[str, ObjectResult],
     *,
     stays: bool,
+    each: bool = False,
 ) -> dict[str, ObjectResult]:
-    """Return how the copies ended, each copied object being what its legacy object is now.
+    """Return how the copies ended, each copied object being what its legacy object is now, or was FRESH_FOR ago.
 
     `objects`: the legacy and the production key behind each key of `by_key`. Rows that move are about to follow their
-    objects, so a look at all of them is the last thing before: copying takes a while, and calls for another look. Where
-    no row moves (`stays`), only what was written now is looked at: the rest was compared a moment ago, and is in each
-    pass.
+    objects: what was read before that is looked at, and once more where another was copied again, since that takes a
+    while. Where no row moves (`stays`), only what was written now is looked at: the rest was compared, and is in each
+    pass. `each`: look at all of them, however lately they were read, as the plan may demand.
     """
+    each = each or context.migration.plan.legacy.rewritten
     found, times = dict(by_key), Counter[str]()
-    looked_at = _choose_copied(found, stays=stays)
+    read_at = {key: result.began for key, result in found.items() if isinstance(result, CopyResult)}
+    candidates: Mapping[str, ObjectResult] = found
     for number in range(MOST_ROUNDS):
+        began = time.monotonic()
+        stale = math.inf if each else began - FRESH_FOR.total_seconds()
+        copied = _choose_copied(candidates, stays=stays)
+        looked_at = {key: result for key, result in copied.items() if read_at[key] < stale}
         if not looked_at:
             break
         tired = {key for key in looked_at if times[key] == FOLLOWED or number == MOST_ROUNDS - 1}
         now = _look(context, options, objects, looked_at, tired)
         found |= now
         changed = {key: result for key, result in now.items() if result is not looked_at[key]}
-        if not any(isinstance(result, CopyResult) for result in changed.values()):
+        copied_again = {key: result.began for key, result in changed.items() if isinstance(result, CopyResult)}
+        if not copied_again:
             break
         times.update(changed.keys())
-        looked_at = _choose_copied(changed if stays else found, stays=stays)
+        read_at |= dict.fromkeys(looked_at, began) | copied_again
+        candidates = changed if stays else found
     return found
 
 
@@ -61,6 +75,7 @@ def _look(
         lambda key: follow(s3, options, *objects[key], copied[key], may_copy=key not in tired),
         copied,
         is_look=True,
+        usual=find_looks(context, {key: (objects[key][0], result) for key, result in copied.items()}),
     )
 
 

@@ -13,7 +13,7 @@ from rowferry.errors import Cancelled, ObjectError, ObjectRejected, Precondition
 from rowferry.plan import OnConflict
 from rowferry.s3.responses import Response
 from rowferry_worker.copying.precedence import NO_TIMELINE, Clocks, Timeline, find_precedence, is_earlier_copy
-from rowferry_worker.copying.transfer import CopyMethod, ObjectWrite, Written
+from rowferry_worker.copying.transfer import CopyMethod, ObjectWrite, PlainCopy, Written
 from rowferry_worker.multipart.large import LargeObjects
 from rowferry_worker.objects.compare import Pair, are_same
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport, ObjectExists
@@ -53,6 +53,17 @@ class CopyOptions:
         """What is remembered of production objects."""
         return self.large_objects.records
 
+    @property
+    def plain_copy(self) -> PlainCopy | None:
+        """What is equal in all requests, where an object takes one CopyObject under a condition, and nothing before it.
+
+        None: the server is not known to heed the condition, or something has to be looked at, read or noted.
+        """
+        is_plain = self.support.supported("CopyObject") and self.properties.are_plain
+        if not is_plain or self.looks_first or self.timeline.is_doubtful or logs_objects():
+            return None
+        return self.method.plain_copy
+
     def transfer(self, s3: ObjectRequests, source_key: str, target_key: str, intent: Intent) -> Awaitable[Written]:
         """Write the production object, as CopyMethod.transfer does."""
         target = Target(s3, self.support, target_key)
@@ -71,6 +82,8 @@ class CopyResult(Struct, frozen=True, gc=False):
     """Of the legacy object that it is equal to, unquoted; empty where the server copied it and did not say."""
     seconds: float = 0.0
     """How long its writing took."""
+    began: float = 0.0
+    """When that began, or the comparison with what was found equal, by time.monotonic()."""
     is_unclear: bool = False
     """Of a conflict: nobody can tell which of the two objects was written last."""
     value: Any = None
@@ -107,7 +120,7 @@ async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str,
         is_small = written.operation == method.operation and written.size_bytes <= PROBE_BYTES
         if is_small and support.begin_probe(method.operation):
             await _probe_condition(s3, options, source_key, target_key, written.etag)
-        return _describe(written, time.monotonic() - began)
+        return _describe(written, began)
     if is_noted:
         await options.copies.note_write(target_key, source_key, is_pending=False)
     if method.damage.has_left(target_key, existing):
@@ -119,7 +132,7 @@ async def overwrite(s3: ObjectRequests, options: CopyOptions, source_key: str, t
     """Write the production object over any that is there: it was asked for."""
     began = time.monotonic()
     written = await options.transfer(s3, source_key, target_key, Overwrite())
-    return _describe(written, time.monotonic() - began)
+    return _describe(written, began)
 
 
 async def replace_object(
@@ -135,11 +148,12 @@ async def replace_object(
         if options.timeline.is_doubtful:
             await options.copies.note_write(target_key, source_key, is_pending=False)
         raise object_changed("production", target_key) from refusal
-    return _describe(written, time.monotonic() - began)
+    return _describe(written, began)
 
 
-def _describe(written: Written, seconds: float) -> CopyResult:
-    return CopyResult(Outcome.MIGRATED, written.size_bytes, written.etag, written.source_etag, seconds)
+def _describe(written: Written, began: float) -> CopyResult:
+    seconds = time.monotonic() - began
+    return CopyResult(Outcome.MIGRATED, written.size_bytes, written.etag, written.source_etag, seconds, began)
 
 
 async def _resolve_existing(
@@ -148,6 +162,7 @@ async def _resolve_existing(
     """Return what to make of an object that is at the production key already."""
     if options.on_conflict == "keep":
         return CopyResult(Outcome.KEPT)
+    began = time.monotonic()
     legacy = await s3.head("legacy", source_key)
     replaces = options.on_conflict == "overwrite" and not options.properties.are_encrypted(existing)
     pair = Pair(source_key, legacy, target_key, existing)
@@ -155,7 +170,7 @@ async def _resolve_existing(
         has_switched = options.timeline.switched is not None
         options.properties.note_kept(legacy, target_key, existing)
         await options.properties.mend(s3, source_key, legacy, target_key, existing, with_acl=not has_switched)
-        return CopyResult(Outcome.KEPT, etag=existing.etag or "", source_etag=legacy.etag or "")
+        return CopyResult(Outcome.KEPT, etag=existing.etag or "", source_etag=legacy.etag or "", began=began)
     if options.on_conflict == "overwrite":
         return await overwrite(s3, options, source_key, target_key)
     return await _resolve_difference(s3, options, pair)
@@ -204,7 +219,12 @@ def log_copy(
     copy: Coroutine[Any, Any, CopyResult], source_key: str, target_key: str
 ) -> Coroutine[Any, Any, CopyResult]:
     """Return the copy; with `--verbose` it logs its outcome and the time it took."""
-    return _log_outcome(copy, source_key, target_key) if _log.isEnabledFor(logging.DEBUG) else copy
+    return _log_outcome(copy, source_key, target_key) if logs_objects() else copy
+
+
+def logs_objects() -> bool:
+    """Return whether each object is logged: `--verbose`."""
+    return _log.isEnabledFor(logging.DEBUG)
 
 
 async def _log_outcome(copy: Coroutine[Any, Any, CopyResult], source_key: str, target_key: str) -> CopyResult:

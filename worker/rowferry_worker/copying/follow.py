@@ -2,6 +2,8 @@
 
 import logging
 
+from msgspec.structs import replace
+
 from rowferry.batch import Outcome
 from rowferry.errors import ObjectNotFound, ServerFault
 from rowferry.s3.clocks import UPLOAD_SPAN, written_at
@@ -59,7 +61,7 @@ async def follow(
         return result  # the application has deleted it since
     await _note(options, source_key, target_key, again)
     size_bytes = result.size_bytes + again.size_bytes
-    return CopyResult(again.outcome, size_bytes, again.etag, again.source_etag, again.seconds)
+    return replace(again, size_bytes=size_bytes)
 
 
 async def _note(options: CopyOptions, source_key: str, target_key: str, result: CopyResult) -> None:
@@ -67,7 +69,7 @@ async def _note(options: CopyOptions, source_key: str, target_key: str, result: 
         await options.copies.note_copy(target_key, result.etag, source_key, result.source_etag)
 
 
-def _is_surely_current(legacy: Response, result: CopyResult) -> bool:
+def is_surely_current(legacy: Response, result: CopyResult) -> bool:
     """Return whether the ETags alone tell that the legacy object is what was copied."""
     if result.source_etag:
         return legacy.etag == result.source_etag
@@ -79,7 +81,7 @@ async def _is_current(
 ) -> bool:
     """Return whether the legacy object, whose headers are given, is what was copied to the second key."""
     source_key, target_key = keys
-    if _is_surely_current(legacy, result):
+    if is_surely_current(legacy, result):
         return True
     if result.source_etag:
         return False

@@ -5,7 +5,7 @@ from rowferry.s3.operations import REQUESTER_PAYS, copy_object
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_copied_etag
 from rowferry.s3.retry import TRIES
-from rowferry_worker.copying.transfer import ObjectWrite, Written, transfer_parts
+from rowferry_worker.copying.transfer import ObjectWrite, PlainCopy, Written, transfer_parts
 from rowferry_worker.multipart.completion import Large
 from rowferry_worker.multipart.copied_parts import CopiedParts, KnownParts
 from rowferry_worker.multipart.part_size import COPY_PART_BYTES
@@ -36,6 +36,13 @@ class ServerCopy:
         self._bucket = legacy_bucket
         self._threshold_bytes = threshold_bytes
         self._source_headers = [REQUESTER_PAYS] if requester_pays else []
+
+    @property
+    def plain_copy(self) -> PlainCopy | None:
+        """Return what all requests have; None where each object's size is asked for first, or damage is known."""
+        if self._threshold_bytes is not None or self.damage.is_known:
+            return None
+        return PlainCopy(self._bucket, tuple(self._source_headers))
 
     @property
     def smallest_parts(self) -> int:

@@ -39,6 +39,7 @@ class StreamCopy:
 
     operation: WriteOperation = "PutObject"
     moves_bytes = True
+    plain_copy = None
 
     def __init__(
         self,

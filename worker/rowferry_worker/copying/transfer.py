@@ -45,6 +45,14 @@ class Written(NamedTuple):
     """Of the legacy object that was copied, unquoted; empty where the server copied it and did not have to say."""
 
 
+class PlainCopy(NamedTuple):
+    """What the requests of a server's own copies have in common, where one request makes a copy."""
+
+    bucket: str
+    """The legacy one."""
+    headers: tuple[tuple[str, str], ...]
+
+
 class CopyMethod(Protocol):
     """How a legacy object comes to its production key, with its properties and those of the plan."""
 
@@ -56,6 +64,11 @@ class CopyMethod(Protocol):
     """Whether the production server knows the storage classes of the legacy one."""
     damage: OwnDamage
     """What its writes have left damaged."""
+
+    @property
+    def plain_copy(self) -> PlainCopy | None:
+        """Return how one request copies an object of any size that the server copies at all; None: it takes more."""
+        ...
 
     @property
     def smallest_parts(self) -> int:

@@ -34,6 +34,11 @@ class PartRoom:
         """How many parts of an object have paid last."""
 
     @property
+    def is_wanted(self) -> bool:
+        """Return whether a part seems to wait for a place."""
+        return bool(self._waiting)
+
+    @property
     def first_width(self) -> int:
         """Return with how many parts the next object, or the next attempt, had better begin.
 

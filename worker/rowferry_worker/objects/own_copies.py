@@ -143,6 +143,11 @@ class OwnDamage:
         """Know of none."""
         self._etags: dict[str, str] = {}
 
+    @property
+    def is_known(self) -> bool:
+        """Return whether there is any."""
+        return bool(self._etags)
+
     async def note(self, key: str, write: Awaitable[T]) -> T:
         """Return what a write to this key returns. What it leaves damaged is remembered; a success leaves nothing."""
         try:

@@ -24,6 +24,11 @@ class Acls:
         self._kept: dict[tuple[GivenBy, CannedAcl], Kept] = {}
         self._is_readable = True
 
+    @property
+    def are_given(self) -> bool:
+        """Return whether objects get another ACL than the bucket gives them."""
+        return self._acl is not None
+
     async def choose(self, s3: ObjectRequests, source_key: str) -> CannedAcl | None:
         """Return the ACL that the production object shall have; None: none is given.
 

@@ -62,6 +62,11 @@ class Properties:
         """Return whether CopyObject must be told all metadata of the legacy object: it copies all, or nothing."""
         return bool(self._content)
 
+    @property
+    def are_plain(self) -> bool:
+        """Return whether CopyObject brings all of an object along, and nothing has to be given or looked at."""
+        return not (self._content or self._storage or self._acls.are_given) and self.tagging.comes_along
+
     async def describe(
         self, s3: ObjectRequests, source_key: str, seen: Response, operation: GivenBy, *, keep_class: bool
     ) -> Description:

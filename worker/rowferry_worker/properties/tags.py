@@ -45,6 +45,11 @@ class Tagging:
         """Whether tags that CopyObject has brought along in spite of the plan can be taken away."""
         self._reads = count()
 
+    @property
+    def comes_along(self) -> bool:
+        """Return whether CopyObject is known to bring the tags of legacy objects along, and these are to stay."""
+        return self.fixed is None and self._kept.get("CopyObject") is True
+
     async def read(self, s3: ObjectRequests, key: str, seen: Response) -> Tags:
         """Return the tags that an object shall have, by default those of the legacy object whose headers are given.
 

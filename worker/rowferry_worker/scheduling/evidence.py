@@ -10,7 +10,7 @@ from rowferry.batch import Outcome
 from rowferry.errors import AccessDenied, CredentialsUnavailable, ObjectError, ObjectRejected, ServerFault
 from rowferry.plan import SideName
 from rowferry_worker.copying.copy import CopyResult
-from rowferry_worker.scheduling.scheduler import ObjectResult
+from rowferry_worker.scheduling.copy_run import ObjectResult
 
 ENOUGH = 3
 """So many different objects that fail alike, with no success between them, are no coincidence."""

@@ -2,6 +2,7 @@
 
 import logging
 from collections import Counter
+from collections.abc import Sequence
 
 from rowferry.errors import (
     ObjectError,
@@ -44,20 +45,31 @@ class TransferTally:
         """Count one try of a request; the metrics know of it within FLUSH_SECONDS if others follow, or at `flush`."""
         side = request.side
         self._counts[side, request.operation, "ok" if error is None else name_result(error)] += 1
-        tally = self._seconds.get(side)
-        if tally is None:
-            tally = self._seconds[side] = metrics.request_seconds.labels(side).new_tally()
-        tally.observe(seconds)
+        self._find_tally(side).observe_all([seconds])
         if error is not None or now >= self._flush_at:
             self._flush_at = now + FLUSH_SECONDS
             self.flush()
 
-    def note_object(self, work: tuple[str, str], seconds: float) -> None:
-        """Count an object of a migration and a queue; the metrics know of it as of requests."""
+    def note_usual(self, side: SideName, operation: str, seconds: Sequence[float], now: float) -> None:
+        """Count requests that have succeeded, by the seconds that they took."""
+        self._counts[side, operation, "ok"] += len(seconds)
+        self._find_tally(side).observe_all(seconds)
+        if now >= self._flush_at:
+            self._flush_at = now + FLUSH_SECONDS
+            self.flush()
+
+    def note_objects(self, work: tuple[str, str], seconds: Sequence[float]) -> None:
+        """Count objects of a migration and a queue; the metrics know of them as of requests."""
         tally = self._object_seconds.get(work)
         if tally is None:
             tally = self._object_seconds[work] = metrics.object_seconds.labels(*work).new_tally()
-        tally.observe(seconds)
+        tally.observe_all(seconds)
+
+    def _find_tally(self, side: SideName) -> Tally:
+        tally = self._seconds.get(side)
+        if tally is None:
+            tally = self._seconds[side] = metrics.request_seconds.labels(side).new_tally()
+        return tally
 
     def flush(self) -> None:
         """Have the metrics take in what was counted."""

@@ -25,8 +25,8 @@ from rowferry_worker.batch.sides.judgement import Answer, Answers, is_down, may_
 from rowferry_worker.batch.sides.questions import LISTING, READING, Suspicion, ask_of_nothing, ask_of_object
 from rowferry_worker.batch.sides.samples import MOST, Keys, sample_objects
 from rowferry_worker.migration import MigrationContext
+from rowferry_worker.scheduling.copy_run import WHOLE_SIDE, ObjectResult
 from rowferry_worker.scheduling.evidence import Operation, is_suspect, name_operation
-from rowferry_worker.scheduling.scheduler import WHOLE_SIDE, ObjectResult
 
 PAUSE_AFTER = timedelta(minutes=30)
 """For so long nothing but one operation fails, for every object: then a person must look, and the migration pauses."""

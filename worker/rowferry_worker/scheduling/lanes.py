@@ -1,0 +1,338 @@
+"""The usual case: a connection takes key after key, without a task, as long as each response is the usual success.
+
+1. A request is written from a template (`Usual.write`): only its keys, its second and its signature are its own.
+2. The response is recognised by a strict form (`read_head`): a whole 200 and nothing else, in one piece. It is counted,
+   and the connection goes on with the next key, of the same batch or of the next one.
+3. Whatever else comes is read as any response is. A success goes on as above; of a refusal, of a deadline that has
+   passed and of a connection that broke a task makes what has to be made of it, with retries and looks. It sends its
+   request once more: nothing but a write under a condition, which the server is known to heed, goes through a lane.
+
+Lanes are closed while a server refuses more requests than it is sent, to all kinds of copies but plain ones
+(CopyOptions.plain_copy), and to who has to log each object: these take a task each.
+"""
+
+import re
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from rowferry.batch import Outcome
+from rowferry.errors import Cancelled, CutOff, ObjectError, ObjectNotFound, TimedOut, Unreachable
+from rowferry.http.connection import Connection
+from rowferry.http.parser import ResponseParser
+from rowferry.s3.access.template import KEY, SOURCE
+from rowferry.s3.client import ObjectClient
+from rowferry.s3.operations import Request, copy_object, encode_key, head_object, need_no_encoding
+from rowferry.s3.responses import Response, name_request
+from rowferry.s3.results import looks_like_s3, match_copied, read_copied_etag
+from rowferry_worker.copying.copy import CopyResult
+from rowferry_worker.copying.follow import is_surely_current
+from rowferry_worker.copying.transfer import PlainCopy
+from rowferry_worker.monitoring import metrics
+
+if TYPE_CHECKING:
+    from rowferry_worker.scheduling.copy_run import Copy, CopyRun
+    from rowferry_worker.scheduling.scheduler import CopyScheduler
+
+_match_head = re.compile(
+    rb"HTTP/1\.1 200 [ -~]*\r\n(?:[A-Za-z0-9_-]+:[\t -~\x80-\xff]*\r\n)+\r\n",
+).match
+_is_digest = re.compile(r"[0-9a-f]{32}(-\d+)?").fullmatch
+_LENGTH, _CONNECTION = b"\r\ncontent-length: ", b"\r\nconnection: keep-alive\r\n"
+_ENCRYPTION, _PLAIN_ENCRYPTION = b"\r\nx-amz-server-side-encryption", b": aes256\r\n"
+
+
+def read_head(data: bytes) -> tuple[bytes, int]:
+    """Return the head of a usual success in lower case and the Content-Length it tells; an empty head for another.
+
+    Nothing is left to the reader's judgement: one Content-Length, no other framing, and a connection that stays.
+    """
+    found = _match_head(data)
+    if found is None:
+        return b"", 0
+    head = found[0].lower()
+    start = head.find(_LENGTH)
+    length = head[start + len(_LENGTH) : head.find(b"\r\n", start + 2)]
+    if start < 0 or not length.isdigit() or len(length) > 15 or head.count(b"\r\ncontent-length") > 1:
+        return b"", 0
+    if b"transfer-encoding" in head or b"\r\nupgrade" in head:
+        return b"", 0
+    if b"connection" in head and (head.count(b"connection") > 1 or _CONNECTION not in head):
+        return b"", 0
+    return head, int(length)
+
+
+class Usual:
+    """What lanes do for one batch."""
+
+    final: tuple[type[ObjectError], ...] = (TimedOut,)
+    """The errors of a request that are the object's result: no second request would tell more."""
+
+    def __init__(self, client: ObjectClient, rate_key: str, sample: Request, when_there: "Copy | None" = None) -> None:
+        """`rate_key`: what a learned rate of these requests is known by; `sample`: one, with the template's keys.
+
+        `when_there` copies the object of a key where one was seen at its production key.
+        """
+        self.client, self.rate_key, self.when_there = client, rate_key, when_there
+        self.side, self.operation, self.method = sample.side, sample.operation, sample.method
+        self._template = client.lay_out(sample)
+        self.size_bytes = 0
+        """That of the body of the last response."""
+
+    def write(self, key: str) -> bytes:
+        """Return the head of the request for a key, signed now. Raises ObjectRejected where none can be made."""
+        raise NotImplementedError
+
+    def recognise(self, key: str, data: bytes, began: float, now: float) -> CopyResult | None:
+        """Return the result where `data` is the usual success and no byte more, else None."""
+        raise NotImplementedError
+
+    def make_request(self, key: str) -> Request:
+        """Return the request for a key."""
+        raise NotImplementedError
+
+    def read(self, key: str, response: Response, began: float, now: float) -> CopyResult | None:
+        """Return what another success comes to; None: a task has to find out. Raises ObjectError for an unsound one."""
+        raise NotImplementedError
+
+
+class PlainCopies(Usual):
+    """Copies within one server, under a condition that it is known to heed."""
+
+    final = (TimedOut, ObjectNotFound)
+
+    def __init__(
+        self,
+        client: ObjectClient,
+        rate_key: str,
+        plain: PlainCopy,
+        targets: Mapping[str, str],
+        when_there: "Copy | None" = None,
+    ) -> None:
+        """`plain`: what all requests have; `targets`: the production key of each legacy key."""
+        self._plain, self._targets = plain, targets
+        self._are_plain = need_no_encoding([*targets, *targets.values()])
+        super().__init__(client, rate_key, self._make_copy(SOURCE, KEY), when_there)
+
+    def _make_copy(self, key: str, target: str) -> Request:
+        bucket, headers = self._plain
+        return copy_object(target, source_bucket=bucket, source_key=key, if_none_match=True, headers=headers)
+
+    def write(self, key: str) -> bytes:
+        """Return the head of a CopyObject."""
+        target = self._targets[key]
+        if not self._are_plain:
+            key, target = encode_key(key), encode_key(target)
+        return self._template.write(target, key)
+
+    def recognise(self, key: str, data: bytes, began: float, now: float) -> CopyResult | None:
+        """Return the result where a CopyObjectResult has come."""
+        del key
+        head, length = read_head(data)
+        if not head or len(data) != len(head) + length or b"<Error" in data:
+            return None
+        etag = match_copied(data[len(head) :])
+        if etag is None:
+            return None
+        self.size_bytes = length
+        return CopyResult(Outcome.MIGRATED, 0, etag, "", now - began, began=began)
+
+    def make_request(self, key: str) -> Request:
+        """Return a CopyObject."""
+        return self._make_copy(key, self._targets[key])
+
+    def read(self, key: str, response: Response, began: float, now: float) -> CopyResult | None:
+        """Return the result of a copy. Raises ServerFault where the response does not confirm it."""
+        del key
+        return CopyResult(Outcome.MIGRATED, 0, read_copied_etag(response), "", now - began, began=began)
+
+
+class Looks(Usual):
+    """Looks at legacy objects that were copied: nearly all of them are what they were."""
+
+    def __init__(self, client: ObjectClient, rate_key: str, keys: Mapping[str, tuple[str, CopyResult]]) -> None:
+        """`keys`: the legacy key and the result of each copy."""
+        self._keys = keys
+        self._are_plain = need_no_encoding([legacy for legacy, _ in keys.values()])
+        super().__init__(client, rate_key, head_object("legacy", KEY))
+
+    def write(self, key: str) -> bytes:
+        """Return the head of a HeadObject."""
+        legacy, _ = self._keys[key]
+        return self._template.write(legacy if self._are_plain else encode_key(legacy))
+
+    def recognise(self, key: str, data: bytes, began: float, now: float) -> CopyResult | None:
+        """Return the result of the copy where an object of the same bytes is there."""
+        del began, now
+        head, _ = read_head(data)
+        if len(head) != len(data) or not head:
+            return None
+        _, result = self._keys[key]
+        etag = result.source_etag or result.etag
+        start = head.find(b"\r\netag: ")
+        if start < 0 or _is_digest(etag) is None or not data.startswith(b'"%s"\r\n' % etag.encode(), start + 8):
+            return None
+        encryption = head.find(_ENCRYPTION)
+        if head.count(b"\r\netag") > 1 or not (
+            encryption < 0 or (head.startswith(_PLAIN_ENCRYPTION, encryption + 30) and head.count(_ENCRYPTION) == 1)
+        ):
+            return None
+        return result
+
+    def make_request(self, key: str) -> Request:
+        """Return a HeadObject."""
+        return head_object("legacy", self._keys[key][0])
+
+    def read(self, key: str, response: Response, began: float, now: float) -> CopyResult | None:
+        """Return the result of the copy where the headers are those of an S3 server, and surely of the same object."""
+        del began, now
+        _, result = self._keys[key]
+        is_sound = response.content_length is not None and looks_like_s3(response)
+        return result if is_sound and is_surely_current(response, result) else None
+
+
+class Lane:
+    """A connection of one client that takes key after key; each has a place in flight. Event-loop thread only."""
+
+    allowance = 0.0
+
+    def __init__(self, scheduler: "CopyScheduler", client: ObjectClient, connection: Connection) -> None:
+        """Take an idle connection; `start` is to follow."""
+        self._scheduler, self._client, self._connection = scheduler, client, connection
+        self._parser: ResponseParser | None = None
+        """Reads a response that is not usual."""
+        self.started = self.heard_at = 0.0
+        connection.lend(self)
+        client.deadlines.add(self)
+
+    def start(self, run: "CopyRun", usual: Usual, key: str) -> None:
+        """Send the request for a key; a task says why there can be none."""
+        self._run, self._usual, self._key = run, usual, key
+        run.in_hand[key] = self
+        self.started = self.heard_at = time.monotonic()
+        try:
+            self._connection.write(usual.write(key))
+        except ObjectError:
+            self._leave_to_task(None, is_clean=True)
+
+    def receive(self, data: bytes) -> None:
+        """Take a response, or a part of one."""
+        now = self._client.deadlines.last_response = time.monotonic()
+        try:
+            result = None if self._parser else self._usual.recognise(self._key, data, self.started, now)
+            if result is None:
+                self._parse(data, now)
+                return
+        except ObjectError as error:
+            self.fail(error)
+            return
+        except Exception as fault:  # noqa: BLE001 - it belongs to the batch, not to the event loop
+            self._run.note_fault(self._key, fault)
+            self.cancel()
+            return
+        self._run.end_usual(self._key, result, now - self.started, now)
+        self._go_on(is_clean=True)
+
+    def _parse(self, data: bytes, now: float) -> None:
+        if self._parser is None:
+            self._parser = self._client.new_parser(self._usual.method)
+        self._parser.feed(data)
+        self.heard_at = now
+        if self._parser.is_complete:
+            self._end(self._parser)
+
+    def _end(self, parser: ResponseParser) -> None:
+        """Judge a response that has come as a whole, and was not recognised."""
+        usual, key, began, now = self._usual, self._key, self.started, time.monotonic()
+        request, is_clean = usual.make_request(key), parser.leaves_connection_usable
+        response, error = self._client.judge(request, parser)
+        if error is not None:
+            self._refuse(error, is_clean=is_clean)
+            return
+        try:
+            result = usual.read(key, response, began, now)
+        except ObjectError as unsound:
+            result = name_request(unsound, request)
+        self._scheduler.record(usual.rate_key, request, response, now - began)
+        if result is None:
+            self._leave_to_task(None, is_clean=is_clean)
+            return
+        self._run.end(key, result, now - began)
+        self._go_on(is_clean=is_clean)
+
+    def lose(self, exc: Exception | None) -> None:
+        """Take in that the connection has ended, as Connection.connection_lost does."""
+        parser = self._parser
+        if parser is None:
+            self._leave_to_task(None, is_clean=False)
+        elif exc is None and parser.ends_with_connection:
+            self._end(parser)
+        else:
+            where = "in the middle of its response" if parser.has_headers else "without a response"
+            self.fail(Unreachable("ConnectionLost", str(exc or f"the server closed the connection {where}")))
+
+    def expire(self) -> None:
+        """End the request: it is overdue."""
+        words = f"{self._usual.operation} had no response within {self._client.deadlines.seconds:g} s"
+        self.fail(TimedOut("DeadlinePassed", words))
+
+    def fail(self, error: ObjectError) -> None:
+        """End the request with an error, and close the connection."""
+        if isinstance(error, Unreachable) and not isinstance(error, CutOff):
+            self._client.note_failure()
+        self._refuse(error, is_clean=False)
+
+    def cancel(self) -> None:
+        """Close the connection; nothing is made of what is in flight. The place is given back."""
+        self._close(is_clean=False)
+        self._run.leave(self._key)
+
+    def _refuse(self, error: ObjectError, *, is_clean: bool) -> None:
+        """Record an error, and leave it to a task, unless it is the object's result."""
+        usual, key, run, seconds = self._usual, self._key, self._run, time.monotonic() - self.started
+        request, is_final = usual.make_request(key), isinstance(error, usual.final)
+        name_request(error, request)
+        if not isinstance(error, (CutOff, Cancelled)):  # a task meets these at once, and records them
+            self._scheduler.record(usual.rate_key, request, error, seconds)
+        if is_final:
+            run.end(key, error, seconds)
+            self._go_on(is_clean=is_clean)
+        else:
+            self._leave_to_task(error, is_clean=is_clean)
+
+    def _leave_to_task(self, error: ObjectError | None, *, is_clean: bool) -> None:
+        """Have a task go on with the object, in the place of this lane; `error`: how its request has ended."""
+        metrics.request_retries.labels(self._usual.side).inc()
+        self._close(is_clean=is_clean)
+        self._run.start_task(self._key, error)
+
+    def _go_on(self, *, is_clean: bool) -> None:
+        """Take the next key; where there is none, give the connection and the place back."""
+        if self._parser is not None:
+            self._parser.close()
+            self._parser = None
+        found = self._scheduler.take_next(self._client) if is_clean else None
+        if found is None:
+            self._close(is_clean=is_clean)
+            self._scheduler.note_end(is_look=self._run.is_look)
+        else:
+            self.start(*found)
+
+    def _close(self, *, is_clean: bool) -> None:
+        if self._parser is not None:
+            self._parser.close()
+        self._client.deadlines.remove(self)
+        self._connection.take_back(is_clean=is_clean)
+        self._client.give_back(self._connection)
+
+
+def begin_lane(scheduler: "CopyScheduler", run: "CopyRun", key: str) -> bool:
+    """Copy the object of a key in a lane, in the place that it has in flight; return whether one is to be had."""
+    usual = run.usual
+    if usual is None or not scheduler.is_open(usual):
+        return False
+    connection = usual.client.take_idle()
+    if connection is None:
+        return False
+    Lane(scheduler, usual.client, connection).start(run, usual, key)
+    return True
