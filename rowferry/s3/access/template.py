@@ -27,7 +27,8 @@ class Template:
 
     def __init__(self, writer: HeadWriter, request: Request, keys: Keys, accepts: Accepts) -> None:
         """`request`: one of them, of KEY and, where it names a source, of SOURCE."""
-        self._writer, self._request, self._keys, self._accepts = writer, request, keys, accepts
+        self._writer, self._request, self._keys = writer, request, keys
+        self._accepts: Accepts = accepts
         self._signer = writer.signer
         self._credentials: CredentialSnapshot | None = None
         self._second = 0

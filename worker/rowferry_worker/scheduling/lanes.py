@@ -20,6 +20,7 @@ from rowferry.batch import Outcome
 from rowferry.errors import Cancelled, CutOff, ObjectError, ObjectNotFound, TimedOut, Unreachable
 from rowferry.http.connection import Connection
 from rowferry.http.parser import ResponseParser
+from rowferry.plan import SideName
 from rowferry.s3.access.template import KEY, SOURCE
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.operations import Request, copy_object, encode_key, head_object, need_no_encoding
@@ -74,7 +75,8 @@ class Usual:
         `when_there` copies the object of a key where one was seen at its production key.
         """
         self.client, self.rate_key, self.when_there = client, rate_key, when_there
-        self.side, self.operation, self.method = sample.side, sample.operation, sample.method
+        self.side: SideName = sample.side
+        self.operation, self.method = sample.operation, sample.method
         self._template = client.lay_out(sample)
         self.size_bytes = 0
         """That of the body of the last response."""
