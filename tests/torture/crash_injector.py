@@ -15,7 +15,8 @@ from rowferry_cli import main
 from rowferry_queues.migrate import perform as migrate
 from rowferry_worker import slot
 from rowferry_worker.attempts import AttemptRecorder
-from rowferry_worker.batch import rows, run
+from rowferry_worker.batch import run
+from rowferry_worker.batch.row_update import RowUpdate
 
 MID_COPY = 3
 """So many objects are copied when a worker dies in the middle of it."""
@@ -76,7 +77,7 @@ STEPS: dict[str, Callable[[], None]] = {
     "after-attempt": lambda: die_after(AttemptRecorder, "begin"),
     "mid-copy": die_in_the_middle_of_copying,
     "after-copy": lambda: die_after(migrate, "copy_objects"),
-    "in-savepoint": lambda: die_after(rows._Update, "_execute"),
+    "in-savepoint": lambda: die_after(RowUpdate, "_execute"),
     "before-commit": lambda: die_after(run, "_perform_isolated"),
     "in-commit": die_in_commit,
     "after-commit": lambda: die_after(run, "process_batch"),
