@@ -47,7 +47,8 @@ def command(
     It therefore refuses to run unless the plan's [migration] says `simulated = true`. It also makes the role
     rowferry_<migration>, which may do what a migration needs and nothing else.
 
-    No other command of rowferry deletes anything, ever.
+    No other command deletes rows of yours or objects that it has not made. (`check` removes its probes,
+    `clean-uploads` aborts unfinished uploads, `prune` deletes batches of the queue.)
     """
     from rowferry.db.connection import connect
     from rowferry.environment import read_secret
