@@ -106,7 +106,7 @@ class Judge:
 
         `leave_range`: rows behind it that may move leave the batch's range, so they are among the first as well.
         """
-        if self._all_started:
+        if self._all_started and all(row.is_whole for row in rows):
             return [*rows], []
         first = next((index for index, row in enumerate(rows) if not self.is_started(row)), len(rows))
         behind = [row for row in rows[first:] if leave_range and self._may_move(row)]
