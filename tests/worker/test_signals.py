@@ -62,7 +62,7 @@ def test_the_main_thread_never_waits_for_an_event_that_its_own_handlers_set(tabl
     sender.start()
     try:
         daemon._listen_for_signals(state)
-        with state.batch_lock.exclusive(unless=give_up):  # so that the slot claims nothing, and waits for `stopping`
+        with state.batch_lock.hold(alone=True, unless=give_up):  # so that the slot claims nothing
             daemon._run_slots(state)
     finally:
         sender.join()

@@ -1,7 +1,7 @@
 """State shared by the slots of one worker process."""
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Condition, Event
@@ -48,70 +48,53 @@ class BatchProgress:
         return self._most
 
 
-class ReadersWriterLock:
-    """Normal batches share it, suspected poison batches hold it exclusively: a crash then counts against one batch."""
+class BatchLock:
+    """Batches share it; one that may kill its worker holds it alone: its crash then counts against no other."""
 
     def __init__(self) -> None:
         self._changed = Condition()
         self.holders = 0
         """How many batches hold it now."""
-        self._is_exclusive = False
-        self._waiting_writers = 0
+        self._is_alone = False
+        self._waiting_alone = 0
 
     @contextmanager
-    def shared(self, *, unless: Event) -> Generator[bool]:
+    def hold(self, *, alone: bool, unless: Event) -> Generator[bool]:
         """Wait for the lock and hold it in the block; yield False, without the lock, once `unless` is set.
 
-        A waiting writer goes first.
+        Who waits to hold it alone goes first.
         """
         with self._changed:
-            acquired = self._wait(lambda: not self._is_exclusive and not self._waiting_writers, unless)
+            self._waiting_alone += alone
+            while not (acquired := self._is_free(alone=alone)) and not unless.is_set():
+                self._changed.wait(LOOK_UP_SECONDS)
+            self._waiting_alone -= alone
             self.holders += acquired
+            self._is_alone = self._is_alone or (acquired and alone)
+            self._changed.notify_all()
         try:
             yield acquired
         finally:
             if acquired:
                 self._release()
 
-    @contextmanager
-    def exclusive(self, *, unless: Event) -> Generator[bool]:
-        """Wait until no one else holds the lock; otherwise as `shared`."""
+    def is_wanted_alone(self) -> bool:
+        """Return whether a batch holds the lock alone, or waits to."""
+        return self._is_alone or self._waiting_alone > 0
+
+    def keep_alone(self) -> bool:
+        """Let no other hold it beside the caller, if none does now; return whether the caller is alone."""
         with self._changed:
-            self._waiting_writers += 1
-            try:
-                acquired = self._wait(lambda: self.holders == 0, unless)
-            finally:
-                self._waiting_writers -= 1
-                self._changed.notify_all()
-            if acquired:
-                self.holders, self._is_exclusive = 1, True
-        try:
-            yield acquired
-        finally:
-            if acquired:
-                self._release()
+            self._is_alone = self._is_alone or self.holders == 1
+            return self._is_alone
 
-    def is_wanted_exclusively(self) -> bool:
-        """Return whether a batch holds the lock exclusively, or waits to."""
-        return self._is_exclusive or self._waiting_writers > 0
-
-    def try_upgrade(self) -> bool:
-        """Make the caller's shared lock exclusive if it is the only holder; return whether it is exclusive now."""
-        with self._changed:
-            self._is_exclusive = self._is_exclusive or self.holders == 1
-            return self._is_exclusive
-
-    def _wait(self, is_free: Callable[[], bool], unless: Event) -> bool:
-        while not is_free():
-            if unless.is_set():
-                return False
-            self._changed.wait(LOOK_UP_SECONDS)
-        return True
+    def _is_free(self, *, alone: bool) -> bool:
+        return self.holders == 0 if alone else not self.is_wanted_alone()
 
     def _release(self) -> None:
         with self._changed:
             self.holders -= 1
-            self._is_exclusive = False
+            self._is_alone = False
             self._changed.notify_all()
 
 
@@ -133,7 +116,7 @@ class WorkerState:
     """Why this worker cannot go on: wrong settings, or an unexpected error."""
     watchdog: SlotWatchdog = field(default_factory=SlotWatchdog)
     backoff: Backoff = field(default_factory=Backoff)
-    batch_lock: ReadersWriterLock = field(default_factory=ReadersWriterLock)
+    batch_lock: BatchLock = field(default_factory=BatchLock)
     moving: dict[int, Batch] = field(default_factory=dict[int, Batch])
     """The claimed batches whose rows will be updated, by id."""
     in_hand: dict[int, BatchProgress] = field(default_factory=dict[int, BatchProgress])
@@ -161,9 +144,9 @@ class WorkerState:
     def wait_until_wanted(self, seconds: float) -> bool:
         """Return whether another batch is wanted, as soon as it is, at the latest after so many seconds.
 
-        None is wanted while a batch runs exclusively, or waits to: it would be claimed and wait.
+        None is wanted while a batch runs alone, or waits to: it would be claimed and wait.
         """
-        if self.batch_lock.is_wanted_exclusively():
+        if self.batch_lock.is_wanted_alone():
             self.stopping.wait(seconds)
             return False
         return self.scheduler.claimed_entries.wait_for_room(seconds)

@@ -1,14 +1,15 @@
-"""A batch that has killed a worker runs exclusively, so that its next crash takes no other batch along."""
+"""A batch that has killed a worker runs alone, so that its next crash takes no other batch along."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from threading import Event
 
 import pytest
 
-from rowferry_worker.state import ReadersWriterLock
+from rowferry_worker.state import BatchLock
 from support.entries.migration import Migration
 from support.processes.poison import work_in_spite_of_poison
 from support.processes.processes import wait_for
@@ -27,9 +28,9 @@ class Stop(Event):
 class Holder:
     """A thread that holds the lock until told to release it."""
 
-    def __init__(self, lock: ReadersWriterLock, pool: ThreadPoolExecutor, *, exclusive: bool = False) -> None:
+    def __init__(self, lock: BatchLock, pool: ThreadPoolExecutor, *, alone: bool = False) -> None:
         self.release, self.stop, self.acquired = Event(), Stop(), Event()
-        self.ended: Future[bool] = pool.submit(self._hold, lock.exclusive if exclusive else lock.shared)
+        self.ended: Future[bool] = pool.submit(self._hold, partial(lock.hold, alone=alone))
 
     def _hold(self, hold: Callable[..., AbstractContextManager[bool]]) -> bool:
         with hold(unless=self.stop) as acquired:
@@ -57,19 +58,19 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadPoolExecutor]:
 
 
 def test_many_batches_share_the_lock(pool: ThreadPoolExecutor) -> None:
-    lock = ReadersWriterLock()
+    lock = BatchLock()
     holders = [Holder(lock, pool) for _ in range(3)]
     assert all(holder.acquired.wait(100) for holder in holders)
     for holder in holders:
         holder.end()
 
 
-def test_an_exclusive_holder_waits_until_all_have_released_and_goes_before_new_ones(pool: ThreadPoolExecutor) -> None:
-    lock = ReadersWriterLock()
+def test_who_is_to_be_alone_waits_until_all_have_released_and_goes_before_new_ones(pool: ThreadPoolExecutor) -> None:
+    lock = BatchLock()
     first = Holder(lock, pool)
     assert first.acquired.wait(100)
-    writer = Holder(lock, pool, exclusive=True)
-    wait_for(lambda: lock._waiting_writers == 1)
+    writer = Holder(lock, pool, alone=True)
+    wait_for(lambda: lock._waiting_alone == 1)
     assert writer.is_kept_waiting()
     late = Holder(lock, pool)
     assert late.is_kept_waiting(), "else the writer would wait for ever"
@@ -81,34 +82,34 @@ def test_an_exclusive_holder_waits_until_all_have_released_and_goes_before_new_o
     late.end()
 
 
-def test_two_exclusive_holders_go_one_after_the_other(pool: ThreadPoolExecutor) -> None:
-    lock = ReadersWriterLock()
-    first = Holder(lock, pool, exclusive=True)
+def test_two_that_are_to_be_alone_go_one_after_the_other(pool: ThreadPoolExecutor) -> None:
+    lock = BatchLock()
+    first = Holder(lock, pool, alone=True)
     assert first.acquired.wait(100)
-    second = Holder(lock, pool, exclusive=True)
+    second = Holder(lock, pool, alone=True)
     assert second.is_kept_waiting()
     first.end()
     assert second.acquired.wait(100)
     second.end()
 
 
-def test_the_only_holder_may_become_exclusive(pool: ThreadPoolExecutor) -> None:
-    lock, never = ReadersWriterLock(), Event()
-    with lock.shared(unless=never):
-        assert lock.try_upgrade()
+def test_the_only_holder_may_stay_alone(pool: ThreadPoolExecutor) -> None:
+    lock, never = BatchLock(), Event()
+    with lock.hold(alone=False, unless=never):
+        assert lock.keep_alone()
         other = Holder(lock, pool)
         assert other.is_kept_waiting()
     assert other.acquired.wait(100)
-    with lock.shared(unless=never):
-        assert not lock.try_upgrade()
+    with lock.hold(alone=False, unless=never):
+        assert not lock.keep_alone()
     other.end()
 
 
 def test_waiting_ends_once_the_worker_stops(pool: ThreadPoolExecutor) -> None:
-    lock = ReadersWriterLock()
+    lock = BatchLock()
     first = Holder(lock, pool)
     assert first.acquired.wait(100)
-    writer = Holder(lock, pool, exclusive=True)
+    writer = Holder(lock, pool, alone=True)
     writer.stop.set()
     assert not writer.ended.result(100)
     second = Holder(lock, pool)

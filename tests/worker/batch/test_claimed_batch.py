@@ -83,7 +83,7 @@ def test_a_part_of_what_has_crashed_workers_runs_alone(slot: Slot, crashes: int)
     alone: list[bool] = []
 
     def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
-        alone.append(slot.state.batch_lock.is_wanted_exclusively())
+        alone.append(slot.state.batch_lock.is_wanted_alone())
         return settle(context, entries)
 
     slot.run(perform)
@@ -96,7 +96,7 @@ def test_a_batch_that_must_run_alone_waits_for_the_others_and_leaves_no_strike(s
         "insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id) values (1, 0, 1, 'x')"
     )
     slot.state.stopping.set()  # so that it does not wait for long
-    with slot.state.batch_lock.shared(unless=slot.state.give_up):
+    with slot.state.batch_lock.hold(alone=False, unless=slot.state.give_up):
         slot.run()
     assert slot.table.verdicts() == [None, "RELEASED"], "at once, before another worker claims it"
     assert slot.end() == ("INIT", 0, [None, "RELEASED"], 0)
@@ -104,7 +104,7 @@ def test_a_batch_that_must_run_alone_waits_for_the_others_and_leaves_no_strike(s
 
 def test_a_batch_that_a_stopping_worker_has_not_begun_is_free(slot: Slot) -> None:
     slot.state.stopping.set()
-    with slot.state.batch_lock.exclusive(unless=slot.state.give_up):
+    with slot.state.batch_lock.hold(alone=True, unless=slot.state.give_up):
         slot.run()
     assert slot.end() == UNTOUCHED
 

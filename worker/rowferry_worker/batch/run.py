@@ -69,9 +69,9 @@ class ClaimedBatch:
             self._hold_back(migration)
         else:
             try:
-                exclusive = self.batch.crashes > 0
-                while not self._try(migration, exclusive=exclusive):
-                    exclusive = True
+                alone = self.batch.crashes > 0
+                while not self._try(migration, alone=alone):
+                    alone = True
             finally:
                 self.steps.report(self.work)
 
@@ -118,12 +118,10 @@ class ClaimedBatch:
         metrics.step_seconds.labels(*self.work, "held").inc(HEARTBEAT_INTERVAL.total_seconds())
         self.state.backoff.hold_back(self.batch.migration_id, HEARTBEAT_INTERVAL)
 
-    def _try(self, migration: MigrationContext, *, exclusive: bool) -> bool:
-        """Make one attempt. Return False, with nothing done, when it turns out that it must begin anew, exclusively."""
-        state, batch = self.state, self.batch
-        lock = state.batch_lock.exclusive if exclusive else state.batch_lock.shared
-        asked = time.monotonic()
-        with lock(unless=state.stopping) as acquired:
+    def _try(self, migration: MigrationContext, *, alone: bool) -> bool:
+        """Make one attempt. Return False, with nothing done, when it turns out that it must begin anew, alone."""
+        state, batch, asked = self.state, self.batch, time.monotonic()
+        with state.batch_lock.hold(alone=alone, unless=state.stopping) as acquired:
             self.steps.add("held", time.monotonic() - asked)
             if not acquired:
                 give_back(self.connection)
@@ -137,9 +135,10 @@ class ClaimedBatch:
             if wait := choose_wait(batch, attempt):
                 self._defer(attempt, wait)
                 return True
-            if count_strikes(batch, attempt) and not state.batch_lock.try_upgrade():
+            if count_strikes(batch, attempt) and not state.batch_lock.keep_alone():
                 return self._begin_anew(
-                    attempt, "it has crashed workers or lost connections before, and waits for the exclusive lock"
+                    attempt,
+                    "it has crashed workers or lost connections before, and waits to run alone in its process",
                 )
             with log_fields(batch=batch.id, attempt=attempt.number, attempt_id=attempt.id):
                 self._process(attempt, migration)
