@@ -11,9 +11,12 @@ from rowferry.errors import (
     TimedOut,
     Unreachable,
 )
-from rowferry_worker.batch.sides.judgement import Answer, Answers, is_down, may_not_read, may_not_write, read_answer
+from rowferry_worker.batch.sides.judgement import Answer, Answers, Suspicion, is_of_side, read_answer
 
-WORKS, DENIED, DOWN, OTHER = Answer.WORKS, Answer.DENIED, Answer.DOWN, Answer.OTHER
+WORKS, DENIED, DOWN, OTHER, MISSING = Answer.WORKS, Answer.DENIED, Answer.DOWN, Answer.OTHER, Answer.MISSING
+FAILED = Suspicion(("production", "PutObject"), is_denied=False)
+READ_DENIED = Suspicion(("legacy", "GetObject"), is_denied=True)
+WRITE_DENIED = Suspicion(("production", "PutObject"), is_denied=True)
 
 
 def of(nothing: Answer, known: Answer | None = None, *others: Answer) -> Answers:
@@ -37,7 +40,7 @@ FAILURES = [
 
 @pytest.mark.parametrize(("answers", "in_a_row", "at_fault"), FAILURES)
 def test_a_failure_is_the_servers_where_it_fails_elsewhere(answers: Answers, in_a_row: bool, at_fault: bool) -> None:
-    assert is_down(answers, in_a_row=in_a_row) is at_fault
+    assert is_of_side(FAILED, answers, in_a_row=in_a_row) is at_fault
 
 
 READS = [
@@ -57,7 +60,7 @@ READS = [
 def test_a_right_to_read_is_there_where_one_object_can_be_read(
     answers: Answers, in_a_row: bool, at_fault: bool
 ) -> None:
-    assert may_not_read(answers, in_a_row=in_a_row) is at_fault
+    assert is_of_side(READ_DENIED, answers, in_a_row=in_a_row) is at_fault
 
 
 WRITES = [
@@ -73,24 +76,25 @@ WRITES = [
 
 @pytest.mark.parametrize(("answers", "at_fault"), WRITES)
 def test_a_right_to_write_is_there_where_one_key_gets_past(answers: Answers, at_fault: bool) -> None:
-    assert may_not_write(answers) is at_fault
+    assert is_of_side(WRITE_DENIED, answers, in_a_row=True) is at_fault
 
 
 @pytest.mark.parametrize(
-    ("answers", "is_write", "is_open"),
+    ("answers", "suspicion", "is_open"),
     [
-        (of(OTHER, WORKS), False, False),
-        (of(OTHER, DENIED), False, False),
-        (of(OTHER, OTHER), False, True),
-        (of(DENIED), False, True),
-        (of(DOWN), False, False),
-        (of(DENIED), True, True),
-        (of(DENIED, DENIED), True, False),
-        (of(OTHER), True, False),
+        (of(OTHER, WORKS), READ_DENIED, False),
+        (of(OTHER, DENIED), READ_DENIED, False),
+        (of(OTHER, OTHER), READ_DENIED, True),
+        (of(OTHER, MISSING), READ_DENIED, True),
+        (of(DENIED), READ_DENIED, True),
+        (of(DOWN), READ_DENIED, False),
+        (of(DENIED), WRITE_DENIED, True),
+        (of(DENIED, DENIED), WRITE_DENIED, False),
+        (of(OTHER), WRITE_DENIED, False),
     ],
 )
-def test_others_are_asked_for_where_nothing_is_known(answers: Answers, is_write: bool, is_open: bool) -> None:
-    assert answers.are_open(is_write=is_write) is is_open
+def test_others_are_asked_for_where_nothing_is_known(answers: Answers, suspicion: Suspicion, is_open: bool) -> None:
+    assert answers.are_open(suspicion) is is_open
 
 
 def rejected(status: int, code: str) -> ObjectRejected:
@@ -111,7 +115,7 @@ def rejected(status: int, code: str) -> ObjectRejected:
         (Unreachable("", ""), DOWN),
         (TimedOut("", ""), DOWN),
         (Throttled("SlowDown", ""), OTHER),
-        (ObjectNotFound("NoSuchKey", ""), OTHER),
+        (ObjectNotFound("NoSuchKey", ""), MISSING),
     ],
     ids=str,
 )

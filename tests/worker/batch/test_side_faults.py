@@ -11,7 +11,8 @@ from rowferry.plan import SideName
 from rowferry.s3 import retry
 from rowferry_worker.batch.sides import faults
 from rowferry_worker.batch.sides.asking import ask
-from rowferry_worker.batch.sides.questions import Suspicion, ask_of_nothing
+from rowferry_worker.batch.sides.judgement import Suspicion
+from rowferry_worker.batch.sides.questions import ask_of_nothing
 from rowferry_worker.migration import MigrationContextCache
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
@@ -136,7 +137,7 @@ def test_a_right_is_asked_for_on_its_side_and_by_a_read_where_it_is_one(
         batch = claim(connection)
         context = contexts.find(connection, batch)
         before = len(log.seen)
-        ask(context, [ask_of_nothing(context.plan, Suspicion((side, operation), is_denied=True))])
+        ask(context, {None: ask_of_nothing(context.plan, Suspicion((side, operation), is_denied=True))})
     sent = log.seen[before:]
     assert {seen.bucket for seen in sent} == {getattr(many, side).bucket}
     assert [f"{seen.method} {seen.query.partition('=')[0]}".strip() for seen in sent] == ASKED[operation, side]

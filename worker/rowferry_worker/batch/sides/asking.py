@@ -1,27 +1,32 @@
 """Asks the servers of a migration, all questions at once, and reads the answers."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Mapping
+from random import sample
+from typing import TypeVar
 
-from rowferry.errors import RESPONSE_TOO_LONG, BucketNotFound, ObjectError, ObjectNotFound, ServerFault, UsageError
+from rowferry.errors import RESPONSE_TOO_LONG, ObjectError, ServerFault
 from rowferry.http import event_loop
-from rowferry.s3.client import check_bucket
 from rowferry.s3.operations import abort_multipart_upload, head_object
 from rowferry.s3.responses import read_text
-from rowferry_worker.batch.sides.judgement import Answer, read_answer
-from rowferry_worker.batch.sides.questions import Question
+from rowferry_worker.batch.context import BatchContext
+from rowferry_worker.batch.sides.judgement import Answer, Answers, Suspicion, read_answer
+from rowferry_worker.batch.sides.questions import Question, ask_of_nothing, ask_of_object
+from rowferry_worker.batch.sides.samples import MOST, Keys, sample_objects
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.objects.requests import NO_OBJECT
 
+T = TypeVar("T")
 
-def ask(migration: MigrationContext, questions: Iterable[Question]) -> list[Answer]:
+
+def ask(migration: MigrationContext, questions: Mapping[T, Question | None]) -> dict[T, Answer]:
     """Return the answer to each question; all are asked at once."""
-    return event_loop.run(_ask_all(migration, tuple(questions)))
+    asked = {name: question for name, question in questions.items() if question is not None}
 
+    async def ask_all() -> list[Answer]:
+        return await asyncio.gather(*[_ask(migration, question) for question in asked.values()])
 
-async def _ask_all(migration: MigrationContext, questions: Sequence[Question]) -> list[Answer]:
-    return await asyncio.gather(*[_ask(migration, each) for each in questions])
+    return dict(zip(asked, event_loop.run(ask_all()), strict=True))
 
 
 async def _ask(migration: MigrationContext, question: Question) -> Answer:
@@ -34,8 +39,9 @@ async def _ask(migration: MigrationContext, question: Question) -> Answer:
         if not question.has_object:
             raise ServerFault("NoS3Server", "the server has an object for every key, so it is not an S3 server")
     except ObjectError as error:
-        is_well = error.code == RESPONSE_TOO_LONG or (question.counts_missing and isinstance(error, ObjectNotFound))
-        return Answer.WORKS if is_well else read_answer(error)
+        answer = read_answer(error)
+        is_well = error.code == RESPONSE_TOO_LONG or (question.counts_missing and answer is Answer.MISSING)
+        return Answer.WORKS if is_well else answer
     return Answer.WORKS
 
 
@@ -55,33 +61,33 @@ async def _end_upload(migration: MigrationContext, question: Question, upload_id
     return answer
 
 
-def look_up_objects(migration: MigrationContext, keys: Iterable[str]) -> list[Any]:
-    """Return the response to a HEAD of each legacy key, or its error."""
-
-    async def look_up() -> list[Any]:
-        requests = [migration.send(head_object("legacy", key)) for key in keys]
-        return await asyncio.gather(*requests, return_exceptions=True)
-
-    return event_loop.run(look_up())
-
-
 def are_reachable(migration: MigrationContext) -> bool:
     """Return whether both servers respond as S3 servers do, now; waits for at most the deadline of a request."""
-    return Answer.DOWN not in ask(migration, [Question(head_object(side, NO_OBJECT)) for side in migration.clients])
+    asked = {side: Question(head_object(side, NO_OBJECT)) for side in migration.clients}
+    return Answer.DOWN not in ask(migration, asked).values()
 
 
-def find_lost_bucket(migration: MigrationContext) -> BucketNotFound | None:
-    """Return the error for the first bucket in use that is not there; None when all are, or cannot be asked.
+def ask_elsewhere(context: BatchContext, suspicions: list[Suspicion], waiting: list[Keys]) -> dict[Suspicion, Answers]:
+    """Return how each operation goes for no object, for those known, and where that decides nothing, for others.
 
-    A HEAD does not tell a missing bucket from a missing object.
+    `waiting`: objects of the batch that were not begun.
     """
-    for name in sorted(migration.clients):
-        side = migration.plan.side(name)
-        try:
-            check_bucket(migration.clients[name], side)
-        except BucketNotFound as lost:
-            lost.side = side.name
-            return lost
-        except (ObjectError, UsageError):
-            continue
-    return None
+    migration, evidence = context.migration, context.migration.evidence
+    plan, asked = migration.plan, dict[tuple[Suspicion, bool], Question | None]()
+    for each in suspicions:
+        asked[each, False] = ask_of_nothing(plan, each)
+        asked[each, True] = ask_of_object(plan, each, evidence.readable, evidence.written)
+    found = ask(migration, asked)
+    answers = {each: Answers(found[each, False], found.get((each, True))) for each in suspicions}
+    if any(each.is_read and answers[each].known in {Answer.MISSING, Answer.OTHER} for each in suspicions):
+        evidence.is_recorded = False  # that object is gone: the next success is kept in its place
+    unclear = [each for each in suspicions if answers[each].are_open(each)]
+    others = [*sample(waiting, min(len(waiting), MOST)), *sample_objects(context)] if unclear else []
+    more = ask(migration, {(each, keys): ask_of_object(plan, each, *keys) for each in unclear for keys in others})
+    for each in unclear:
+        of_each = {keys: answer for (of, keys), answer in more.items() if of == each}
+        answers[each] = Answers(answers[each].nothing, answers[each].known, tuple(of_each.values()))
+        if each.is_read and each.operation[0] == "legacy":
+            works = (legacy for (legacy, _), answer in of_each.items() if answer is Answer.WORKS)
+            evidence.readable = next(works, evidence.readable)
+    return answers

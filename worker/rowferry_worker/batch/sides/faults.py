@@ -1,13 +1,10 @@
 """What the copies of a batch tell of a side: nothing is held against an object that the server has done to all."""
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Container, Mapping
 from datetime import timedelta
-from random import sample
 from types import MappingProxyType
 
 from rowferry.errors import (
-    AccessDenied,
     BucketNotFound,
     Cancelled,
     CredentialsUnavailable,
@@ -19,11 +16,11 @@ from rowferry.errors import (
 )
 from rowferry.plan import Plan, SideName
 from rowferry.s3.cures import find_cure, refusal_of
+from rowferry.s3.operations import head_bucket, head_object
 from rowferry_worker.batch.context import BatchContext
-from rowferry_worker.batch.sides.asking import ask, find_lost_bucket, look_up_objects
-from rowferry_worker.batch.sides.judgement import Answer, Answers, is_down, may_not_read, may_not_write
-from rowferry_worker.batch.sides.questions import LISTING, READING, Suspicion, ask_of_nothing, ask_of_object
-from rowferry_worker.batch.sides.samples import MOST, Keys, sample_objects
+from rowferry_worker.batch.sides.asking import ask, ask_elsewhere
+from rowferry_worker.batch.sides.judgement import READING, Answer, Suspicion, is_of_side, suspect
+from rowferry_worker.batch.sides.questions import LISTING, Question
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.scheduling.copy_run import WHOLE_SIDE, ObjectResult
 from rowferry_worker.scheduling.evidence import Operation, is_suspect, name_operation
@@ -46,30 +43,37 @@ def judge_sides(context: BatchContext, by_key: Results, targets: Mapping[str, st
     Raises MigrationFault where a person must mend a side: what was copied already is found to be there the next time.
     """
     migration = context.migration
-    tried = [result for result in by_key.values() if not isinstance(result, NotStarted | Cancelled)]
-    if fault := next((result for result in tried if isinstance(result, WHOLE_SIDE)), None):
+    tried = {key: result for key, result in by_key.items() if not isinstance(result, NotStarted | Cancelled)}
+    if fault := next((result for result in tried.values() if isinstance(result, WHOLE_SIDE)), None):
         raise _describe_fault(migration.plan, fault)
+    errors = [result for result in tried.values() if isinstance(result, ObjectError)]
+    suspected = {suspicion: error for error in errors if (suspicion := suspect(error))}
     waiting = [(key, targets.get(key, key)) for key, result in by_key.items() if isinstance(result, NotStarted)]
-    at_fault = _find_faults(context, [result for result in tried if isinstance(result, ObjectError)], waiting)
-    missing = [result for result in tried if isinstance(result, ObjectNotFound)]
-    is_doubtful = len(missing) == len(tried) or any(result.code == _GONE for result in missing)
-    if missing and is_doubtful and (lost := find_lost_bucket(migration)):
-        raise _describe_fault(migration.plan, lost)
-    return _excuse_all(at_fault, _look_for_missing(migration, by_key))
+    failing = _find_failing(context, suspected, waiting) if suspected else {}
+    missing = {key: result for key, result in tried.items() if isinstance(result, ObjectNotFound)}
+    gone = {key: result for key, result in missing.items() if result.code == _GONE}
+    if missing and (gone or len(missing) == len(tried)):
+        _refuse_lost_bucket(migration)
+    there = _find_again(migration, {key: result for key, result in gone.items() if result.side == "legacy"})
+    return {key: _excuse(result, failing, is_there=key in there) for key, result in by_key.items()}
 
 
-def _find_faults(
-    context: BatchContext, errors: Sequence[ObjectError], waiting: Sequence[Keys]
+def _find_failing(
+    context: BatchContext, suspected: Mapping[Suspicion, ObjectError], waiting: list[tuple[str, str]]
 ) -> dict[Operation, ObjectError]:
     """Return an error of each operation that fails for every object. Raises MigrationFault where a person must act."""
     evidence, plan, failing = context.migration.evidence, context.migration.plan, dict[Operation, ObjectError]()
-    for suspicion, error in {_suspect(error): error for error in errors if _is_doubtful(error)}.items():
-        operation = suspicion.operation
-        if not _is_at_fault(context, suspicion, waiting):
+    reading = [READING] if any(each.is_denied and each.reads_as_well for each in suspected) else []
+    answers = ask_elsewhere(context, [*dict.fromkeys([*suspected, *reading])], waiting)
+    for suspicion, error in suspected.items():
+        operation, is_denied = suspicion.operation, suspicion.is_denied
+        asked = [suspicion, READING] if is_denied and suspicion.reads_as_well else [suspicion]
+        in_a_row = evidence.is_in_a_row(operation)
+        if not any(is_of_side(each, answers[each], in_a_row=in_a_row) for each in asked):
             evidence.note_well(operation)
-        elif operation[1] == LISTING and suspicion.is_denied:
+        elif is_denied and operation[1] == LISTING:
             raise refuse_listing(plan, operation[0] or "legacy", error)
-        elif suspicion.is_denied:
+        elif is_denied:
             raise _describe_revocation(plan, error)
         elif evidence.failing_for(operation) > PAUSE_AFTER:
             raise _describe_failure(plan, error)
@@ -78,79 +82,36 @@ def _find_faults(
     return failing
 
 
-def _is_doubtful(error: ObjectError) -> bool:
-    return is_suspect(error) or isinstance(error, AccessDenied)
+def _refuse_lost_bucket(migration: MigrationContext) -> None:
+    """Raise MigrationFault where a bucket in use is not there: a HEAD does not tell that from a missing object."""
+    questions: dict[SideName, Question | None] = {side: Question(head_bucket(side)) for side in migration.clients}
+    for side, answer in ask(migration, questions).items():
+        if answer is Answer.MISSING:
+            lost = BucketNotFound("NoSuchBucket", f"there is no bucket {migration.plan.side(side).bucket!r}")
+            lost.side = side
+            raise _describe_fault(migration.plan, lost)
 
 
-def _suspect(error: ObjectError) -> Suspicion:
-    return Suspicion(name_operation(error), isinstance(error, AccessDenied))
-
-
-def _is_at_fault(context: BatchContext, suspicion: Suspicion, waiting: Sequence[Keys]) -> bool:
-    """Ask where the operation should succeed, and return whether the side is at fault."""
-    in_a_row = context.migration.evidence.is_in_a_row(suspicion.operation)
-    answers = _ask_elsewhere(context, suspicion, waiting)
-    if not suspicion.is_denied:
-        return is_down(answers, in_a_row=in_a_row)
-    if suspicion.is_read:
-        return may_not_read(answers, in_a_row=in_a_row)
-    if may_not_write(answers):
-        return True
-    return suspicion.reads_as_well and may_not_read(_ask_elsewhere(context, READING, waiting), in_a_row=in_a_row)
-
-
-def _ask_elsewhere(context: BatchContext, suspicion: Suspicion, waiting: Sequence[Keys]) -> Answers:
-    """Return how the operation goes for no object, for those known, and where that decides nothing, for others."""
-    migration, evidence = context.migration, context.migration.evidence
-    nothing = ask_of_nothing(migration.plan, suspicion)
-    known = ask_of_object(migration.plan, suspicion, evidence.readable, evidence.written)
-    first, *more = ask(migration, [nothing] if known is None else [nothing, known])
-    answers = Answers(first, more[0] if more else None)
-    if suspicion.is_read and answers.known is Answer.OTHER:
-        evidence.is_recorded = False  # that object is gone: the next success is kept in its place
-    if not answers.are_open(is_write=suspicion.is_denied and not suspicion.is_read):
-        return answers
-    others = [*sample(waiting, min(len(waiting), MOST)), *sample_objects(context)]
-    asked = {keys[0]: ask_of_object(migration.plan, suspicion, *keys) for keys in others}
-    questions = {key: question for key, question in asked.items() if question is not None}
-    found = dict(zip(questions, ask(migration, questions.values()), strict=True))
-    if suspicion.is_read and suspicion.operation[0] == "legacy":
-        evidence.readable = next((key for key, answer in found.items() if answer is Answer.WORKS), evidence.readable)
-    return replace(answers, others=tuple(found.values()))
-
-
-def _look_for_missing(migration: MigrationContext, by_key: Results) -> Results:
-    """Return the results, with ServerUnavailable for what is there, and was not for a while.
+def _find_again(migration: MigrationContext, missing: Mapping[str, ObjectNotFound]) -> set[str]:
+    """Return the keys of legacy objects that are there now, or may be.
 
     A 404 that is none of S3's may come of whatever answered then in the server's place.
     """
-    doubtful = {key: result for key, result in by_key.items() if isinstance(result, ObjectNotFound)}
-    doubtful = {key: result for key, result in doubtful.items() if result.code == _GONE and result.side == "legacy"}
-    if not doubtful:
-        return by_key
-    found = look_up_objects(migration, doubtful)
-    there = {
-        key: _unavailable(result)
-        for (key, result), again in zip(doubtful.items(), found, strict=True)
-        if not isinstance(again, ObjectNotFound)
-    }
-    return {**by_key, **there}
+    answers = ask(migration, {key: Question(head_object("legacy", key)) for key in missing})
+    return {key for key, answer in answers.items() if answer is not Answer.MISSING}
 
 
-def _excuse_all(failing: Mapping[Operation, ObjectError], by_key: Results) -> Results:
-    """Return the results, with ServerUnavailable for what fails whatever the object, and what was not begun for it."""
-    if not failing:
-        return by_key
-    seen = next(iter(failing.values()))
-    return {key: _excuse(result, failing, seen) for key, result in by_key.items()}
+def _excuse(result: ObjectResult, failing: Mapping[Operation, ObjectError], *, is_there: bool) -> ObjectResult:
+    """Return ServerUnavailable for what fails whatever the object, was not begun for it, or is there after all."""
+    if isinstance(result, NotStarted) and failing:
+        return _unavailable(next(iter(failing.values())))
+    if not isinstance(result, ObjectError):
+        return result
+    return _unavailable(result) if is_there or _is_failing(result, failing) else result
 
 
-def _excuse(result: ObjectResult, failing: Container[Operation], seen: ObjectError) -> ObjectResult:
-    if isinstance(result, NotStarted):
-        return _unavailable(seen)
-    if isinstance(result, ObjectError) and is_suspect(result) and name_operation(result) in failing:
-        return _unavailable(result)
-    return result
+def _is_failing(error: ObjectError, failing: Container[Operation]) -> bool:
+    return is_suspect(error) and name_operation(error) in failing
 
 
 def _unavailable(error: ObjectError) -> ServerUnavailable:
@@ -186,8 +147,5 @@ def refuse_listing(plan: Plan, side: SideName, denied: ObjectError, prefix: str 
     return MigrationFault(f"{words}; give the {side} credentials s3:ListBucket there")
 
 
-def _name(plan: Plan, name: SideName | None) -> str:
-    if name is None:
-        return "one of the buckets"
-    side = plan.legacy if name == "legacy" else plan.production
-    return f"the {name} bucket {side.bucket}"
+def _name(plan: Plan, side: SideName | None) -> str:
+    return "one of the buckets" if side is None else f"the {side} bucket {plan.side(side).bucket}"

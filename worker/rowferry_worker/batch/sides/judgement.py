@@ -3,8 +3,37 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from rowferry.errors import AccessDenied, CredentialsUnavailable, ObjectError, TimedOut, Unreachable
-from rowferry_worker.scheduling.evidence import is_suspect
+from rowferry.errors import AccessDenied, CredentialsUnavailable, ObjectError, ObjectNotFound, TimedOut, Unreachable
+from rowferry.s3.responses import BOTH_SIDES
+from rowferry_worker.scheduling.evidence import READS, Operation, is_suspect, name_operation
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """An operation of a side that failed, or that was denied."""
+
+    operation: Operation
+    is_denied: bool
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it reads an object, and nothing else."""
+        return self.operation[1] in READS
+
+    @property
+    def reads_as_well(self) -> bool:
+        """Whether it writes one side, and a refusal may be that of the legacy object."""
+        return self.operation[1] in BOTH_SIDES
+
+
+READING = Suspicion(("legacy", "HeadObject"), is_denied=True)
+"""What a refused copy may come of, beside the right to write."""
+
+
+def suspect(error: ObjectError) -> Suspicion | None:
+    """Return what an error may tell of its side; None where it is an object's own."""
+    is_denied = isinstance(error, AccessDenied)
+    return Suspicion(name_operation(error), is_denied) if is_denied or is_suspect(error) else None
 
 
 class Answer(Enum):
@@ -14,8 +43,9 @@ class Answer(Enum):
     DENIED = "denied"
     DOWN = "down"
     """As no S3 server answers, or not at all."""
+    MISSING = "missing"
     OTHER = "other"
-    """Another error of S3's: the server is there, and says nothing of what was asked."""
+    """Another error of S3's: as with MISSING, the server is there, and says nothing of what was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +64,11 @@ class Answers:
         """Those about keys that name objects."""
         return self.others if self.known is None else (self.known, *self.others)
 
-    def are_open(self, *, is_write: bool) -> bool:
-        """Return whether other entries must be asked for; `is_write`: whether keys may be written is asked."""
-        if is_write:
+    def are_open(self, suspicion: Suspicion) -> bool:
+        """Return whether other entries must be asked for."""
+        if suspicion.is_denied and not suspicion.is_read:
             return self.nothing is Answer.DENIED and self.known is None
-        return self.nothing is not Answer.DOWN and self.known in {None, Answer.OTHER}
+        return self.nothing is not Answer.DOWN and self.known in {None, Answer.MISSING, Answer.OTHER}
 
 
 def read_answer(result: object) -> Answer:
@@ -47,31 +77,25 @@ def read_answer(result: object) -> Answer:
         return Answer.DENIED
     if not isinstance(result, ObjectError):
         return Answer.WORKS
-    return Answer.DOWN if is_suspect(result) or isinstance(result, Unreachable | TimedOut) else Answer.OTHER
+    if is_suspect(result) or isinstance(result, Unreachable | TimedOut):
+        return Answer.DOWN
+    return Answer.MISSING if isinstance(result, ObjectNotFound) else Answer.OTHER
 
 
-def is_down(answers: Answers, *, in_a_row: bool) -> bool:
-    """Return whether a failure is the server's.
+def is_of_side(suspicion: Suspicion, answers: Answers, *, in_a_row: bool) -> bool:
+    """Return whether the side is at fault.
 
-    `in_a_row`: it has met several objects, with no success between them; that counts where nothing else is known.
+    `in_a_row`: it has met several objects, with no success between them; that counts where nothing else is known. A
+    right to write is missing where no key gets past the refusal, a right to read where no object can be read: who may
+    list a bucket is told that a key names no object, and may yet read none.
     """
-    if answers.nothing is Answer.DOWN:
+    elsewhere = answers.elsewhere
+    if suspicion.is_denied and not suspicion.is_read:
+        return {answers.nothing, *elsewhere} == {Answer.DENIED}
+    if answers.nothing is Answer.DOWN and not suspicion.is_denied:
         return True
-    if Answer.WORKS in answers.elsewhere:
+    if Answer.WORKS in elsewhere:
         return False
-    return Answer.DOWN in answers.elsewhere or in_a_row
-
-
-def may_not_read(answers: Answers, *, in_a_row: bool) -> bool:
-    """Return whether a right to read is missing for all objects.
-
-    Who may list a bucket is told that a key names no object, and may yet read none: only an object shows the right.
-    """
-    if Answer.WORKS in answers.elsewhere:
-        return False
-    return Answer.DENIED in {answers.nothing, answers.known} or in_a_row
-
-
-def may_not_write(answers: Answers) -> bool:
-    """Return whether a right to write is missing for all keys: none of them gets past a refusal."""
-    return {answers.nothing, *answers.elsewhere} == {Answer.DENIED}
+    if suspicion.is_denied:
+        return Answer.DENIED in {answers.nothing, answers.known} or in_a_row
+    return Answer.DOWN in elsewhere or in_a_row

@@ -27,8 +27,8 @@ from rowferry.s3.operations import (
 )
 from rowferry.s3.properties import write_headers
 from rowferry.s3.responses import BOTH_SIDES
+from rowferry_worker.batch.sides.judgement import Suspicion
 from rowferry_worker.objects.requests import NO_OBJECT
-from rowferry_worker.scheduling.evidence import READS, Operation
 
 _READS: Mapping[str, Callable[[SideName, str], Request]] = {
     "HeadObject": head_object,
@@ -44,28 +44,6 @@ _NO_WRITE = "rowferry-asks-whether-it-may-write"
 """The key of a PutObject that is refused, since its conditions do not hold."""
 _REFUSED = ("If-Match", '"rowferry"'), digest_header(b"another body")
 _FEW_BYTES = b"rowferry"
-
-
-@dataclass(frozen=True, slots=True)
-class Suspicion:
-    """An operation of a side that failed, or that was denied."""
-
-    operation: Operation
-    is_denied: bool
-
-    @property
-    def is_read(self) -> bool:
-        """Whether it reads an object, and nothing else."""
-        return self.operation[1] in READS
-
-    @property
-    def reads_as_well(self) -> bool:
-        """Whether it writes one side, and a refusal may be that of the legacy object."""
-        return self.operation[1] in BOTH_SIDES
-
-
-READING = Suspicion(("legacy", "HeadObject"), is_denied=True)
-"""What a refused copy may come of, beside the right to write."""
 
 
 @dataclass(frozen=True, slots=True)
