@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import ClassVar
@@ -37,7 +37,8 @@ OBJECTS = 6
 @pytest.fixture
 def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[Pipe]:
     """A kind server, with an object to copy; objects are large from 64 KiB on, and there is room for two."""
-    monkeypatch.setattr(stream_copy, "STREAM_PART_BYTES", 64 * 1024)
+    for module in (stream_copy, one_put):
+        monkeypatch.setattr(module, "STREAM_PART_BYTES", 64 * 1024)
     pipe = Pipe(BODY)
     pipe.method._bodies = Watched(2 * PIPE_BYTES, expected_bytes=0)
     with pipe.serving():
@@ -149,36 +150,43 @@ def test_what_has_no_room_until_the_time_budget_ends_is_left_to_the_next_attempt
     assert pipe.production == {}
 
 
-def test_only_the_first_are_hashed_where_the_server_checks_digests(pipe: Pipe, hashed: list[ObjectPipe]) -> None:
-    """Whether it does is asked when an object has its turn, not when it begins to wait for that."""
+def test_one_object_is_hashed_until_the_server_has_confirmed_its_digest(pipe: Pipe, hashed: list[ObjectPipe]) -> None:
+    """The others that are begun meanwhile are judged by what the server tells of them."""
     pipe.support.confirms_digests = None
+    pipe.method._bodies = Watched(OBJECTS * PIPE_BYTES)
     assert copy_many(pipe) == [Outcome.MIGRATED] * OBJECTS
-    assert 1 <= len(set(map(id, hashed))) <= 2
+    assert len(set(map(id, hashed))) == 1
+    assert pipe.support.confirms_digests is True
+
+
+def test_what_passes_unhashed_beside_the_first_is_no_proof(pipe: Pipe, hashed: list[ObjectPipe]) -> None:
+    pipe.support.confirms_digests = None
+    with pipe.method._put_limit.hashed.counting(True):
+        assert copy_many(pipe) == [Outcome.MIGRATED] * OBJECTS
+    assert (hashed, pipe.support.confirms_digests) == ([], None)
+
+
+def test_what_was_damaged_on_its_way_beside_the_first_is_written_again_hashed(
+    pipe: Pipe, hashed: list[ObjectPipe]
+) -> None:
+    pipe.support.confirms_digests = None
+    pipe.deviations["production"].append(corrupt)
+    with pipe.method._put_limit.hashed.counting(True):
+        assert pipe.copy().outcome is Outcome.MIGRATED
+    assert (pipe.written, len(set(map(id, hashed)))) == (BODY, 1)
+    assert pipe.support.confirms_digests is True, "by the second time"
 
 
 @pytest.fixture
 def tried(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> Pipe:
     """The object is so large that its PUT is tried."""
-    for module in (stream_copy, one_put, put_limit):
-        monkeypatch.setattr(module, "TRIED_BYTES", 128 * 1024)
+    monkeypatch.setattr(put_limit, "TRIED_BYTES", 128 * 1024)
     monkeypatch.setattr(put_limit, "ALWAYS_BYTES", 64 * 1024)
     monkeypatch.setattr(connection, "HEARD_BYTES", 64 * 1024)
     return pipe
 
 
 BY_PARTS = ["CreateMultipartUpload ok", *["UploadPart ok"] * 16, "CompleteMultipartUpload ok"]
-
-
-class Granting(BodyBudget):
-    """Notes what it grants."""
-
-    def __init__(self, total_bytes: int) -> None:
-        super().__init__(total_bytes)
-        self.granted: list[int] = []
-
-    async def take(self, want: Callable[[], int]) -> int:
-        self.granted.append(await super().take(want))
-        return self.granted[-1]
 
 
 class Begun(UploadRecords):
@@ -341,14 +349,3 @@ def test_an_upload_that_was_begun_goes_on_by_parts(tried: Pipe) -> None:
     assert tried.copy().outcome is Outcome.MIGRATED
     assert written_by(tried)[-len(BY_PARTS) :] == BY_PARTS
     assert "PutObject ok" not in tried.recorded
-
-
-def test_as_long_as_nobody_knows_whether_digests_are_checked_one_large_object_is_hashed(
-    tried: Pipe, hashed: list[ObjectPipe]
-) -> None:
-    tried.support.confirms_digests = None
-    bodies = tried.method._bodies = Granting(3 * PIPE_BYTES)
-    assert copy_many(tried) == [Outcome.MIGRATED] * OBJECTS
-    assert len(set(map(id, hashed))) == 1
-    assert max(bodies.granted) == PIPE_BYTES, "who has waited for the first need not be alone any more"
-    assert bodies._expected <= PIPE_BYTES

@@ -1,7 +1,6 @@
 """Which objects go in one PUT: such as pass in a few seconds over the link there is."""
 
 import time
-from contextlib import nullcontext
 
 import pytest
 
@@ -25,7 +24,7 @@ from rowferry_worker.copying.put_limit import (
     NO_TRIAL_SECONDS,
     PUT_SECONDS,
     TRIED_BYTES,
-    ByParts,
+    GoByParts,
     PutLimit,
 )
 from rowferry_worker.copying.stream_copy import StreamCopy
@@ -78,18 +77,17 @@ COUNTED = [ServerFault("HTTP 502", ""), TimedOut("TimedOut", ""), Unreachable("C
 
 
 @pytest.mark.parametrize(
-    ("error", "raised"),
-    [(error, ByParts) for error in REFUSED]
-    + [(error, None) for error in FREE]
+    ("error", "end"),
+    [(error, GoByParts) for error in REFUSED]
+    + [(error, type(None)) for error in FREE]
     + [(error, NotFinished) for error in COUNTED],
     ids=lambda value: getattr(value, "code", ""),
 )
 def test_after_a_large_put_that_failed_such_go_by_parts_for_ten_minutes(
-    error: ObjectError, raised: type[Exception] | None, monkeypatch: pytest.MonkeyPatch
+    error: ObjectError, end: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit, now = PutLimit(), time.monotonic()
-    with nullcontext() if raised is None else pytest.raises(raised):
-        limit.note_failed(error, MOST_BYTES)
+    assert isinstance(limit.judge(error, MOST_BYTES), end)
     assert not limit.allows(MOST_BYTES)
     assert limit.allows(TRIED_BYTES)
     monkeypatch.setattr(time, "monotonic", lambda: now + NO_TRIAL_SECONDS + 1)
@@ -98,8 +96,7 @@ def test_after_a_large_put_that_failed_such_go_by_parts_for_ten_minutes(
 
 def test_a_link_that_is_slow_for_the_largest_may_pass_those_of_half_the_size() -> None:
     limit = PutLimit()
-    with pytest.raises(ByParts):
-        limit.note_failed(TooSlow(MB), MOST_BYTES)
+    assert isinstance(limit.judge(TooSlow(MB), MOST_BYTES), GoByParts)
     assert limit.allows(MOST_BYTES // 2)
     assert not limit.allows(MOST_BYTES // 2 + 1)
 
@@ -107,8 +104,7 @@ def test_a_link_that_is_slow_for_the_largest_may_pass_those_of_half_the_size() -
 def test_a_slow_link_lets_nothing_pass_that_was_refused_before() -> None:
     limit = PutLimit()
     for error in (ObjectRejected("HTTP 413", ""), TooSlow(MB)):
-        with pytest.raises(ByParts):
-            limit.note_failed(error, MOST_BYTES)
+        assert isinstance(limit.judge(error, MOST_BYTES), GoByParts)
     assert not limit.allows(TRIED_BYTES + 1)
 
 
@@ -127,7 +123,14 @@ OTHER = [
 @pytest.mark.parametrize("error", OTHER, ids=lambda error: type(error).__name__)
 def test_what_parts_would_meet_as_well_is_no_failure_of_one_put(error: ObjectError) -> None:
     limit = PutLimit()
-    limit.note_failed(error, MOST_BYTES)
+    assert limit.judge(error, MOST_BYTES) is None
+    assert limit.allows(MOST_BYTES)
+
+
+@pytest.mark.parametrize("error", REFUSED + FREE + COUNTED, ids=lambda error: error.code)
+def test_what_was_not_tried_says_nothing_of_large_objects(error: ObjectError) -> None:
+    limit = PutLimit()
+    assert limit.judge(error, TRIED_BYTES) is None
     assert limit.allows(MOST_BYTES)
 
 

@@ -83,7 +83,7 @@ async def test_what_passes_over_tls_counts_with_the_buffers_of_its_connections(s
         assert budget.held_bytes > EXPECTED_BYTES
         hold.resize(size)
         assert budget.held_bytes == both
-        await hold.wait_for(lambda: size, expected=size)
+        await hold.wait_for(size)
         assert budget.held_bytes == both
         with await budget.hold(budget.total_bytes - both):
             assert hold.fits(size)
@@ -110,7 +110,7 @@ async def test_who_turns_out_to_be_large_may_give_its_share_back_and_wait() -> N
     budget = BodyBudget(100, expected_bytes=0)
     first, second = await budget.hold(60), await budget.hold()
     assert (second.fits(40), second.fits(41)) == (True, False)
-    waiting = asyncio.create_task(second.wait_for(lambda: 90, expected=90))
+    waiting = asyncio.create_task(second.wait_for(90))
     await settle()
     assert (waiting.done(), budget.held_bytes) == (False, 60)
     assert budget._expected == 45, "the next one is not to begin in vain as well"

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from rowferry_worker.objects.link_trial import REST_SECONDS, LinkTrial, TooSlow, Trials
+from rowferry_worker.objects.link_trial import REST_SECONDS, LinkTrial, TooSlow, UnderWay
 
 MB = 1_000_000
 GB = 1000 * MB
@@ -16,7 +16,7 @@ def pass_over(link: Callable[[float], float], size_bytes: int, *, beside: int = 
 
     `beside`: so many others are passed at the same time.
     """
-    trials = Trials()
+    trials = UnderWay()
     trials.under_way = 1 + beside
     trial, passed, now = LinkTrial(size_bytes, trials), 0, 0.0
     while passed < size_bytes:
@@ -67,7 +67,7 @@ def test_a_connection_that_becomes_slow_is_given_up() -> None:
 
 
 def test_a_write_that_begins_anew_is_judged_anew() -> None:
-    trial = LinkTrial(GB, Trials())
+    trial = LinkTrial(GB, UnderWay())
     trial.note(MB, 0.0)
     trial.note(MB, 0.3)
     trial.begin()
@@ -78,7 +78,7 @@ def test_a_write_that_begins_anew_is_judged_anew() -> None:
 
 
 def test_latency_is_no_slowness() -> None:
-    trial = LinkTrial(GB, Trials())
+    trial = LinkTrial(GB, UnderWay())
     trial.note(MB, 5.0)
     trial.note(100 * MB, 6.0)
     trial.note(100 * MB, 7.0)

@@ -1,34 +1,38 @@
-"""One object in one PUT: taken whole or piped through, its digest checked at both ends."""
+"""One object in one PUT: taken whole or passed on as it arrives, its digest checked at both ends."""
 
-from contextlib import nullcontext
+import time
 from functools import partial
 from typing import NamedTuple
 
-from rowferry.errors import ObjectError
+from rowferry.errors import NotFinished, ObjectError
 from rowferry.s3.operations import Request, content_md5, put_object
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_written_etag
 from rowferry.s3.retry import TRIES
-from rowferry_worker.copying.put_limit import TRIED_BYTES, PutLimit
+from rowferry_worker.copying.put_limit import GoByParts, PutLimit, is_tried
+from rowferry_worker.copying.transfer import ObjectWrite, Written
+from rowferry_worker.multipart.part_size import STREAM_PART_BYTES
 from rowferry_worker.objects.compare import md5_of
 from rowferry_worker.objects.digests import hash_body, mismatch
-from rowferry_worker.objects.intents import Intent, Probe, Target, check_again, write_object
+from rowferry_worker.objects.intents import Probe, check_again, check_early, write_object
 from rowferry_worker.objects.link_trial import LinkTrial
 from rowferry_worker.objects.memory import Hold
 from rowferry_worker.objects.own_copies import DamagedWrite
 from rowferry_worker.objects.pipe import ObjectPipe
+from rowferry_worker.objects.requests import demand, read_etag
 
 REFUSED_DIGESTS = frozenset({"BadDigest", "InvalidDigest", "IncompleteBody", "XAmzContentSHA256Mismatch"})
 """Error codes by which a server says that what came is not what was announced."""
 
 
-class InDoubt(Exception):
-    """The server has refused what came with the legacy object's digest, or has not confirmed it."""
+class Unconfirmed(NamedTuple):
+    """The server has refused what came with the legacy object's digest, or has not confirmed it: hashing will tell."""
 
-    def __init__(self, written_etag: str = "") -> None:
-        """`written_etag`: that of what it has written; empty where it has written nothing."""
-        super().__init__(written_etag)
-        self.written_etag = written_etag
+    written_etag: str = ""
+    """Of what the server has written; empty where it has written nothing."""
+
+
+Put = Written | GoByParts | Unconfirmed
 
 
 class Taken(NamedTuple):
@@ -40,70 +44,109 @@ class Taken(NamedTuple):
     """Its share of the memory for bodies."""
 
 
-class OnePut:
-    """The write of one object."""
+class Body(NamedTuple):
+    """What is written."""
 
-    def __init__(self, target: Target, intent: Intent, limit: PutLimit, *, checks: bool = False) -> None:
-        """`limit` is told how it goes; `checks`: hash what is read, also where the production server is trusted.
+    digest: str
+    """Its MD5, in hexadecimal."""
+    is_hashed: bool
+    """Whether that is held against the bytes here; otherwise it is what the legacy server says."""
+    whole: bytes = b""
+    pipe: ObjectPipe | None = None
+    """Where it is not here as a whole."""
 
-        The object that a probe writes over is written already: to be on the safe side it is hashed.
-        """
-        self._target = target
-        self._intent = intent
-        self._limit = limit
-        self._checks = checks or isinstance(intent, Probe)
-        self._body = b""
-        self._pipe: ObjectPipe | None = None
-        self._digest = ""
 
-    async def take_body(self, taken: Taken) -> None:
-        """Take the body, or as much of it as a pipe holds. Raises ObjectDamaged where it is not what its ETag says."""
-        expected, response = md5_of(taken.response), taken.response
-        self._checks = self._checks or expected is None or self._target.support.confirms_digests is not True
-        if expected is not None and response.stream is not None:
-            self._pipe = ObjectPipe(
-                self._target.s3,
-                taken.read,
-                response,
-                checks_read=self._checks,
-                before_end=partial(check_again, self._target, self._intent),
-                trial=LinkTrial(response.body_bytes, self._limit.trials) if response.body_bytes > TRIED_BYTES else None,
-            )
-            self._digest = expected
-            return
-        taken.hold.resize(2 * response.body_bytes)  # the pieces and the whole, or the body and the request with it
-        self._body = response.body if response.stream is None else await response.stream.read_all()
-        self._digest = await hash_body(self._body) if self._checks or expected is None else expected
-        if expected not in {None, self._digest}:
-            raise mismatch("read", self._digest, expected)
+async def put_whole(
+    write: ObjectWrite, taken: Taken, limit: PutLimit, *, keep_class: bool, is_hashed: bool = False
+) -> Put:
+    """Write the object whose headers, at least, have come. `is_hashed`: hash what is read in any case.
 
-    async def write(self, headers: list[tuple[str, str]]) -> str:
-        """Write the object and return its ETag.
+    Raises ObjectDamaged where it is not what its ETag says, DamagedWrite when something else was written, NotFinished
+    when a PUT that was tried has failed and the next attempt is to send parts.
+    """
+    s3, seen, properties = write.s3, taken.response, write.properties
+    if seen.body_bytes > STREAM_PART_BYTES:  # a server may read it all before it refuses it
+        await check_early(write.target, write.intent)
+    demand(read_etag, seen, taken.read)
+    await s3.refuse_web_server(taken.read, seen)
+    is_hashed = is_hashed or _must_hash(write, seen, limit)
+    is_passed_on = seen.stream is not None
+    with limit.hashed.counting(is_hashed and is_passed_on), limit.trials.counting(is_tried(seen.body_bytes)):
+        body = await _take_body(write, taken, limit, is_hashed=is_hashed)
+        described = await properties.describe(s3, write.source_key, seen, "PutObject", keep_class=keep_class)
+        started = time.monotonic()
+        put = await _send(write, body, described.headers, limit)
+    if not isinstance(put, str):
+        return put
+    limit.note(seen.body_bytes, time.monotonic() - started)
+    await properties.settle(s3, write.target.key, described, "PutObject")
+    return Written(seen.body_bytes, "PutObject", put, seen.etag or "")
 
-        Raises DamagedWrite when something else was written, InDoubt when that is to be found out by hashing. A PUT that
-        is tried is sent once; where it fails, raises ByParts or NotFinished as `PutLimit.note_failed`.
-        """
-        headers = [*headers, content_md5(self._digest)]
-        request = put_object(self._target.key, self._body, headers=headers, source=self._pipe, if_none_match=False)
-        tried_bytes = self._pipe.length if self._pipe is not None and self._pipe.length > TRIED_BYTES else 0
-        try:
-            with self._limit.trials.counting() if tried_bytes else nullcontext():
-                tries = 1 if tried_bytes else TRIES
-                etag, written = await write_object(self._target, self._intent, request, read_written_etag, tries=tries)
-        except ObjectError as error:
-            if not self._checks and error.code in REFUSED_DIGESTS:
-                raise InDoubt from error
-            if tried_bytes:
-                self._limit.note_failed(error, tried_bytes)
-            raise
-        finally:
-            if self._pipe is not None:
-                self._pipe.close()
-        told = md5_of(written)
-        if not self._checks and told != self._digest:
-            self._target.support.note_digest(confirmed=False)
-            raise InDoubt(etag)
-        if told not in {None, self._digest}:
-            raise DamagedWrite.named("DigestMismatch", mismatch("written", self._digest, told).message, etag)
-        self._target.support.note_digest(confirmed=told is not None)
-        return etag
+
+def _must_hash(write: ObjectWrite, seen: Response, limit: PutLimit) -> bool:
+    """Return whether an object is hashed here: until the server has confirmed a digest that was computed here.
+
+    Of objects that are passed on, one at a time suffices for that: what the server tells of the others is held against
+    the legacy ETag. The object that a probe writes over is written already: to be on the safe side it is hashed.
+    """
+    confirms = write.target.support.confirms_digests
+    if md5_of(seen) is None or isinstance(write.intent, Probe):
+        return True
+    if confirms is None and seen.stream is not None:
+        return not limit.hashed.under_way
+    return confirms is not True
+
+
+async def _take_body(write: ObjectWrite, taken: Taken, limit: PutLimit, *, is_hashed: bool) -> Body:
+    """Take the body, or what passes it on. Raises ObjectDamaged where it is not what its ETag says."""
+    expected, seen = md5_of(taken.response), taken.response
+    if expected is not None and seen.stream is not None:
+        trial = LinkTrial(seen.body_bytes, limit.trials) if is_tried(seen.body_bytes) else None
+        before_end = partial(check_again, write.target, write.intent)
+        pipe = ObjectPipe(write.s3, taken.read, seen, checks_read=is_hashed, before_end=before_end, trial=trial)
+        return Body(expected, is_hashed, pipe=pipe)
+    taken.hold.resize(2 * seen.body_bytes)  # the pieces and the whole, or the body and the request with it
+    whole = seen.body if seen.stream is None else await seen.stream.read_all()
+    digest = await hash_body(whole) if is_hashed or expected is None else expected
+    if expected not in {None, digest}:
+        raise mismatch("read", digest, expected)
+    return Body(digest, is_hashed, whole)
+
+
+async def _send(
+    write: ObjectWrite, body: Body, headers: list[tuple[str, str]], limit: PutLimit
+) -> str | GoByParts | Unconfirmed:
+    """Write the object and return its ETag. A PUT that is tried is sent once. Raises as `put_whole`."""
+    target, size_bytes = write.target, len(body.whole) if body.pipe is None else body.pipe.length
+    headers = [*headers, content_md5(body.digest)]
+    request = put_object(target.key, body.whole, headers=headers, source=body.pipe, if_none_match=False)
+    tries = 1 if is_tried(size_bytes) else TRIES
+    try:
+        etag, written = await write_object(target, write.intent, request, read_written_etag, tries=tries)
+    except ObjectError as error:
+        if not body.is_hashed and error.code in REFUSED_DIGESTS:
+            return Unconfirmed()
+        match limit.judge(error, size_bytes):
+            case GoByParts() as by_parts:
+                return by_parts
+            case NotFinished() as unfinished:
+                raise unfinished from error
+            case None:
+                raise
+    finally:
+        if body.pipe is not None:
+            body.pipe.close()
+    return _judge_written(write, body, etag, md5_of(written))
+
+
+def _judge_written(write: ObjectWrite, body: Body, etag: str, told: str | None) -> str | Unconfirmed:
+    """Return the ETag of what was written, which has the digest that the server `told`. Raises DamagedWrite."""
+    support = write.target.support
+    if told != body.digest and not body.is_hashed:
+        support.note_digest(confirmed=False)
+        return Unconfirmed(etag)
+    if told not in {None, body.digest}:
+        raise DamagedWrite.named("DigestMismatch", mismatch("written", body.digest, told).message, etag)
+    if body.is_hashed:
+        support.note_digest(confirmed=told is not None)
+    return etag

@@ -1,5 +1,6 @@
 """How large an object may be that goes in one PUT: by the link, and by what the server has taken."""
 
+import logging
 import math
 import time
 
@@ -14,7 +15,7 @@ from rowferry.errors import (
     TimedOut,
     Unreachable,
 )
-from rowferry_worker.objects.link_trial import TooSlow, Trials
+from rowferry_worker.objects.link_trial import TooSlow, UnderWay
 
 MOST_BYTES = 1024 * 1024 * 1024
 """The largest object that goes in one PUT: so much is sent anew after a failure, and many proxies bound bodies."""
@@ -34,13 +35,20 @@ NO_TRIAL_SECONDS = 600.0
 TOO_LARGE = frozenset({"EntityTooLarge", "MaxMessageLengthExceeded", "RequestEntityTooLarge"})
 """Error codes by which a server says that a body is too large. A proxy says so by a status alone: 413, or 403."""
 
-
 PASSING = (ServerFault, Throttled, TimedOut, Unreachable)
 """What may be due to the size of the body, since a proxy may bound the time that one takes."""
 
 
-class ByParts(Exception):
+_log = logging.getLogger(__name__)
+
+
+class GoByParts:
     """An object had better go by parts: nothing of it was written."""
+
+
+def is_tried(size_bytes: int) -> bool:
+    """Return whether an object is so large that its PUT is only tried."""
+    return size_bytes > TRIED_BYTES
 
 
 class PutLimit:
@@ -52,7 +60,10 @@ class PutLimit:
         self._next_trial = -math.inf
         """When objects above `_passing_bytes` may be tried again, by time.monotonic()."""
         self._passing_bytes = TRIED_BYTES
-        self.trials = Trials()
+        self.trials = UnderWay()
+        """The PUTs that are being tried."""
+        self.hashed = UnderWay()
+        """The objects that are hashed here while they are passed on."""
 
     def allows(self, size_bytes: int) -> bool:
         """Return whether an object of this size passes soon enough to go in one PUT."""
@@ -70,25 +81,27 @@ class PutLimit:
             known = self._bytes_per_second
             self._bytes_per_second = rate if known == math.inf else known + SMOOTHING * (rate - known)
 
-    def note_failed(self, error: ObjectError, size_bytes: int) -> None:
-        """Note that a PUT that was tried has failed; other such objects go by parts for a while.
+    def judge(self, error: ObjectError, size_bytes: int) -> GoByParts | NotFinished | None:
+        """Return what becomes of an object whose PUT has failed; None: it ends with that error, as its parts would.
 
-        Raises ByParts where nothing was written and parts may arrive. Raises NotFinished in the place of a failure that
-        may pass and would count as an attempt: the object may have arrived, so the next attempt looks first, and then
-        sends parts.
+        GoByParts where a PUT that was tried has written nothing and parts may arrive. NotFinished in the place of a
+        failure that may pass and would count as an attempt: the object may have arrived, so the next attempt looks
+        first, and then sends parts. Other objects of such a size go by parts for a while.
         """
         is_slow = isinstance(error, TooSlow)
         is_page = isinstance(error, ObjectRejected | AccessDenied) and error.code.startswith("HTTP")
         is_refused = is_slow or is_page or error.code in TOO_LARGE
         may_pass = isinstance(error, PASSING) and not isinstance(error, CutOff) and error.code != "ObjectChanged"
-        if not is_refused and not may_pass:
-            return
+        if not is_tried(size_bytes) or not (is_refused or may_pass):
+            return None
         passing_bytes = max(TRIED_BYTES, size_bytes // 2) if is_slow else TRIED_BYTES
         is_on = time.monotonic() < self._next_trial
         self._passing_bytes = min(passing_bytes, self._passing_bytes) if is_on else passing_bytes
         self._next_trial = time.monotonic() + NO_TRIAL_SECONDS
         if is_refused:
-            raise ByParts(str(error)) from error
+            _log.info("a large object did not pass in one PUT, so it goes by parts", extra={"error": str(error)})
+            return GoByParts()
         if error.costs_attempt or isinstance(error, Unreachable):  # which counts where the server can be reached
             words = f"it did not arrive in one PUT, so the next attempt sends parts: {error}"
-            raise NotFinished("NotFinished", words) from error
+            return NotFinished("NotFinished", words)
+        return None

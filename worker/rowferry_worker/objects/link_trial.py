@@ -22,25 +22,27 @@ class TooSlow(ObjectError):
         super().__init__("TooSlow", f"the connection is slow, and was given up after {passed_bytes} bytes")
 
 
-class Trials:
-    """How many objects are being tried, of a process's migration."""
+class UnderWay:
+    """How many of one kind are under way, of a process's migration."""
 
-    under_way = 0
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.under_way = 0
 
     @contextmanager
-    def counting(self) -> Generator[None]:
-        """Count one more within the block."""
-        self.under_way += 1
+    def counting(self, one: bool) -> Generator[None]:
+        """Count `one` more within the block."""
+        self.under_way += one
         try:
             yield
         finally:
-            self.under_way -= 1
+            self.under_way -= one
 
 
 class LinkTrial:
     """Two slow intervals on end, the second not much faster than the first, and the rest had better go by parts."""
 
-    def __init__(self, size_bytes: int, trials: Trials) -> None:
+    def __init__(self, size_bytes: int, trials: UnderWay) -> None:
         """`size_bytes` are to pass; `trials` says whether others pass beside it."""
         self._size = size_bytes
         self._trials = trials

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -33,7 +32,7 @@ class BodyBudget:
         self.total_bytes = total_bytes
         self.held_bytes = 0
         self._expected = float(expected_bytes)
-        self._waiting: deque[tuple[asyncio.Future[int], Callable[[], int]]] = deque()
+        self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
 
     async def hold(self, size_bytes: int | None = None, *, tls_connections: int = 0) -> "Hold":
         """Wait for a share of `size_bytes` and return it; None: what is to come will tell by `Hold.resize`.
@@ -41,15 +40,23 @@ class BodyBudget:
         `tls_connections`: over so many of them the body passes, whose buffers count as well.
         """
         wanted = add_tls(int(self._expected) if size_bytes is None else size_bytes, tls_connections)
-        return Hold(self, await self.take(lambda: wanted), tls_connections)
+        await self.take(wanted)
+        return Hold(self, wanted, tls_connections)
 
-    async def take(self, want: Callable[[], int]) -> int:
-        """Wait until there is room for as much as is wanted by then, take it, and return how much that is."""
-        wanted = want()
-        if self._waiting or not self.has_room(wanted):
-            return await self._wait(want)
-        self.held_bytes += wanted
-        return wanted
+    async def take(self, size_bytes: int) -> None:
+        """Wait until there is room for so much, and take it."""
+        if not self._waiting and self.has_room(size_bytes):
+            self.held_bytes += size_bytes
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((turn, size_bytes))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            is_granted = turn.done() and not turn.cancelled()
+            turn.cancel()
+            self.change(-size_bytes if is_granted else 0)  # who was behind it in the line may go on
+            raise
 
     def expect(self, size_bytes: int) -> None:
         """Note what a body has turned out to hold."""
@@ -60,24 +67,13 @@ class BodyBudget:
         """Take more, or give some back to those who wait."""
         self.held_bytes += by_bytes
         while self._waiting:
-            turn, want = self._waiting[0]
+            turn, wanted = self._waiting[0]
             if not turn.done():
-                if not self.has_room(wanted := want()):
+                if not self.has_room(wanted):
                     return
                 self.held_bytes += wanted
-                turn.set_result(wanted)
+                turn.set_result(None)
             self._waiting.popleft()
-
-    async def _wait(self, want: Callable[[], int]) -> int:
-        turn: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        self._waiting.append((turn, want))
-        try:
-            return await turn
-        except asyncio.CancelledError:
-            granted = turn.result() if turn.done() and not turn.cancelled() else 0
-            turn.cancel()
-            self.change(-granted)  # who was behind it in the line may go on
-            raise
 
     def has_room(self, size_bytes: int, instead_of: int = 0) -> bool:
         """Return whether so much may be held now, in the place of what is held already; one alone always may."""
@@ -100,21 +96,17 @@ class Hold:
         """Return whether there is room for this much in the place of what is held."""
         return self._budget.has_room(add_tls(size_bytes, self._tls_connections), instead_of=self.size_bytes)
 
-    async def wait_for(self, want: Callable[[], int], *, expected: int) -> None:
-        """Give it back, and wait in the line for as much as is wanted by then: nothing of it may be on its way.
-
-        `expected`: what the next body may be expected to hold, lest it is begun in vain as well.
-        """
+    async def wait_for(self, size_bytes: int) -> None:
+        """Give it back, and wait in the line for this much: nothing of it may be on its way."""
         self.release()
-        self._budget.expect(expected)
-        self.size_bytes = await self._budget.take(lambda: add_tls(want(), self._tls_connections))
+        self._budget.expect(size_bytes)
+        wanted = add_tls(size_bytes, self._tls_connections)
+        await self._budget.take(wanted)
+        self.size_bytes = wanted
 
-    def resize(self, size_bytes: int, *, expected: int | None = None) -> None:
-        """Hold this much instead, without waiting: the bytes are on their way.
-
-        `expected`: what the next body may be expected to hold, if this is an exception.
-        """
-        self._budget.expect(size_bytes if expected is None else expected)
+    def resize(self, size_bytes: int) -> None:
+        """Hold this much instead, without waiting: the bytes are on their way."""
+        self._budget.expect(size_bytes)
         wanted = add_tls(size_bytes, self._tls_connections)
         self._budget.change(wanted - self.size_bytes)
         self.size_bytes = wanted
