@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
-from datetime import timedelta
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import Any
 
@@ -19,13 +19,20 @@ def show_text(text: object) -> str:
     return _UNFIT.sub(lambda found: repr(found[0])[1:-1], str(text))
 
 
-def format_json(document: object, *, indent: int | None = None, default: Callable[[Any], Any] | None = None) -> str:
+def format_json(document: object, *, indent: int | None = None) -> str:
     r"""Return a document as JSON for a terminal or a file: what a terminal would obey is escaped as in JSON, `\u202e`.
 
-    Letters of all languages stay as they are. A parser reads the same as without the escapes.
+    Letters of all languages stay as they are. A parser reads the same as without the escapes. Times are as in ISO 8601,
+    durations in seconds.
     """
-    text = json.dumps(document, indent=indent, default=default, ensure_ascii=False)
+    text = json.dumps(document, indent=indent, default=_make_plain, ensure_ascii=False)
     return _UNFIT.sub(lambda found: "\n" if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text)
+
+
+def _make_plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value.total_seconds() if isinstance(value, timedelta) else str(value)
 
 
 def shorten(text: str, most: int = 120) -> str:

@@ -49,11 +49,6 @@ class Counts:
         return sum(self.outcomes.values())
 
     @property
-    def settled(self) -> int:
-        """Return the entries that need nothing more."""
-        return self.finished - self.unsettled
-
-    @property
     def worked_off(self) -> int:
         """Return the entries that have an outcome, and those reached; all but one at most while a batch is open.
 
@@ -67,11 +62,6 @@ class Counts:
         if not self.entries:
             return 0 if self.batches_init else 100
         return 100 * self.worked_off // self.entries
-
-    @property
-    def settled_so_far(self) -> int:
-        """Return the settled entries in the same way."""
-        return self.worked_off - self.unsettled
 
     @property
     def unsettled(self) -> int:

@@ -1,9 +1,11 @@
 """The status of the data: objects by bucket, entries by form of key, batches by queue and status, the end."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
+
+from psycopg.rows import DictRow
 
 from rowferry.db.connection import Connection, fetch_one, translated_errors
 from rowferry.db.entries import EntryQueries
@@ -11,32 +13,15 @@ from rowferry.db.schema import check_version
 from rowferry.db.statements import statement
 from rowferry.plan import Plan, SideName
 from rowferry.progress import OnProgress, ignore_progress
-from rowferry.reports.chain import QueueStatus, choose_queues, read_chain
+from rowferry.reports.chain import choose_queues, read_chain
 from rowferry.reports.coverage import Coverage, read_coverage
-from rowferry.reports.pause import find_pause
 from rowferry.reports.standby import describe_standby_wait
-from rowferry.reports.state import NOT_STORED, MigrationState, read_state
+from rowferry.reports.state import NOT_STORED, read_state
 from rowferry.reports.unusable import Unusable, find_unusable
 from rowferry.s3.listings.counts import WITHIN, ObjectCount, count_objects_meanwhile
 
-
-@dataclass(frozen=True, slots=True)
-class EntryCounts:
-    """The entries of one table, or of all, by the form of their key."""
-
-    label: str
-    legacy: int
-    production: int
-    unexpected: int
-    stay: int = 0
-    """Of rows that stay: no column says where their objects are."""
-    last_pass: str | None = None
-    """The newest pass over rows that stay, in words."""
-
-    @property
-    def total(self) -> int:
-        """Return all entries."""
-        return self.legacy + self.production + self.unexpected + self.stay
+FORMS = ("legacy", "production", "stay", "unexpected", "total")
+"""The counts of a table's entries; `stay`: rows of which no column says where their objects are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +31,14 @@ class DataStatus:
     migration: str
     objects: dict[SideName, ObjectCount] | None
     """Objects by bucket; None if not counted."""
-    tables: tuple[EntryCounts, ...]
-    queues: tuple[QueueStatus, ...] = ()
-    """The queues that are shown, in the order of their chain; none before the first enqueue."""
-    stands: MigrationState | None = None
-    """The migration's state, of all its queues; None before the first enqueue."""
+    tables: Sequence[DictRow]
+    """A row of FORMS for each table, with its `label`; `last_pass`: the newest pass over rows that stay, in words."""
+    queues: Sequence[DictRow] = ()
+    """The rows of rowferry.queue_status that are shown, in the order of their chain; none before the first enqueue."""
+    state: DictRow = field(default_factory=lambda: dict(NOT_STORED))
+    """The migration's row of rowferry.migration_state."""
     workers: int = 0
     """Workers with a recent heartbeat."""
-    paused: str | None = None
-    """`paused since ...`, or None."""
     unusable: tuple[Unusable, ...] = ()
     """Live workers that cannot work on it."""
     standby_wait: str = ""
@@ -65,33 +49,24 @@ class DataStatus:
     """What the plan leaves behind, as `check` or `migrate` saw it last."""
 
     @property
-    def entries(self) -> EntryCounts:
+    def entries(self) -> DictRow:
         """Return the entries of all tables together."""
-        tables = self.tables
-        return EntryCounts(
-            "all",
-            sum(table.legacy for table in tables),
-            sum(table.production for table in tables),
-            sum(table.unexpected for table in tables),
-            sum(table.stay for table in tables),
-        )
+        return {form: sum(table[form] for table in self.tables) for form in FORMS}
 
     def as_document(self) -> dict[str, Any]:
         """Return the status as plain data, for JSON."""
         return {
+            **self.state,
             "migration": self.migration,
             "initialised": self.initialised,
-            "paused": self.paused,
             "standby_wait": self.standby_wait or None,
             "unusable": [{"workers": one.workers, "queue": one.queue, "error": one.error} for one in self.unusable],
             "objects": self.objects and {side: count.number for side, count in self.objects.items()},
             "objects_below": self.objects and {side: dict(count.below) for side, count in self.objects.items()},
             "objects_complete": self.objects and all(count.is_complete for count in self.objects.values()),
-            "entries": _as_document(self.entries),
-            "tables": {table.label: _as_document(table) for table in self.tables},
-            "passes": {table.label: table.last_pass for table in self.tables if table.last_pass is not None},
-            "queues": [queue.as_document() for queue in self.queues],
-            **(self.stands.as_document() if self.stands else NOT_STORED),
+            "entries": self.entries,
+            "tables": self.tables,
+            "queues": self.queues,
             "left_behind": self.coverage.as_document(),
             "workers": self.workers,
         }
@@ -126,43 +101,47 @@ def _read_database(
     """Return the status without its objects."""
     on_progress("counting entries")
     with translated_errors():
-        tables = tuple(_count_entries(connection, plan, passes_of))
-        initialised = bool(fetch_one(connection, statement("has_schema"))["has_schema"])
-        if not initialised:
+        tables = list(_count_entries(connection, plan, passes_of))
+        if not _has_schema(connection):
             return DataStatus(plan.name, None, tables, initialised=False)
         check_version(connection)
-        chain = read_chain(connection, plan.name)
         return DataStatus(
             plan.name,
             None,
             tables,
-            choose_queues(chain, queue, plan.name),
+            choose_queues(read_chain(connection, plan.name), queue, plan.name),
             read_state(connection, plan.name),
             fetch_one(connection, statement("count_live_workers"))["workers"],
-            find_pause(connection, plan.name),
             find_unusable(connection, plan.name),
             describe_standby_wait(connection),
             coverage=read_coverage(connection, plan.name),
         )
 
 
-def _count_entries(connection: Connection, plan: Plan, queue: str) -> Generator[EntryCounts]:
+def _has_schema(connection: Connection) -> bool:
+    return bool(fetch_one(connection, statement("has_schema"))["has_schema"])
+
+
+def _count_entries(connection: Connection, plan: Plan, queue: str) -> Generator[DictRow]:
     for entries in plan.entries:
         queries = EntryQueries.of(connection, entries)
-        row = fetch_one(connection, queries.compose("count_entries"), queries.parameters())
+        row: DictRow = {"label": entries.label, "stay": 0, "last_pass": None}
+        row |= fetch_one(connection, queries.compose("count_entries"), queries.parameters())
+        row["total"] = row["legacy"] + row["production"] + row["unexpected"]
         if entries.rows == "stay":
-            last_pass = _describe_last_pass(connection, plan, queue, entries.label) if plan.has_both_sides else None
-            yield EntryCounts(entries.label, 0, 0, row["unexpected"], row["legacy"], last_pass)
-        else:
-            yield EntryCounts(entries.label, **row)
+            row |= {"legacy": 0, "production": 0, "stay": row["legacy"]}
+            row["total"] = row["unexpected"] + row["stay"]
+            row["last_pass"] = (
+                _describe_last_pass(connection, plan, queue, entries.label) if plan.has_both_sides else None
+            )
+        yield row
 
 
 def _describe_last_pass(connection: Connection, plan: Plan, queue: str, label: str) -> str:
     """Return which pass was the last over entries whose rows stay, and where the next one begins."""
-    if not fetch_one(connection, statement("has_schema"))["has_schema"]:
-        return "no pass yet"
     chosen = {"name": plan.name, "label": label, "queue": queue}
-    row = connection.execute(statement("find_last_pass", waits=statement("pass_waits")), chosen).fetchone()
+    query = statement("find_last_pass", waits=statement("pass_waits"))
+    row = connection.execute(query, chosen).fetchone() if _has_schema(connection) else None
     if row is None:
         return "no pass yet"
     began = f"pass {row['number']} began at {row['began_at']:%Y-%m-%d %H:%M:%S %Z}"
@@ -171,10 +150,3 @@ def _describe_last_pass(connection: Connection, plan: Plan, queue: str, label: s
     if row["watermark"] is None:
         return f"{began}; the next takes all rows"
     return f"{began}; what changed since {row['watermark']:%H:%M:%S} is for the next"
-
-
-def _as_document(counts: EntryCounts) -> dict[str, Any]:
-    forms = {"legacy": counts.legacy, "production": counts.production, "unexpected": counts.unexpected}
-    if counts.stay or counts.last_pass is not None:
-        forms |= {"stay": counts.stay}
-    return {**forms, "total": counts.total}

@@ -65,49 +65,81 @@ where
     and a.query_start < clock_timestamp() - interval '2 seconds';
 
 -- name: count_open_batches
--- The open batches of one migration, or of one of its queues, how many of them are claimed, and the live workers.
+-- The open batches of one migration, or of one of its queues: how many live workers have claimed, and how many wait; and
+-- the live workers of all migrations.
 select
-    (
-        select count(*)
-        from rowferry.batch_queue as q
-        inner join rowferry.migration as m on q.migration_id = m.id
-        where
-            q.status = 'INIT'
-            and m.name = %(migration)s
-            and (%(queue)s::text is null or q.queue_name = %(queue)s)
-    ) as open_batches,
-    (
-        select count(*)
-        from rowferry.claimed_batches as h
-        where h.migration = %(migration)s and (%(queue)s::text is null or h.queue_name = %(queue)s)
-    ) as claimed,
-    (select count(*) from rowferry.live_workers where not is_silent) as workers;
+    o.open_batches,
+    o.claimed,
+    greatest(o.open_batches - o.claimed, 0) as waiting,
+    (select count(*) from rowferry.live_workers where not is_silent) as workers
+from (
+    select
+        (
+            select count(*)
+            from rowferry.batch_queue as q
+            inner join rowferry.migration as m on q.migration_id = m.id
+            where
+                q.status = 'INIT'
+                and m.name = %(migration)s
+                and (%(queue)s::text is null or q.queue_name = %(queue)s)
+        ) as open_batches,
+        (
+            select count(*)
+            from rowferry.claimed_batches as h
+            where h.migration = %(migration)s and (%(queue)s::text is null or h.queue_name = %(queue)s)
+        ) as claimed
+) as o;
 
 -- name: read_migration_state
--- How one migration stands, in one word, since when, what holds it and what to type; and the time left, null unless it
--- is running and all its queues move.
+-- How one migration stands: its row of the view, for every screen. `next_at` is null where all is deferred for ever.
 select
+    s.migration,
     s.state,
-    make_interval(secs => s.seconds_left) as time_left,
     s.since,
     s.cause,
     s.what_to_do,
+    s.paused_at,
+    s.pause_reason,
+    s.done_share,
+    s.waiting,
+    s.need_somebody,
+    s.rate_1m,
+    s.seconds_left,
+    s.ends_at,
     s.held_by,
-    s.need_somebody
+    nullif(s.next_at, 'infinity') as next_at,
+    s.left_behind,
+    s.passes
 from rowferry.migration_state as s
 where s.migration = %(migration)s;
 
 -- name: read_queue_status
--- The queues of one migration in the order of their chain, with the counts of each.
+-- The queues of one migration, or of all where it is null, in the order of their chain: their rows of the view, with the
+-- counts of each, for every screen. `workers`: live ones that serve it; `is_paused_whole`: its migration is paused.
 select
+    s.migration,
     s.queue_name as queue,
     s.state,
+    s.is_slowest,
+    s.is_done,
+    s.next,
+    s.priority,
+    s.weight,
+    s.max_in_hand,
+    s.paused_at,
+    s.pause_reason,
+    m.paused_at is not null as is_paused_whole,
     s.batches,
     s.batches_init,
     s.batches_done,
     s.batches_error,
+    s.batches_left,
+    s.pending_batches,
+    s.claimed,
     s.entries,
     s.waiting,
+    s.in_hand,
+    s.entries_left,
     coalesce(p.migrated, 0) as migrated,
     coalesce(p.kept, 0) as kept,
     coalesce(p.changed, 0) as changed,
@@ -115,21 +147,25 @@ select
     coalesce(p.missing, 0) as missing,
     coalesce(p.conflict, 0) as conflict,
     coalesce(p.failed, 0) as failed,
+    s.unsettled,
+    s.need_somebody,
     coalesce(p.bytes, 0) as bytes,
-    s.in_hand,
-    s.reached,
-    s.claimed,
-    s.max_in_hand,
-    s.rate_1m as rate,
+    s.done_share,
+    s.rate_1m,
     s.time_left,
     s.due_since,
-    s.is_done,
-    s.pending_batches,
-    s.is_slowest
+    s.started_at,
+    s.finished_at,
+    (
+        select count(*)
+        from rowferry.live_workers as w
+        where s.queue_name = any(w.queues) and not w.is_silent
+    ) as workers
 from rowferry.queue_status as s
+inner join rowferry.migration as m on s.migration_id = m.id
 left join rowferry.progress as p on s.migration_id = p.migration_id and s.queue_name = p.queue_name
-where s.migration = %(migration)s
-order by s.position;
+where %(migration)s::text is null or s.migration = %(migration)s
+order by s.migration, s.position;
 
 -- name: read_coverage
 -- The folders of a migration's legacy bucket, as they were seen last.

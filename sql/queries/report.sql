@@ -7,8 +7,10 @@ select set_config(s.name, %(value)s, true)
 from unnest(array['enable_hashjoin', 'enable_seqscan', 'enable_sort']) as s (name);
 
 -- name: read_report
--- One row a queue and table: its batches, entries by outcome, attempts, bytes and times. Reads all attempts of the
--- ledger, as `report_settings` says.
+-- One row a queue and table: its batches, entries by outcome, attempts, bytes and times. `parked`: entries of batches that
+-- were set to ERROR by hand; `need_somebody`: these, and those that are missing, conflict or failed; `duration`: null
+-- where the clock was set back; `balances`: whether entries are the sum of their outcomes. Reads all attempts of the ledger,
+-- as `report_settings` says.
 with tried as (
     select
         q.queue_name,
@@ -41,14 +43,15 @@ parked as (
 )
 
 select
-    p.queue_name,
+    p.queue_name as queue,
     p.label,
     p.batches,
     p.batches_init,
     p.batches_done,
     p.batches_error,
     p.entries,
-    p.waiting,
+    p.waiting - coalesce(h.entries, 0) as waiting,
+    coalesce(h.entries, 0) as parked,
     p.migrated,
     p.kept,
     p.changed,
@@ -56,13 +59,16 @@ select
     p.missing,
     p.conflict,
     p.failed,
+    p.entries - p.waiting - p.unsettled as settled,
+    p.unsettled + coalesce(h.entries, 0) as need_somebody,
     p.bytes,
     coalesce(t.attempts, 0) as attempts,
     coalesce(t.is_repeated, false) as is_repeated,
     p.started_at,
     p.finished_at,
-    coalesce(h.batches, 0) as parked_batches,
-    coalesce(h.entries, 0) as parked_entries
+    case when p.finished_at >= p.started_at then p.finished_at - p.started_at end as duration,
+    coalesce(h.batches, 0) as batches_parked,
+    p.waiting >= coalesce(h.entries, 0) as balances
 from rowferry.table_progress as p
 left join tried as t on p.queue_name = t.queue_name and p.label = t.label
 left join parked as h on p.queue_name = h.queue_name and p.label = h.label

@@ -2,19 +2,10 @@
 -- many batches there are.
 
 -- name: page_migration
--- The migration and its state, and the server.
+-- The migration and its server. `worked`: for how long at least one attempt with a result ran; null without any.
 select
     m.created_at,
     m.revision,
-    s.state,
-    s.since,
-    s.cause,
-    s.what_to_do,
-    s.paused_at,
-    s.pause_reason,
-    s.seconds_left,
-    s.done_share,
-    s.need_somebody,
     m.switched_at,
     m.plan,
     now() as moment,
@@ -25,29 +16,124 @@ select
         from rowferry.schema_migration as v
         order by v.number desc
         limit 1
-    ) as schema_version
+    ) as schema_version,
+    (
+        select sum(a.finished_at - greatest(a.started_at, a.before))
+        from (
+            select
+                t.started_at,
+                t.finished_at,
+                max(t.finished_at) over (
+                    order by t.started_at, t.id rows between unbounded preceding and 1 preceding
+                ) as before
+            from rowferry.batch_attempt as t
+            inner join rowferry.batch_queue as q on t.batch_id = q.id
+            where t.verdict in ('DONE', 'ERROR', 'RETRY') and q.migration_id = m.id
+        ) as a
+        where a.finished_at > coalesce(greatest(a.started_at, a.before), a.started_at)
+    ) as worked
 from rowferry.migration as m
-inner join rowferry.migration_state as s on m.id = s.migration_id
 where m.name = %(migration)s;
 
--- name: page_queues
--- The queues of the chain in order, each with its state and how it is claimed.
+-- name: page_hosts
+-- One row a queue and host: the attempts of its workers by verdict, and the finished batches that they took last; and one
+-- a queue, with a null host: their sums. Of the attempts without a verdict, `running` are of live workers and `crashed` of
+-- others. `versions`: of workers that the database still knows; `deep`: batches whose pass read the bytes of both objects;
+-- `total`: rows without the limit. The sums come first, then crashes. For `report_settings`.
+with by_worker as (
+    select
+        q.queue_name,
+        a.worker_id,
+        count(*) as attempts,
+        count(*) filter (where a.verdict = 'DONE') as done,
+        count(*) filter (where a.verdict = 'ERROR') as error,
+        count(*) filter (where a.verdict = 'RETRY') as retry,
+        count(*) filter (where a.verdict = 'RELEASED') as released,
+        count(*) filter (where a.verdict = 'LOST') as lost,
+        count(*) filter (where a.verdict is null) as open,
+        0 as batches,
+        0 as tried_twice,
+        0 as tried_more,
+        0 as requeued,
+        0 as deep,
+        0 as settled,
+        0 as unsettled,
+        null::interval as longest,
+        min(a.started_at) as began_at,
+        max(coalesce(a.finished_at, a.started_at)) as ended_at
+    from rowferry.batch_attempt as a
+    inner join rowferry.batch_queue as q on a.batch_id = q.id
+    where q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
+    group by q.queue_name, a.worker_id
+    union all
+    select
+        q.queue_name,
+        q.worker_id,
+        0 as attempts,
+        0 as done,
+        0 as error,
+        0 as retry,
+        0 as released,
+        0 as lost,
+        0 as open,
+        count(*) as batches,
+        count(*) filter (where q.attempts = 2) as tried_twice,
+        count(*) filter (where q.attempts > 2) as tried_more,
+        count(*) filter (where q.requeues > 0) as requeued,
+        count(*) filter (where q.payload ->> 'deep' = 'true') as deep,
+        sum(q.migrated + q.kept + q.changed + q.deleted)::bigint as settled,
+        sum(q.missing + q.conflict + q.failed)::bigint as unsettled,
+        max(q.finished_at - q.started_at) as longest,
+        min(q.started_at) as began_at,
+        max(q.finished_at) as ended_at
+    from rowferry.batch_queue as q
+    where
+        q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
+        and q.status in ('DONE', 'ERROR')
+        and q.finished_at is not null
+    group by q.queue_name, q.worker_id
+)
+
 select
-    s.queue_name as queue,
-    s.state,
-    s.is_slowest,
-    s.entries,
-    s.done_share,
-    s.batches_error,
-    s.need_somebody,
-    s.next,
-    s.priority,
-    s.weight,
-    s.max_in_hand,
-    s.paused_at
-from rowferry.queue_status as s
-where s.migration = %(migration)s
-order by s.position;
+    t.queue_name as queue,
+    t.host,
+    count(distinct t.worker_id) filter (where t.attempts > 0) as processes,
+    coalesce((array_agg(distinct t.version) filter (where t.version is not null))[1:9], '{{}}') as versions,
+    sum(t.attempts)::bigint as attempts,
+    sum(t.done)::bigint as done,
+    sum(t.error)::bigint as error,
+    sum(t.retry)::bigint as retry,
+    sum(t.released)::bigint as released,
+    sum(t.lost)::bigint as lost,
+    coalesce(sum(t.open) filter (where t.is_live), 0)::bigint as running,
+    coalesce(sum(t.open) filter (where not t.is_live), 0)::bigint as crashed,
+    sum(t.batches)::bigint as batches,
+    sum(t.batches - t.tried_twice - t.tried_more)::bigint as tried_once,
+    sum(t.tried_twice)::bigint as tried_twice,
+    sum(t.tried_more)::bigint as tried_more,
+    sum(t.requeued)::bigint as requeued,
+    sum(t.deep)::bigint as deep,
+    sum(t.settled)::bigint as settled,
+    sum(t.unsettled)::bigint as unsettled,
+    max(t.longest) as longest,
+    min(least(t.began_at, t.ended_at)) as began_at,
+    max(t.ended_at) as ended_at,
+    max(t.ended_at) - min(least(t.began_at, t.ended_at)) as worked,
+    min(t.began_at) filter (where t.batches > 0) as drawn_from,
+    count(*) over () as total
+from (
+    select
+        b.*,
+        coalesce(w.host, regexp_replace(b.worker_id, ':[^:]*:[^:]*$', ''), '') as host,
+        w.version,
+        l.id is not null as is_live
+    from by_worker as b
+    left join rowferry.worker as w on b.worker_id = w.id
+    left join rowferry.live_workers as l on b.worker_id = l.id
+) as t
+group by grouping sets ((t.queue_name, t.host), (t.queue_name))
+order by grouping(t.host) desc, crashed desc, t.queue_name, settled desc, t.host
+limit %(limit)s;
 
 -- name: page_pace
 -- Entries by interval and outcome: of attempts that ended in it. `queues`, `begins` and `steps` belong together. What no
@@ -58,54 +144,49 @@ with steps as (
         as u (queue_name, begins_at, step)
 ),
 
-mine as (
-    select q.*
-    from rowferry.batch_queue as q
-    inner join steps as s on q.queue_name = s.queue_name
-    where q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
-),
-
 tried as (
     select
-        q.id,
+        q.id as batch_id,
         q.queue_name,
         a.finished_at,
         o.key as outcome,
         o.value::bigint as entries
-    from mine as q
+    from rowferry.batch_queue as q
     inner join rowferry.batch_attempt as a on q.id = a.batch_id
     cross join jsonb_each_text(a.outcomes) as o (key, value)
-    where a.finished_at is not null
+    where
+        a.finished_at is not null
+        and q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
 ),
 
 untold as (
     select
-        q.queue_name,
-        q.finished_at,
+        f.queue_name,
+        f.finished_at,
         o.outcome,
         o.entries - coalesce(t.entries, 0) as entries
-    from mine as q
+    from rowferry.finished_batches as f
     cross join lateral (
         values
-        ('migrated', q.migrated),
-        ('kept', q.kept),
-        ('changed', q.changed),
-        ('deleted', q.deleted),
-        ('missing', q.missing),
-        ('conflict', q.conflict),
-        ('failed', q.failed)
+        ('migrated', f.migrated),
+        ('kept', f.kept),
+        ('changed', f.changed),
+        ('deleted', f.deleted),
+        ('missing', f.missing),
+        ('conflict', f.conflict),
+        ('failed', f.failed)
     ) as o (outcome, entries)
     left join (
         select
-            d.id,
+            d.batch_id,
             d.outcome,
             sum(d.entries) as entries
         from tried as d
-        group by d.id, d.outcome
-    ) as t on q.id = t.id and o.outcome = t.outcome
+        group by d.batch_id, d.outcome
+    ) as t on f.batch_id = t.batch_id and o.outcome = t.outcome
     where
-        q.status in ('DONE', 'ERROR')
-        and q.finished_at is not null
+        f.migration = %(migration)s
+        and f.status in ('DONE', 'ERROR')
         and o.entries > coalesce(t.entries, 0)
 )
 
@@ -122,71 +203,54 @@ inner join (
         t.outcome,
         t.entries
     from tried as t
-    where t.entries > 0
     union all
     select *
     from untold
 ) as e on s.queue_name = e.queue_name
+where e.entries > 0
 group by 1, 2, 3
 order by 1, 2, 3;
 
--- name: page_worked
--- For how long at least one attempt with a result ran; null without any.
-select sum(a.finished_at - greatest(a.started_at, a.before)) as worked
-from (
-    select
-        t.started_at,
-        t.finished_at,
-        max(t.finished_at) over (
-            order by t.started_at, t.id rows between unbounded preceding and 1 preceding
-        ) as before
-    from rowferry.batch_attempt as t
-    inner join rowferry.batch_queue as q on t.batch_id = q.id
-    where
-        t.verdict in ('DONE', 'ERROR', 'RETRY')
-        and q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
-) as a
-where a.finished_at > coalesce(greatest(a.started_at, a.before), a.started_at);
-
 -- name: page_samples
--- Some entries of each of these reasons: `queues`, `outcomes` and `reasons` belong together.
+-- Some entries of each of the most frequent reasons.
 select
-    s.queue_name as queue,
+    s.queue_name,
     s.outcome,
     s.reason,
-    s.label,
-    s.batch_id as batch,
-    s.entry_id as id,
+    s.id,
     s.key,
     s.error,
-    s.attempt,
-    s.failed_at
+    s.attempt
 from (
     select
-        q.queue_name,
-        f.outcome,
-        f.reason,
-        q.payload ->> 'entries' as label,
-        f.batch_id,
-        left(f.entry_id, 1000) as entry_id,
+        r.queue_name,
+        r.outcome,
+        r.reason,
+        left(f.entry_id, 1000) as id,
         left(f.key, 4000) as key,
         left(f.error, 4000) as error,
         f.attempt,
-        f.failed_at,
         row_number() over (
-            partition by q.queue_name, f.outcome, f.reason
+            partition by r.queue_name, r.outcome, r.reason
             order by f.batch_id, f.entry_id
         ) as place
-    from rowferry.batch_queue as q
-    inner join rowferry.entry_failure as f on q.id = f.batch_id
-    inner join unnest(%(queues)s::text [], %(outcomes)s::text [], %(reasons)s::text [])
-        as r (queue_name, outcome, reason)
-        on q.queue_name = r.queue_name and f.outcome = r.outcome and f.reason = r.reason
+    from (
+        select
+            e.queue_name,
+            e.outcome,
+            e.reason
+        from rowferry.error_reasons as e
+        where e.migration = %(migration)s
+        order by e.entries desc, e.outcome, e.reason
+        limit %(limit)s
+    ) as r
+    inner join rowferry.entry_failure as f on r.outcome = f.outcome and r.reason = f.reason
+    inner join rowferry.batch_queue as q on f.batch_id = q.id and r.queue_name = q.queue_name
     where
         q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
         and q.status = 'ERROR'
 ) as s
-where s.place <= %(limit)s
+where s.place <= %(samples)s
 order by s.queue_name, s.outcome, s.reason, s.place;
 
 -- name: page_retries

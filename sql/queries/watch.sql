@@ -5,70 +5,60 @@
 set local transaction_isolation = 'repeatable read';
 
 -- name: watch_migration
--- The migration, its state and the time left, its bounds in the plan, and the server's time. `replica_lag` is null
--- where there is no replica, or where the role may not see it (it needs pg_monitor); `lost`: silent workers of the last
--- hour; `buckets`: those of its plan.
+-- The migration, the bounds of its plan, and the server's time. `replica_lag` is null where there is no replica, or where
+-- the role may not see it (it needs pg_monitor); `lost`: silent workers of the last hour.
 select
     m.id,
     m.name,
-    s.state,
-    make_interval(secs => s.seconds_left) as time_left,
-    s.since,
-    s.cause,
-    s.what_to_do,
-    s.held_by,
-    s.need_somebody,
     (m.plan -> 'database' ->> 'max_rows_per_second')::double precision as max_rows_per_second,
     make_interval(secs => (m.plan -> 'database' ->> 'max_replica_lag')::double precision) as max_replica_lag,
-    r.replica_lag,
-    h.lost,
-    array_remove(array[m.plan -> 'legacy' ->> 'bucket', m.plan -> 'production' ->> 'bucket'], null) as buckets,
+    (select max(p.replay_lag) from pg_stat_replication as p) as replica_lag,
+    (select coalesce(sum(w.lost), 0)::bigint from rowferry.worker_hosts as w) as lost,
     array(select o.name from rowferry.migration as o order by o.name) as migrations,
     clock_timestamp() as moment
 from rowferry.migration as m
-inner join rowferry.migration_state as s on m.id = s.migration_id
-cross join (select max(p.replay_lag) as replica_lag from pg_stat_replication as p) as r
-cross join (select coalesce(sum(w.lost), 0)::bigint as lost from rowferry.worker_hosts as w) as h
 where m.name = %(migration)s;
+
+-- name: watch_throttled
+-- The requests a second that live workers get through where a server refuses more, by operation and bucket of the plan,
+-- the slowest first.
+select
+    substring(r.key from '^(.*) ') as place,
+    substring(r.key from '[^ ]*$') as operation,
+    sum(r.value::double precision) as rate
+from rowferry.migration as m
+cross join rowferry.live_workers as w
+cross join jsonb_each_text(w.request_rates) as r (key, value)
+where
+    m.name = %(migration)s
+    and not w.is_silent
+    and substring(r.key from '/([^/]*) [^ ]*$') in (m.plan -> 'legacy' ->> 'bucket', m.plan -> 'production' ->> 'bucket')
+group by r.key
+order by rate, r.key;
 
 -- name: watch_tables
 -- The progress of each table.
 select
-    label,
-    queue_name,
-    batches,
-    batches_init,
-    batches_done,
-    batches_error,
-    entries,
-    waiting,
-    migrated,
-    kept,
-    changed,
-    deleted,
-    missing,
-    conflict,
-    failed,
-    bytes,
-    in_hand,
-    reached,
-    started_at,
-    finished_at
-from rowferry.table_progress
-where migration_id = %(id)s
-order by queue_name, label;
+    t.queue_name as queue,
+    t.label,
+    t.entries,
+    t.waiting,
+    t.unsettled,
+    t.done_share
+from rowferry.table_progress as t
+where t.migration_id = %(id)s
+order by t.queue_name, t.label;
 
 -- name: watch_workers
--- One row a live worker and claimed batch; a worker without a batch has one row. `silent_for` is of the moment of the
+-- One row a live worker and claimed batch; a worker without a batch has one row. Its silence is that at the moment of the
 -- snapshot, which is older than the clock where a query before this one took long.
 select
     w.id,
     w.host,
     w.pid,
     now() - w.last_seen_at as silent_for,
-    w.request_rates,
+    w.is_silent,
     h.batch_id,
-    h.migration,
     h.claimed_for,
     h.in_hand,
     h.entry_count
@@ -76,7 +66,7 @@ from rowferry.live_workers as w
 left join rowferry.claimed_batches as h on w.id = h.worker_id
 order by w.host, w.pid, w.id, h.started_at;
 
--- name: watch_errors
+-- name: watch_reasons
 -- Why batches are in ERROR, the last failure first: the last 200 reasons of each queue.
 select
     r.queue,
@@ -131,7 +121,7 @@ from rowferry.finished_batches as f
 where f.migration = %(migration)s and f.finished_at >= %(since)s
 group by f.queue_name, began;
 
--- name: watch_hosts
+-- name: watch_host_rates
 -- The entries a second of each host and queue, over the last minute, reckoned as in rowferry.rate_1m.
 select
     m.queue_name as queue,
@@ -186,23 +176,3 @@ from (
 ) as b
 where b.place <= 60
 order by b.finished_at desc, b.batch_id desc;
-
--- name: watch_entries
--- The entries that keep batches of one queue in ERROR, the last failure first.
-select
-    f.batch_id,
-    q.payload ->> 'entries' as label,
-    f.entry_id,
-    left(f.key, 500) as key,
-    f.outcome,
-    left(f.error, 500) as error,
-    f.failed_at
-from rowferry.entry_failure as f
-inner join rowferry.batch_queue as q on f.batch_id = q.id
-where
-    q.status = 'ERROR'
-    and q.migration_id = %(id)s
-    and q.queue_name = %(queue)s
-    and f.outcome in ('missing', 'conflict', 'failed')
-order by f.failed_at desc, f.batch_id, f.entry_id
-limit 200;

@@ -67,7 +67,7 @@ def test_a_report_speaks_of_each_table_in_its_own_words(mixed: Migration) -> Non
         assert "object copied, row updated" not in by_label[label]
         assert "object copied" in by_label[label]
     tables = json.loads(mixed.run_here("report", "--json").stdout)["tables"]
-    assert {table["entries_of"]: table["rows"] for table in tables} == {
+    assert {table["label"]: table["rows"] for table in tables} == {
         "public.avatars.path": "move",
         "public.files.path": "stay",
         "variants/*": "none",
@@ -130,5 +130,5 @@ def test_cutover_and_report_treat_folders_as_rows_that_move(with_folders: Migrat
     assert "The switch is for public.files.path." in done.stdout
     assert read_places(with_folders) == [f"{PRODUCTION}0/{run}/artifacts" for run in "abc"]
     tables = json.loads(with_folders.run_here("report", "--json").stdout)["tables"]
-    kinds = {table["entries_of"]: table["rows"] for table in tables}
+    kinds = {table["label"]: table["rows"] for table in tables}
     assert kinds == {"public.runs.artifact_uri": "move", "public.files.path": "stay"}

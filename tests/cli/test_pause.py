@@ -72,12 +72,12 @@ def test_pausing_twice_keeps_the_first_time_and_resuming_twice_says_so(table: En
     with connect("test", autocommit=True) as connection:
         (first,) = pause(connection, "avatars")
         (second,) = pause(connection, "avatars")
-        assert (first.changed, second.changed) == (True, False)
-        assert first.paused_at == second.paused_at is not None
+        assert (first["changed"], second["changed"]) == (True, False)
+        assert first["paused_at"] == second["paused_at"] is not None
         (third,) = resume(connection, "avatars")
         (fourth,) = resume(connection, "avatars")
-    assert (third.changed, third.paused_at, third.waiting) == (True, first.paused_at, 3)
-    assert (fourth.changed, fourth.paused_at) == (False, None)
+    assert (third["changed"], third["paused_at"], third["waiting"]) == (True, first["paused_at"], 3)
+    assert (fourth["changed"], fourth["paused_at"]) == (False, None)
 
 
 def test_resume_repeats_the_reason_for_which_workers_had_paused(migration: Migration) -> None:
@@ -181,8 +181,8 @@ def test_queues_shows_a_pause_of_the_migration_and_of_a_queue_with_its_reason(mi
     for queue, whole, words in (((), True, "with its migration "), (("--queue", "migrate"), False, "")):
         migration.run("pause", "--reason", "Night is over", *queue)
         (line,) = json.loads(migration.run("queues", "--json").stdout)["queues"]
-        assert (line["paused_at"] is not None, line["paused_whole"]) == (True, whole)
-        assert (line["pause_reason"], line["waiting_batches"]) == ("Night is over", 1)
+        assert (line["paused_at"] is not None, line["is_paused_whole"]) == (True, whole)
+        assert (line["pause_reason"], line["batches_left"]) == ("Night is over", 1)
         shown = migration.run("queues").stdout
         assert f"migrate of avatars is paused {words}since" in shown
         assert shown.rstrip().endswith("waiting: Night is over.")

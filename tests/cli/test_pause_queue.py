@@ -25,9 +25,9 @@ def test_a_paused_queue_is_not_claimed_from_until_it_is_resumed(table: EntryTabl
     with connect("operator", autocommit=True) as operator, connect("worker") as worker:
         (first,) = pause(operator, "avatars", "migrate")
         (second,) = pause(operator, "avatars", "migrate")
-        assert (first.changed, second.changed) == (True, False)
-        assert first.paused_at == second.paused_at is not None
-        assert (first.waiting, first.open_batches) == (2, 2), "of this queue alone"
+        assert (first["changed"], second["changed"]) == (True, False)
+        assert first["paused_at"] == second["paused_at"] is not None
+        assert (first["waiting"], first["open_batches"]) == (2, 2), "of this queue alone"
         batch = claim_batch(worker, ["migrate", "verify"])
         assert batch is not None
         assert batch.queue_name == "verify"
@@ -35,7 +35,7 @@ def test_a_paused_queue_is_not_claimed_from_until_it_is_resumed(table: EntryTabl
         worker.rollback()
         (third,) = resume(operator, "avatars", "migrate")
         (fourth,) = resume(operator, "avatars", "migrate")
-        assert (third.changed, third.paused_at, fourth.changed) == (True, first.paused_at, False)
+        assert (third["changed"], third["paused_at"], fourth["changed"]) == (True, first["paused_at"], False)
         assert claim_batch(worker, ["migrate"]) is not None
 
 
@@ -56,7 +56,7 @@ def test_a_queue_that_others_will_hand_on_to_can_be_paused_before_it_has_a_batch
     )
     with connect("operator", autocommit=True) as operator:
         (found,) = pause(operator, "avatars", "tag")
-    assert (found.changed, found.open_batches) == (True, 0)
+    assert (found["changed"], found["open_batches"]) == (True, 0)
 
 
 def test_a_queue_of_all_migrations_is_paused_where_there_is_one(table: EntryTable) -> None:
@@ -64,10 +64,10 @@ def test_a_queue_of_all_migrations_is_paused_where_there_is_one(table: EntryTabl
     table.plan["migration"]["name"] = "banners"
     table.enqueue(1)
     with connect("operator", autocommit=True) as operator:
-        assert [status.migration for status in pause(operator, None, "migrate")] == ["avatars", "banners"]
-        assert [status.migration for status in pause(operator, None, "verify")] == ["avatars"]
-        assert [status.migration for status in pause(operator, None, "verify")] == ["avatars"], "again as well"
-        assert [status.migration for status in resume(operator, None, "verify")] == ["avatars"]
+        assert [status["migration"] for status in pause(operator, None, "migrate")] == ["avatars", "banners"]
+        assert [status["migration"] for status in pause(operator, None, "verify")] == ["avatars"]
+        assert [status["migration"] for status in pause(operator, None, "verify")] == ["avatars"], "again as well"
+        assert [status["migration"] for status in resume(operator, None, "verify")] == ["avatars"]
 
 
 def test_an_operators_grants_are_enough(migration: Migration) -> None:

@@ -126,6 +126,49 @@ def test_processes_of_a_host_are_counted_queue_by_queue(database: str, tmp_path:
     assert [row[:3] for row in page.rows("Hosts")] == [["host", "migrate", "2"], ["host", "verify", "1"]]
 
 
+# The rate
+
+
+def read_chart(page: PageReader) -> list[str]:
+    """Return what each interval of the chart says of itself, without its time and its rate."""
+    return [one.text.rpartition(" (")[2].rstrip(")") for one in page.find("title") if " entries/s (" in one.text]
+
+
+def test_a_requeue_does_not_move_what_was_done_before(migration: Migration, tmp_path: Path) -> None:
+    """All entries of a requeued batch were drawn at its last end, and the hour until then counted as work."""
+    migration.fill(3)
+    migration.add_row(4, "image/lost.png")
+    migration.enqueue()
+    migration.work()
+    for table in ("batch_queue", "batch_attempt"):
+        migration.execute(
+            f"update rowferry.{table} set started_at = started_at - interval '1 hour', "
+            "finished_at = finished_at - interval '1 hour'"
+        )
+    migration.legacy.put("image/lost.png", b"found")
+    migration.execute("select rowferry.requeue()")
+    migration.work()
+    page = write_page(migration.dsn, tmp_path, expected=0)
+    assert read_chart(page) == ["3 migrated, 1 missing", "1 migrated"]
+    first, last = (
+        float(one.attributes["x"])
+        for one in page.find("rect", class_="o-migrated")
+        if "y" in one.attributes and one.attributes["y"] != "0"
+    )
+    assert last - first > 600, "half of the width"
+    assert tiles(page)["Took"][0].endswith(" s")
+    assert "of work, within 1 h" in page.text
+
+
+def test_what_no_attempt_tells_counts_at_the_end_of_its_batch(migration: Migration, tmp_path: Path) -> None:
+    """A batch that killed its workers fails as a whole; attempts may be pruned."""
+    migration.fill(2)
+    migration.enqueue()
+    migration.work()
+    migration.execute("update rowferry.batch_attempt set outcomes = null")
+    assert read_chart(write_page(migration.dsn, tmp_path, expected=0)) == ["2 migrated"]
+
+
 # Clocks
 
 

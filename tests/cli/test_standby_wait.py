@@ -12,7 +12,7 @@ from rowferry.db.connection import connect
 from rowferry.reports.standby import describe_standby_wait
 from rowferry_cli.migrate import passes
 from rowferry_cli.watch.hold_ups import list_hold_ups
-from rowferry_cli.watch.reading import read_snapshot
+from rowferry_cli.watch.snapshot import read_snapshot
 from support.entries.migration import Migration
 from support.postgres.ordinary import administrator, as_owner, ordinary_postgres
 from support.postgres.servers import make_schema

@@ -344,7 +344,7 @@ def test_the_report_says_that_passes_count_entries_again(staying: Migration) -> 
     assert all(line in lines for line in (["entries", "6"], ["migrated", "3"], ["kept", "3"], ["sum", "6"]))
     assert words in done.stdout
     (table,) = json.loads(staying.run("report", "--json").stdout)["tables"]
-    assert (table["entries"], table["several_passes"], table["balances"]) == (6, True, True)
+    assert (table["entries"], table["is_repeated"], table["balances"]) == (6, True, True)
 
 
 # While the application goes on

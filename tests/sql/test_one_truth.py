@@ -113,7 +113,7 @@ def derive(truth: Facts, moment: Moment, migration: str) -> Facts:
         is_slowest = truth[f"{name}: is_slowest"] and truth[f"{name}: state"] == "running"
         facts |= {
             f"{name}: done in tenths": in_tenths(share),
-            f"{name}: percent": None if share is None else f"{math.floor(100 * share)}%",
+            f"{name}: percent": None if share is None else f"{math.floor(100 * share + 1e-9)}%",
             f"{name}: shown rate": format_rate(truth[f"{name}: rate"]),
             f"{name}: holds the end": is_slowest and len(truth["queues"]) > 1,
         }
@@ -127,7 +127,7 @@ def derive(truth: Facts, moment: Moment, migration: str) -> Facts:
 
 def in_tenths(share: float | None) -> float | None:
     """Return a share in percent, rounded down to a tenth: 100 only where all is done."""
-    return None if share is None else math.floor(1000 * share) / 10
+    return None if share is None else math.floor(1000 * share + 1e-9) / 10
 
 
 def check_sums(reader: str, told: tuple[str | None, int, int, int, str | None], truth: Facts) -> None:

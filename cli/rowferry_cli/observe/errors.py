@@ -68,7 +68,7 @@ def command(
         has_several = len(list_migrations(connection)) > 1
         has_queues = len(list_queues(connection, chosen)) > 1
     if as_json:
-        click.echo(format_json(rows, indent=2, default=str))
+        click.echo(format_json(rows, indent=2))
     elif not rows:
         click.echo("No entry keeps a batch in ERROR." if by_entry else "No batch is in ERROR.")
     elif by_entry:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +13,9 @@ from rowferry_cli.command import Command
 from rowferry_cli.options import json_option
 
 if TYPE_CHECKING:
-    from rowferry.reports.queues import KnownQueue, Line
+    from psycopg.rows import DictRow
+
+    from rowferry.reports.queues import KnownQueue
 
 
 @click.command("queues", cls=Command)
@@ -38,7 +41,8 @@ def command(as_json: bool) -> None:
     """
     from rowferry.db.connection import connect
     from rowferry.db.schema import check_version
-    from rowferry.reports.queues import as_document, list_known, read_lines
+    from rowferry.reports.chain import read_chain
+    from rowferry.reports.queues import list_known
     from rowferry.reports.unusable import find_unusable
 
     known = list_known()
@@ -46,12 +50,14 @@ def command(as_json: bool) -> None:
         _print_known(known)
     with connect("queues", autocommit=True) as connection:
         check_version(connection)
-        lines = read_lines(connection)
+        queues = read_chain(connection, None)
         unusable = find_unusable(connection, None)
+    usable = {queue.name for queue in known if queue.fault is None}
+    queues = [queue | {"is_known": queue["queue"] in usable} for queue in queues]
     if as_json:
-        click.echo(format_json(as_document(known, lines), indent=2))
+        click.echo(format_json({"known": list(map(asdict, known)), "queues": queues}, indent=2))
     else:
-        _print_lines(lines)
+        _print_queues(queues)
         for skipped in unusable:
             click.echo(show_text(skipped))
 
@@ -64,14 +70,14 @@ def _print_known(known: Sequence[KnownQueue]) -> None:
         click.echo(f"  {queue.name:<{width}}  {show_text(does)} ({queue.package})")
 
 
-def _print_lines(lines: Sequence[Line]) -> None:
+def _print_queues(queues: Sequence[DictRow]) -> None:
     from rich.console import Console
     from rich.table import Table
 
     from rowferry.reports.state import show_state
 
     click.secho("\nIn this database", bold=True)
-    if not lines:
+    if not queues:
         click.echo("  No queue has batches yet.")
         return
     table = Table(box=None, pad_edge=True, padding=(0, 1))
@@ -81,28 +87,28 @@ def _print_lines(lines: Sequence[Line]) -> None:
     for heading in ("batches\nwaiting", "batches\nclaimed", "workers", "priority", "weight"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("next", overflow="fold")
-    for line in lines:
-        most = "" if line.max_in_hand is None else f" / {line.max_in_hand:,}"
-        claimed = f"{line.claimed_batches:,}{most}"
-        numbers = (f"{line.waiting_batches:,}", claimed, f"{line.workers:,}", f"{line.priority}", f"{line.weight:g}")
-        table.add_row(line.migration, line.queue, show_state(line.state), *numbers, ", ".join(line.next))
+    for queue in queues:
+        most = "" if queue["max_in_hand"] is None else f" / {queue['max_in_hand']:,}"
+        numbers = (f"{queue['batches_left']:,}", f"{queue['claimed']:,}{most}", f"{queue['workers']:,}")
+        shares = (f"{queue['priority']}", f"{queue['weight']:g}", ", ".join(queue["next"]))
+        table.add_row(queue["migration"], queue["queue"], show_state(queue["state"]), *numbers, *shares)
     Console(highlight=False, soft_wrap=True).print(table)
-    for words in filter(None, map(_find_words, lines)):
+    for words in filter(None, map(_find_words, queues)):
         click.echo(words)
 
 
-def _find_words(line: Line) -> str | None:
+def _find_words(queue: DictRow) -> str | None:
     """Return what a person should know of a queue, in one sentence; None: nothing."""
-    name, waiting = f"{line.queue} of {line.migration}", count_batches(line.waiting_batches)
-    wait = count(line.waiting_batches, "batch waits", "batches wait")
-    if line.paused_at is not None:
-        with_migration = " with its migration" if line.is_paused_whole else ""
-        since = f"{name} is paused{with_migration} since {line.paused_at:%Y-%m-%d %H:%M:%S %Z}"
-        reason = f": {show_text(line.pause_reason.rstrip('.'))}" if line.pause_reason else ""
+    name, waiting = f"{queue['queue']} of {queue['migration']}", count_batches(queue["batches_left"])
+    wait = count(queue["batches_left"], "batch waits", "batches wait")
+    if queue["paused_at"] is not None:
+        with_migration = " with its migration" if queue["is_paused_whole"] else ""
+        since = f"{name} is paused{with_migration} since {queue['paused_at']:%Y-%m-%d %H:%M:%S %Z}"
+        reason = f": {show_text(queue['pause_reason'].rstrip('.'))}" if queue["pause_reason"] else ""
         return f"{since}, with {waiting} waiting{reason}."
-    if not line.is_known:
-        served = f"{count(line.workers, 'live worker serves', 'live workers serve')} it, {wait}"
+    if not queue["is_known"]:
+        served = f"{count(queue['workers'], 'live worker serves', 'live workers serve')} it, {wait}"
         return f"{name} is not known here ({served}): install its package where workers shall serve it."
-    if line.state == "no_workers" and not line.workers:
+    if queue["state"] == "no_workers" and not queue["workers"]:
         return f"{name}: {wait}, and no live worker serves it: start `rowferry worker` on any host."
     return None

@@ -33,14 +33,14 @@ def command(
         chosen = choose_one_or_all(connection, migration, plan_path, all_migrations=all_migrations)
         statuses = pause(connection, chosen, queue, reason or None)
     for status in statuses:
-        already = "" if status.changed else f" already, since {status.paused_at:%Y-%m-%d %H:%M:%S %Z}"
-        click.echo(f"{_name(status.migration, queue)} is paused{already}.")
-        if status.pause_reason:
-            click.echo(f"  reason: {show_text(status.pause_reason)}")
-        click.echo(f"  running batches, which will finish: {status.claimed:,}")
-        click.echo(f"  waiting batches: {status.waiting:,}")
+        already = "" if status["changed"] else f" already, since {status['paused_at']:%Y-%m-%d %H:%M:%S %Z}"
+        click.echo(f"{_name(status['migration'], queue)} is paused{already}.")
+        if status["pause_reason"]:
+            click.echo(f"  reason: {show_text(status['pause_reason'])}")
+        click.echo(f"  running batches, which will finish: {status['claimed']:,}")
+        click.echo(f"  waiting batches: {status['waiting']:,}")
         one = "" if queue is None else f" --queue {queue}"
-        click.echo(f"  to continue: rowferry resume{one} --migration {status.migration}")
+        click.echo(f"  to continue: rowferry resume{one} --migration {status['migration']}")
     if not statuses:
         click.echo("This database has no migration.")
 
@@ -65,14 +65,14 @@ def resume(queue: str | None, migration: str | None, plan_path: Path, all_migrat
         chosen = choose_one_or_all(connection, migration, plan_path, all_migrations=all_migrations)
         statuses = pause.resume(connection, chosen, queue)
     for status in statuses:
-        how = "is resumed" if status.changed else "was not paused"
-        counts = f"{count_batches(status.open_batches)} open, {count(status.workers, 'worker', 'workers')} alive"
-        click.echo(f"{_name(status.migration, queue)} {how}: {counts}.")
-        if status.pause_reason:
-            click.echo(f"  it was paused because: {show_text(status.pause_reason)}")
-            if status.paused_by_worker:
+        how = "is resumed" if status["changed"] else "was not paused"
+        counts = f"{count_batches(status['open_batches'])} open, {count(status['workers'], 'worker', 'workers')} alive"
+        click.echo(f"{_name(status['migration'], queue)} {how}: {counts}.")
+        if status["pause_reason"]:
+            click.echo(f"  it was paused because: {show_text(status['pause_reason'])}")
+            if status["paused_by_worker"]:
                 click.echo("  workers pause it again if that is still so")
-        if status.open_batches and not status.workers:
+        if status["open_batches"] and not status["workers"]:
             click.echo("  no worker is running: start `rowferry worker` on any host, or run `rowferry migrate`")
     if not statuses:
         click.echo("This database has no migration." if queue is None else f"Queue {queue} was not paused.")

@@ -1,51 +1,143 @@
-"""Turns the rate of a queue into a chart: heights, labels, and the same in words. Pure."""
+"""The rate of a queue over time: its intervals, what was finished in each, and when it was paused. Pure."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
 
-from rowferry.batch import Outcome
-from rowferry.formatting import count, count_entries, format_duration
-from rowferry_cli.report.events import Pause
-from rowferry_cli.report.facts import Interval, Span
-from rowferry_cli.report.model import Bar, Chart, Column, Table
-from rowferry_cli.report.wording import write_moment, write_rate, write_step, write_times
+from psycopg.rows import DictRow
 
+from rowferry.batch import UNSETTLED, Outcome
+
+MOST_INTERVALS = 120
+"""Bars of a chart: each is three pixels wide on a telephone."""
 MOST_ROWS = 12
 """Of the table behind a chart."""
+STEPS = [
+    timedelta(seconds=seconds)
+    for seconds in (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400)
+]
 LEADING = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
-
-Counts = Mapping[Outcome, int]
-
-
-def build_chart(span: Span, intervals: Sequence[Interval], pauses: Sequence[Pause] = ()) -> Chart:
-    """Return the chart of a queue; intervals without a finished batch are empty."""
-    counts = spread(span, intervals)
-    totals = [sum(one.values()) for one in counts]
-    rates = [total / span.seconds_of(index) for index, total in enumerate(totals)]
-    top = round_up(max(rates))
-    times = [span.begins_at + index * span.step for index in range(span.count + 1)]
-    labels = write_times(times, span.step)
-    present = [outcome for outcome in Outcome if any(one.get(outcome) for one in counts)]
-    return Chart(
-        title=f"Rate of {span.queue}",
-        description=describe(span, totals, rates),
-        highest=write_rate(top),
-        half=write_rate(top / 2),
-        times=(labels[0], labels[len(labels) // 2], labels[-1]),
-        columns=[stack(one, labels[index], top, span.seconds_of(index)) for index, one in enumerate(counts)],
-        marks=mark(counts, labels),
-        pauses=shade(span, pauses),
-        outcomes=[str(outcome) for outcome in present],
-        numbers=tabulate(span, counts, present),
-    )
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+Pause = tuple[datetime, datetime | None]
+"""From when until when; None: it goes on."""
 
 
-def spread(span: Span, intervals: Sequence[Interval]) -> list[Counts]:
-    """Return the counts of each interval of a span, in order; an empty mapping where nothing finished."""
-    found: list[Counts] = [{} for _ in range(span.count)]
-    for interval in intervals:
-        index = (interval.began_at - span.begins_at) // span.step
-        found[max(0, min(index, span.count - 1))] = interval.outcomes
-    return found
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """What was finished in one or several steps of a chart."""
+
+    begins_at: datetime
+    seconds: float
+    counts: Mapping[str, int]
+    """Entries by outcome, without zeros."""
+
+    @property
+    def total(self) -> int:
+        """Return all its entries."""
+        return sum(self.counts.values())
+
+    @property
+    def rate(self) -> float:
+        """Return entries a second."""
+        return self.total / self.seconds
+
+    @property
+    def unsettled(self) -> dict[str, int]:
+        """Return those that need an operator: among thousands they are too low to see."""
+        return {name: self.counts[name] for name in UNSETTLED if name in self.counts}
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The time that the rate of a queue is drawn over, in steps from a round time (UTC) on.
+
+    The first and the last step may be cut short, but count as half a one at least: what ends at the begin of a step was
+    worked on before it.
+    """
+
+    began_at: datetime
+    ended_at: datetime
+
+    @property
+    def step(self) -> timedelta:
+        """Return the shortest round length of which MOST_INTERVALS - 1 cover it; above days, whole days."""
+        shortest = (self.ended_at - self.began_at) / (MOST_INTERVALS - 1)
+        return next((step for step in STEPS if step >= shortest), timedelta(days=math.ceil(shortest / STEPS[-1])))
+
+    @property
+    def begins_at(self) -> datetime:
+        """Return when the first step begins."""
+        return EPOCH + (self.began_at - EPOCH) // self.step * self.step
+
+    def cut(self, counts: Mapping[datetime, Mapping[str, int]]) -> list[Interval]:
+        """Return its steps, with what was finished in those that begin so; nothing in the others."""
+        begins = [self.begins_at]
+        while begins[-1] + self.step <= self.ended_at:
+            begins.append(begins[-1] + self.step)
+        ends = [*begins[1:], self.ended_at]
+        lengths = [max(end - max(begin, self.began_at), self.step / 2) for begin, end in zip(begins, ends, strict=True)]
+        return [
+            Interval(begin, length.total_seconds(), counts.get(begin, {}))
+            for begin, length in zip(begins, lengths, strict=True)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """The rate of a queue over time; its pauses as far as it goes."""
+
+    queue: str
+    step: timedelta
+    intervals: Sequence[Interval]
+    pauses: Sequence[Pause] = ()
+
+    @property
+    def outcomes(self) -> list[str]:
+        """Return those that occur."""
+        return [str(name) for name in Outcome if any(name in one.counts for one in self.intervals)]
+
+    @property
+    def top(self) -> float:
+        """Return the highest number of its axis."""
+        return round_up(self.busiest.rate)
+
+    @property
+    def busiest(self) -> Interval:
+        """Return the interval with the highest rate."""
+        return max(self.intervals, key=lambda one: one.rate)
+
+    @property
+    def ends_at(self) -> datetime:
+        """Return when its last interval ends."""
+        return self.intervals[-1].begins_at + self.step
+
+    @property
+    def clock(self) -> str:
+        """Return how its times are written: with seconds where steps are short, with dates where there are several."""
+        if self.step >= timedelta(days=1):
+            return "%Y-%m-%d"
+        clock = "%H:%M:%S" if self.step < timedelta(minutes=1) else "%H:%M"
+        return clock if self.intervals[0].begins_at.date() == self.ends_at.date() else f"%m-%d {clock}"
+
+    def place(self, moment: datetime) -> float:
+        """Return where a time is, from 0 to 1; what is outside is at its end."""
+        whole = self.ends_at - self.intervals[0].begins_at
+        return min(max((moment - self.intervals[0].begins_at) / whole, 0.0), 1.0)
+
+    def tabulate(self) -> list[Interval]:
+        """Return the same in at most MOST_ROWS intervals, each of as many of them."""
+        width = -(-len(self.intervals) // MOST_ROWS)
+        groups = (self.intervals[first : first + width] for first in range(0, len(self.intervals), width))
+        return [
+            Interval(
+                group[0].begins_at,
+                sum(one.seconds for one in group),
+                {name: sum(one.counts.get(name, 0) for one in group) for name in self.outcomes},
+            )
+            for group in groups
+        ]
 
 
 def round_up(highest: float) -> float:
@@ -56,74 +148,22 @@ def round_up(highest: float) -> float:
     return next(lead * power for lead in LEADING if lead * power >= highest * 0.999999)
 
 
-def stack(counts: Counts, label: str, top: float, seconds: float) -> list[Bar]:
-    """Return the bars of an interval of so many seconds from the bottom up, `top` being the highest rate.
-
-    The title says all of it.
-    """
-    if not (total := sum(counts.values())):
-        return []
-    named = ", ".join(f"{count:,} {outcome}" for outcome, count in counts.items() if count)
-    title = f"{label}: {write_rate(total / seconds)} entries/s ({named})"
-    bars: list[Bar] = []
-    below = 0.0
-    for outcome in Outcome:
-        if count := counts.get(outcome, 0):
-            size = 100 * count / seconds / top
-            bars.append(Bar(str(outcome), below, size, title))
-            below += size
-    return bars
+def find_pauses(events: Sequence[DictRow], queue: str) -> list[Pause]:
+    """Return when the migration, or this queue of it, was paused; a resume without its pause is left out."""
+    ordered = sorted(events, key=lambda one: one["at"])
+    return [pause for name in (None, queue) for pause in _pair([one for one in ordered if one["queue"] == name])]
 
 
-def mark(counts: Sequence[Counts], labels: Sequence[str]) -> list[Bar]:
-    """Return a mark for each interval with entries that need an operator: among thousands they are too low to see."""
-    marks: list[Bar] = []
-    for index, one in enumerate(counts):
-        if found := sum(count for outcome, count in one.items() if not outcome.settled):
-            worst = max((outcome for outcome in one if not outcome.settled), key=lambda name: one[name])
-            title = f"{labels[index]}: {found:,} need an operator"
-            marks.append(Bar(str(worst), 100 * index / len(counts), 100 / len(counts), title))
-    return marks
-
-
-def shade(span: Span, pauses: Sequence[Pause]) -> list[Bar]:
-    """Return a bar behind the chart for each pause that it covers."""
-    ends_at = span.begins_at + span.count * span.step
-    bars: list[Bar] = []
-    for began_at, ended_at in pauses:
-        first, last = max(began_at, span.begins_at), min(ended_at or ends_at, ends_at)
-        if first < last:
-            start, size = (100 * part / (ends_at - span.begins_at) for part in (first - span.begins_at, last - first))
-            until = f" to {write_moment(ended_at)}" if ended_at else ""
-            bars.append(Bar("pause", start, size, f"paused from {write_moment(began_at)}{until}"))
-    return bars
-
-
-def describe(span: Span, totals: Sequence[int], rates: Sequence[float]) -> str:
-    """Return what the chart shows in sentences."""
-    busiest = max(range(len(rates)), key=lambda index: rates[index])
-    at = write_moment(span.begins_at + busiest * span.step)
-    idle = totals.count(0)
-    intervals = f"{count(len(totals), 'interval', 'intervals')} of {write_step(span.step)}"
-    begins = write_moment(span.begins_at)
-    words = [
-        f"{count_entries(sum(totals))} by the end of their attempt, in {intervals} from {begins}.",
-        f"The busiest began at {at}: {write_rate(rates[busiest])} entries/s.",
-    ]
-    if idle:
-        words.append(f"In {idle} of them no attempt ended ({format_duration(idle * span.step)}).")
-    return " ".join(words)
-
-
-def tabulate(span: Span, counts: Sequence[Counts], outcomes: Sequence[Outcome]) -> Table:
-    """Return the chart as a table of at most MOST_ROWS rows, each of as many intervals."""
-    width = -(-span.count // MOST_ROWS)
-    labels = write_times([span.begins_at + index * span.step for index in range(0, span.count, width)], span.step)
-    rows: list[list[str | int]] = []
-    for label, start in zip(labels, range(0, span.count, width), strict=True):
-        group = counts[start : start + width]
-        sums = [sum(one.get(outcome, 0) for one in group) for outcome in outcomes]
-        rate = sum(sums) / sum(span.seconds_of(index) for index in range(start, start + len(group)))
-        rows.append([label, write_rate(rate), *sums])
-    columns = [Column("From (UTC)"), Column("Entries/s", "number"), *(Column(str(name), "number") for name in outcomes)]
-    return Table(f"Rate of {span.queue} in {len(rows)} steps of {write_step(width * span.step)}", columns, rows)
+def _pair(events: Sequence[DictRow]) -> Iterator[Pause]:
+    """Yield the pauses of events in order; those of one transaction, at the same time, follow from the state before."""
+    began_at: datetime | None = None
+    for at, same in groupby(events, key=lambda one: one["at"]):
+        kinds = {one["kind"] for one in same}
+        for kind in ("paused", "resumed") if began_at is None else ("resumed", "paused"):
+            if kind == "paused" and kind in kinds and began_at is None:
+                began_at = at
+            elif kind == "resumed" and kind in kinds and began_at is not None:
+                yield began_at, at
+                began_at = None
+    if began_at is not None:
+        yield began_at, None

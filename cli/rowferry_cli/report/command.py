@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import wrap
@@ -27,8 +27,10 @@ from rowferry_cli.migration import choose_migration, migration_option
 from rowferry_cli.options import json_option
 
 if TYPE_CHECKING:
+    from psycopg.rows import DictRow
+
     from rowferry.db.connection import Connection
-    from rowferry.reports.report import Report, TableReport
+    from rowferry.reports.report import Report
 
 
 WIDTH_OF_WORDS = 53
@@ -137,35 +139,33 @@ def _explain_file(what: str, path: Path) -> Generator[None]:
 
 def _write_page(connection: Connection, report: Report, path: Path) -> None:
     """Write the page, of the snapshot that is open."""
-    from rowferry_cli.report.gather import gather_facts
-    from rowferry_cli.report.render import write_page
+    from rowferry_cli.report.page import write_page
 
     with _explain_file("page", path):
-        write_page(path, gather_facts(connection, report), os.environ)
+        write_page(connection, report, path, os.environ)
 
 
 def _print_report(report: Report) -> None:
     """Print one block for each queue and table, the conclusion, and the next steps."""
-    from rowferry.reports.chain import find_meanings
     from rowferry.reports.report import LEGACY_AGAIN
 
     click.secho(f"Migration {report.migration}", bold=True)
-    for queue, tables in report.queues.items():
-        for table in tables:
-            _print_table(table, find_meanings(queue, alone=report.kind_of(table) != "move"))
+    for table in report.tables:
+        _print_table(table)
     click.echo()
+    several = len(report.by_queue) > 1
     if not report.balances:
         click.echo("MISMATCH: the outcomes do not add up to the entries. This is a bug in rowferry.")
     elif report.settled:
         click.echo("All batches are done." if report.tables else "There is no batch.")
         click.echo("The tables were not read: `rowferry status` counts legacy entries.")
     else:
-        for queue, tables in report.queues.items():
-            _print_unfinished(queue if len(report.queues) > 1 else None, tables)
-    for queue, tables in report.queues.items():
-        if parked := sum(table.parked_batches for table in tables):
-            entries = count_entries(sum(table.parked_entries for table in tables))
-            one = f" --queue {queue}" if len(report.queues) > 1 else ""
+        for queue, tables in report.by_queue.items():
+            _print_unfinished(queue if several else None, tables)
+    for queue, tables in report.by_queue.items():
+        if parked := sum(table["batches_parked"] for table in tables):
+            entries = count_entries(sum(table["parked"] for table in tables))
+            one = f" --queue {queue}" if several else ""
             click.echo(
                 f"Parked (set to ERROR by hand): {entries} in {count_batches(parked)}; "
                 f"`rowferry requeue --all{one} --migration {report.migration}` requeues all batches in ERROR."
@@ -176,40 +176,40 @@ def _print_report(report: Report) -> None:
         click.echo(f"{show_text(label)}: {count(rows, 'row', 'rows')} {LEGACY_AGAIN}")
 
 
-def _print_unfinished(queue: str | None, tables: list[TableReport]) -> None:
+def _print_unfinished(queue: str | None, tables: list[DictRow]) -> None:
     """Print what is left of a queue; nothing of a finished one, unless it is the only one (None)."""
-    counts = {"waiting": sum(table.waiting for table in tables)}
-    counts |= {name: sum(table.outcomes[name] for table in tables) for name in UNSETTLED}
+    counts = {name: sum(table[name] for table in tables) for name in ("waiting", *UNSETTLED)}
     needs_person = any(counts[name] for name in UNSETTLED)
     left = list_counts(counts) or "0 waiting"
     if queue is None:
         click.echo(f"Unfinished entries: {left} (see `rowferry errors`).")
-    elif any(table.counts.batches_init or table.counts.batches_error for table in tables):
+    elif any(table["batches_init"] or table["batches_error"] for table in tables):
         hint = f" (see `rowferry errors --queue {queue}`)" if needs_person else ""
         click.echo(f"Unfinished entries of {queue}: {left}{hint}.")
 
 
-def _print_table(table: TableReport, meanings: Mapping[str, str]) -> None:
-    """Print a table of a queue; `meanings` of its outcomes: none where the queue is not installed here."""
-    counts = table.counts
-    click.echo(f"\n{table.queue}: {show_text(table.label)}")
-    click.echo(f"  {'entries':<9} {counts.entries:>13,}")
-    for name, number in table.outcomes.items():
-        if number or name == "migrated":
+def _print_table(table: DictRow) -> None:
+    """Print a table of a queue, with the meanings of its outcomes where the queue is installed here."""
+    from rowferry.reports.chain import find_meanings
+    from rowferry.reports.report import COUNTED
+
+    meanings = find_meanings(table["queue"], alone=table["rows"] != "move")
+    click.echo(f"\n{table['queue']}: {show_text(table['label'])}")
+    click.echo(f"  {'entries':<9} {table['entries']:>13,}")
+    for name in COUNTED:
+        if table[name] or name == "migrated":
             first, *more = wrap(meanings.get(name, ""), WIDTH_OF_WORDS) or [""]
-            click.echo(f"  {name:<9} {number:>13,}  {first}".rstrip())
+            click.echo(f"  {name:<9} {table[name]:>13,}  {first}".rstrip())
             for words in more:
                 click.echo(f"{'':27}{words}")
-    click.echo(f"  {'sum':<9} {counts.waiting + counts.finished:>13,}")
-    if table.is_repeated:
+    click.echo(f"  {'sum':<9} {sum(table[name] for name in COUNTED):>13,}")
+    if table["is_repeated"]:
         click.echo("  of several passes: an entry may count more than once")
     facts = [
-        f"{count_batches(counts.batches)}: {counts.batches_done:,} DONE, {counts.batches_init:,} INIT, "
-        f"{counts.batches_error:,} ERROR",
-        count(table.attempts, "attempt", "attempts"),
+        f"{count_batches(table['batches'])}: {table['batches_done']:,} DONE, {table['batches_init']:,} INIT, "
+        f"{table['batches_error']:,} ERROR",
+        count(table["attempts"], "attempt", "attempts"),
+        *([f"{table['bytes']:,} bytes"] if table["bytes"] else []),  # servers that copy by themselves do not tell them
+        *([format_duration(table["duration"])] if table["duration"] is not None else []),
     ]
-    if counts.bytes:  # servers that copy by themselves do not tell them
-        facts.append(f"{counts.bytes:,} bytes")
-    if table.duration is not None:
-        facts.append(format_duration(table.duration))
     click.echo(f"  {' · '.join(facts)}")

@@ -1,30 +1,23 @@
-"""Says what a migration was meant to do: the plan in sentences and as a document, settings, versions, dates. Pure."""
+"""Says what a migration was meant to do: the plan in sentences, and as the lines of a file. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from rowferry.errors import UsageError
-from rowferry.formatting import format_duration
 from rowferry.plan import Plan
 from rowferry.plan.sides import Side
 from rowferry.plan_file import parse_plan
-from rowferry.reports.state import show_state
 from rowferry_cli.discover.plan_text import write_pair
-from rowferry_cli.report.facts import Facts, Pass
-from rowferry_cli.report.model import Cell, Column, Table
-from rowferry_cli.report.verdict import find_duration
-from rowferry_cli.report.wording import write_moment
 from rowferry_cli.setup.plan_words import describe_entries
 
 MOST_ENTRIES = 50
 Pair = tuple[str, str]
 
 
-def describe_plan(facts: Facts) -> list[Pair]:
+def describe_plan(migration: str, document: Mapping[str, Any]) -> list[Pair]:
     """Return what was planned as terms and their descriptions; of a plan that cannot be read here, why not."""
     try:
-        plan = parse_plan(facts.migration.plan, f"of migration {facts.report.migration}")
-        return list(_describe_plan(plan))
+        return list(_describe_plan(parse_plan(document, f"of migration {migration}")))
     except UsageError as error:
         return [("Plan", f"It cannot be read by this version of rowferry. {error}")]
 
@@ -83,61 +76,3 @@ def _write_pairs(table: Mapping[str, Any]) -> list[str]:
 
 def _write_table(head: str, table: Mapping[str, Any]) -> list[str]:
     return [head, *_write_pairs(table), ""]
-
-
-def list_dates(facts: Facts) -> list[Pair]:
-    """Return when the migration was stored, worked on, paused and switched."""
-    migration, tables = facts.migration, facts.report.tables
-    began = min((table.started_at for table in tables if table.started_at), default=None)
-    ended = max((table.finished_at for table in tables if table.finished_at), default=None)
-    took = find_duration(facts.report)
-    dates = [
-        ("Plan stored", migration.created_at, f", now revision {migration.revision}"),
-        ("First attempt began", began, ""),
-        ("Last batch ended", ended, f", after {format_duration(took)}" if took else ""),
-        ("Application may switch", migration.switched_at, ", confirmed by a person"),
-        ("Paused", migration.paused_at, f": {migration.pause_reason}" if migration.pause_reason else ""),
-    ]
-    return [(name, f"{write_moment(moment)}{more}") for name, moment, more in dates if moment]
-
-
-def tabulate_settings(facts: Facts) -> Table | None:
-    """Return a row a queue: how it is claimed, and what follows it; None where there is no queue."""
-    rows: list[list[Cell]] = [
-        [
-            queue.queue,
-            show_state(queue.state),
-            queue.priority,
-            f"{queue.weight:g}",
-            "no limit" if queue.max_in_hand is None else f"{queue.max_in_hand:,}",
-            ", ".join(queue.next) or "nothing",
-            write_moment(queue.paused_at) if queue.paused_at else "no",
-        ]
-        for queue in facts.queues
-    ]
-    columns = [
-        Column("Queue"),
-        Column("State"),
-        Column("Priority", "number"),
-        Column("Weight", "number"),
-        Column("Batches at once", "number"),
-        Column("Hands on to"),
-        Column("Paused"),
-    ]
-    return Table("Queues in the order of the chain, and how they are claimed", columns, rows) if rows else None
-
-
-def tabulate_passes(passes: Sequence[Pass]) -> Table | None:
-    """Return the newest passes over rows that stay; None where there was none."""
-    if not passes:
-        return None
-    rows: list[list[Cell]] = [
-        [
-            f"{one.label}, pass {one.number}",
-            write_moment(one.began_at),
-            f"rows changed since {write_moment(one.since)}" if one.since else "all rows",
-        ]
-        for one in passes
-    ]
-    columns = [Column("Entries of", "foreign"), Column("Began"), Column("Took")]
-    return Table("Passes over rows that stay, the newest first", columns, rows)

@@ -1,4 +1,4 @@
-"""Writes numbers, times and shares as the page shows them. Pure."""
+"""Writes numbers, times and shares as the page shows them; None as an en dash. Pure."""
 
 import math
 from datetime import UTC, datetime, timedelta
@@ -6,32 +6,19 @@ from datetime import UTC, datetime, timedelta
 from rowferry.formatting import format_duration
 
 
-def write_share(part: int, whole: int) -> str:
+def write_share(share: float | None) -> str:
     """Return a share in percent; never 100 % where something is left, never 0 % where something is there."""
-    if not whole:
+    if share is None:
         return "–"
-    if part in {0, whole}:
-        return f"{100 * part // whole} %"
-    percent = 100 * part / whole
-    if percent < 0.1:
-        return "< 0.1 %"
-    return f"{math.floor(percent * 10) / 10:.1f} %"
+    if share in {0, 1}:
+        return f"{100 * share:.0f} %"
+    tenths = math.floor(1000 * share + 1e-9)
+    return f"{tenths / 10} %" if tenths else "< 0.1 %"
 
 
 def write_moment(moment: datetime) -> str:
     """Return a time with its date, to the second, in UTC."""
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-
-
-def write_times(moments: list[datetime], step: timedelta) -> list[str]:
-    """Return times for the axis of a chart: with seconds where steps are short, with dates where there are several."""
-    utc = [moment.astimezone(UTC) for moment in moments]
-    clock = "%H:%M:%S" if step < timedelta(minutes=1) else "%H:%M"
-    if step >= timedelta(days=1):
-        clock = "%Y-%m-%d"
-    elif len({moment.date() for moment in utc}) > 1:
-        clock = f"%m-%d {clock}"
-    return [moment.strftime(clock) for moment in utc]
 
 
 def write_step(step: timedelta) -> str:
@@ -54,14 +41,12 @@ def write_bytes(number: int) -> str:
 
     An en dash for 0: servers that copy by themselves do not tell.
     """
-    if not number:
-        return "–"
     if number < 1024:
-        return f"{number} B"
+        return f"{number} B" if number else "–"
     power = min((number.bit_length() - 1) // 10, 6)
     return f"{number / 1024**power:,.1f} {'KMGTPE'[power - 1]}iB"
 
 
 def write_duration(duration: timedelta | None) -> str:
-    """Return a duration; an en dash for none."""
+    """Return a duration in its two largest units."""
     return "–" if duration is None else format_duration(duration)

@@ -9,14 +9,14 @@ from datetime import UTC, datetime, timedelta
 from threading import Event
 from types import FrameType
 
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 from rich.live import Live
 
 from rowferry.db.connection import Connection, name_database
 from rowferry_cli.watch.keys import KeyHandler, list_keys, open_keyboard
-from rowferry_cli.watch.poller import Focus, Poller, State
-from rowferry_cli.watch.reading import read_snapshot
-from rowferry_cli.watch.view import draw_view
+from rowferry_cli.watch.poller import Poller, State
+from rowferry_cli.watch.snapshot import read_snapshot
+from rowferry_cli.watch.view import ENDLESS, draw_view
 
 REDRAW_INTERVAL = timedelta(seconds=0.1)
 """How soon a new snapshot shows; a key shows at once."""
@@ -30,7 +30,7 @@ Show = Callable[[State, KeyHandler], None]
 def watch_once(connection: Connection, migration: str, queue: str | None, console: Console) -> None:
     """Print the view once, at its full height."""
     state = State(read_snapshot(connection, migration))
-    console.print(draw_view(state, queue, database=name_database(), now=_now()))
+    console.print(draw_view(state, queue, database=name_database(), now=_now(), size=_unroll(console)))
 
 
 def watch(migration: str, queue: str | None, interval: timedelta, console: Console) -> None:
@@ -47,7 +47,7 @@ def watch(migration: str, queue: str | None, interval: timedelta, console: Conso
             if poller.state.failure is not None:
                 raise poller.state.failure
             state = _choose_state(poller.state, chosen)
-            poller.look_at(Focus(chosen, _choose_failures(handler, state)))
+            poller.look_at(chosen)
             show(state, handler)
             for key in read_keys(REDRAW_INTERVAL):
                 handler = handler.press(key, state.snapshot)
@@ -58,54 +58,43 @@ def watch(migration: str, queue: str | None, interval: timedelta, console: Conso
 
 
 def _choose_state(state: State, migration: str) -> State:
-    """Return the state without its snapshot if that is of another migration, which was looked at before.
+    """Return the state, with a message if the database neither answers nor refuses.
 
-    So no key means the migration that is not on the screen any more.
+    Without its snapshot if that is of another migration, which was looked at before: so no key means the migration that
+    is not on the screen any more.
     """
-    if state.snapshot is not None and state.snapshot.migration != migration:
+    if state.snapshot is None or state.snapshot.migration["name"] != migration:
         return replace(state, snapshot=None)
-    return _report_silence(state)
-
-
-def _choose_failures(handler: KeyHandler, state: State) -> str | None:
-    """Return the queue whose failed entries are listed, if they are."""
-    looked_at = state.snapshot.find_queue(handler.queue) if state.snapshot else None
-    return looked_at.name if looked_at and handler.page == "failures" else None
+    is_late = time.monotonic() - state.next_at >= SILENT_AFTER.total_seconds()
+    return replace(state, trouble="The database does not answer.") if is_late and not state.trouble else state
 
 
 @contextmanager
 def _open_screen(console: Console) -> Generator[Show]:
-    """Yield what shows a state: on the whole screen of a terminal, or below the last one elsewhere."""
+    """Yield what shows a state: on the whole screen of a terminal, or below the last one elsewhere.
+
+    It does so only if something has changed: the state, the time in seconds, the size of the window.
+    """
     database = name_database()
     shown: list[object] = []
+
+    def append(state: State, handler: KeyHandler) -> None:
+        if state.snapshot is not None and shown != [state]:
+            shown[:] = [state]
+            console.print(draw_view(state, handler.queue, database=database, now=_now(), size=_unroll(console)), "")
+
     if not console.is_terminal or console.is_dumb_terminal:
-
-        def append(state: State, handler: KeyHandler) -> None:
-            if state.snapshot is not None and shown != [state]:
-                shown[:] = [state]
-                console.print(draw_view(state, handler.queue, database=database, now=_now()), "")
-
         yield append
         return
 
     with Live(console=console, screen=True, auto_refresh=False) as live:
 
         def redraw(state: State, handler: KeyHandler) -> None:
-            """Redraw only if something changed: the state, the time in seconds, the size of the window."""
-            footer = _choose_footer(state, handler, console.size.width)
-            look = [state, handler.queue, handler.page, footer, _now(), console.size]
-            if shown != look:
-                shown[:] = look
-                view = draw_view(
-                    state,
-                    handler.queue,
-                    database=database,
-                    now=_now(),
-                    size=console.size,
-                    footer=footer,
-                    page=handler.page,
-                )
-                live.update(view, refresh=True)
+            now, size, footer = _now(), console.size, _choose_footer(state, handler, console.size.width)
+            if shown != [state, handler, now, size, footer]:
+                shown[:] = [state, handler, now, size, footer]
+                chosen = {"size": size, "footer": footer, "shows_help": handler.shows_help}
+                live.update(draw_view(state, handler.queue, database=database, now=now, **chosen), refresh=True)
 
         yield redraw
 
@@ -128,23 +117,18 @@ def _stop_signals() -> Generator[Event]:
             signal.signal(number, handler)
 
 
-def _report_silence(state: State) -> State:
-    """Return the state, with a message if the database neither answers nor refuses."""
-    late = time.monotonic() - state.next_at
-    if state.snapshot is None or state.trouble or late < SILENT_AFTER.total_seconds():
-        return state
-    return replace(state, trouble="The database does not answer.")
-
-
 def _choose_footer(state: State, handler: KeyHandler, width: int) -> list[str]:
     """Return the last lines: what became of the last action, and a question, a reply or the keys."""
     snapshot = state.snapshot
-    keys = list_keys(
-        width,
-        has_queues=snapshot is not None and len(snapshot.queues) > 1,
-        has_migrations=snapshot is not None and len(snapshot.migrations) > 1,
-    )
+    has_queues = snapshot is not None and len(snapshot.queues) > 1
+    has_migrations = snapshot is not None and len(snapshot.migration["migrations"]) > 1
+    keys = list_keys(width, has_queues=has_queues, has_migrations=has_migrations)
     return [line for line in (state.notice, handler.question or handler.reply or keys) if line]
+
+
+def _unroll(console: Console) -> ConsoleDimensions:
+    """Return the size of a view that is as long as it needs to be."""
+    return ConsoleDimensions(console.size.width, ENDLESS)
 
 
 def _now() -> datetime:

@@ -23,21 +23,16 @@ KEYS = {
     "p": ("pause", "Pauses the migration: workers finish their batches and claim no more."),
     "r": ("resume", "Resumes the migration."),
     "e": ("requeue errors", "Requeues all batches of the queue in ERROR, after a question."),
-    "f": ("failed entries", "Lists the failed entries of the queue; again: goes back."),
     "?": ("help", "Shows this list, as h does; again: goes back."),
     "q": ("quit", "Quits, as Ctrl-C does. The workers go on."),
 }
 """What each key does: in the last line, and in the help."""
-DROPPED_FIRST = "fmnerp"
+DROPPED_FIRST = "mnerp"
 """Keys that the last line leaves out, in this order, where it is too narrow for all."""
-QUIT = "q"
-CHUNK_BYTES = 64
 ESCAPE_SEQUENCE = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|O.|.)?")
 """What arrows, function keys and Alt send; the letters in it are not keys."""
 
 Action = Literal["pause", "resume", "requeue"]
-Page = Literal["progress", "failures", "help"]
-PAGES: dict[str, Page] = {"f": "failures", "?": "help", "h": "help"}
 ReadKeys = Callable[[timedelta], str]
 """Waits for keys, at most this long, and returns them; "" if none was pressed."""
 
@@ -66,27 +61,24 @@ def _wait(within: timedelta) -> str:
 
 
 def _read(terminal: int, within: timedelta) -> str:
+    """Return the keys that were pressed; `q` where the terminal is gone."""
     ready, _, _ = select.select([terminal], [], [], within.total_seconds())
-    if not ready:
-        return ""
     try:
-        chunk = os.read(terminal, CHUNK_BYTES)
+        return ESCAPE_SEQUENCE.sub("", os.read(terminal, 64).decode("utf-8", "replace") or "q") if ready else ""
     except OSError:
-        return QUIT  # the terminal is gone
-    if not chunk:
-        return QUIT
-    return ESCAPE_SEQUENCE.sub("", chunk.decode("utf-8", "replace"))
+        return "q"
 
 
 def list_keys(width: int, *, has_queues: bool = False, has_migrations: bool = False) -> str:
     """Return the keys and what they do, in one line of at most so many columns as long as one key is left."""
     useless = {key for key, is_of_use in (("n", has_queues), ("m", has_migrations)) if not is_of_use}
-    lines = [_join_keys(useless | set(DROPPED_FIRST[:dropped])) for dropped in range(len(DROPPED_FIRST) + 1)]
+    lines = [
+        " · ".join(
+            f"{key} {does}" for key, (does, _) in KEYS.items() if key not in useless | {*DROPPED_FIRST[:dropped]}
+        )
+        for dropped in range(len(DROPPED_FIRST) + 1)
+    ]
     return next((line for line in lines if len(line) <= width), lines[-1])
-
-
-def _join_keys(left_out: set[str]) -> str:
-    return " · ".join(f"{key} {does}" for key, (does, _) in KEYS.items() if key not in left_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,55 +96,42 @@ class KeyHandler:
     """The queue that is looked at; None: the first that is not done."""
     migration: str | None = None
     """The migration that is looked at; None: the one that was asked for at the start."""
-    page: Page = "progress"
+    shows_help: bool = False
 
     def press(self, key: str, snapshot: Snapshot | None) -> KeyHandler:
         """Return the handler after a key. `snapshot`: of the migration that is looked at; without one only q works."""
         key = key.lower()
         quiet = replace(self, question="", reply="", action=None)
-        if self.question:
-            return self._answer(key, quiet)
+        if self.question:  # n and q are no; other keys are ignored
+            return replace(quiet, action="requeue") if key == "y" else quiet if key in {"n", "q"} else self
         if key == "q":
             return replace(quiet, is_over=True)
         return _start(key, snapshot, quiet) if snapshot is not None else quiet
 
-    def _answer(self, key: str, quiet: KeyHandler) -> KeyHandler:
-        """Take y for yes, n and q for no; ignore other keys."""
-        if key == "y":
-            return replace(quiet, action="requeue")
-        return quiet if key in {"n", "q"} else self
-
 
 def _start(key: str, snapshot: Snapshot, quiet: KeyHandler) -> KeyHandler:
-    page = PAGES.get(key)
-    if page is not None:
-        return replace(quiet, page="progress" if quiet.page == page else page)
     match key:
+        case "?" | "h":
+            return replace(quiet, shows_help=not quiet.shows_help)
         case "p" | "r":
             return replace(quiet, action="pause" if key == "p" else "resume")
         case "n":
             return replace(quiet, queue=snapshot.find_next(quiet.queue))
         case "m":
-            return _look_at_next_migration(snapshot, quiet)
-        case "e":
-            return _ask(snapshot, quiet)
+            if len(snapshot.migration["migrations"]) < 2:
+                return replace(quiet, reply="There is no other migration in this database.")
+            return replace(quiet, queue=None, migration=snapshot.find_next_migration())
         case _:
-            return quiet
-
-
-def _look_at_next_migration(snapshot: Snapshot, quiet: KeyHandler) -> KeyHandler:
-    if len(snapshot.migrations) < 2:
-        return replace(quiet, reply="There is no other migration in this database.")
-    return replace(quiet, queue=None, migration=snapshot.find_next_migration())
+            return _ask(snapshot, quiet) if key == "e" else quiet
 
 
 def _ask(snapshot: Snapshot, quiet: KeyHandler) -> KeyHandler:
     """Ask whether the errors of the queue that is looked at are to be requeued."""
     looked_at = snapshot.find_queue(quiet.queue)
-    batches = looked_at.total.batches_error if looked_at else 0
-    of_queue = f" of {looked_at.name}" if looked_at and len(snapshot.queues) > 1 else ""
+    batches = looked_at["batches_error"] if looked_at else 0
+    of_queue = f" of {looked_at['queue']}" if looked_at and len(snapshot.queues) > 1 else ""
     if looked_at is None or not batches:
         return replace(quiet, reply=f"No batch{of_queue} is in ERROR.")
     # What is asked must stay what is done, also where the view would go on to the next queue meanwhile.
     question = f"Put all batches in ERROR{of_queue} ({batches:,}) back into the queue? (y/n)"
-    return replace(quiet, question=question, queue=looked_at.name)
+    return replace(quiet, question=question, queue=looked_at["queue"])

@@ -1,15 +1,24 @@
-"""How the parts of the view share the lines of a terminal, and its colours."""
+"""How the parts of the view share the lines of a terminal, their columns, and their colours."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
+from psycopg.rows import DictRow
+from rich.console import RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from rowferry.formatting import show_text
-from rowferry.reports.progress import Counts
 
 Row = TypeVar("Row")
+
+GOOD, WARNING, BAD, QUIET, STRONG = "green", "yellow", "red", "dim", "bold"
+STYLES = {"migrated": GOOD, "kept": GOOD, "missing": BAD, "conflict": BAD, "failed": BAD}
+STATE_STYLES = {"done": GOOD, "running": GOOD, "paused": WARNING, "waiting": WARNING, "idle": ""}
+"""The other states are bad."""
+WORST = f"{BAD} {STRONG}"
 
 
 def share_lines(wanted: Sequence[int], room: int) -> list[int]:
@@ -32,25 +41,6 @@ def cut_rows(rows: Sequence[Row], lines: int) -> tuple[Sequence[Row], int]:
     return rows[:shown], len(rows) - shown
 
 
-GOOD, WARNING, BAD, QUIET, STRONG = "green", "yellow", "red", "dim", "bold"
-
-ROOMY = 18
-"""The height in lines from which blank lines separate the parts."""
-WIDE, TALL = 110, 30
-"""The columns and lines from which the view has two columns."""
-
-STYLES = {"migrated": GOOD, "kept": GOOD, "missing": BAD, "conflict": BAD, "failed": BAD}
-STATE_STYLES = {
-    "done": GOOD,
-    "running": GOOD,
-    "need_somebody": f"{BAD} {STRONG}",
-    "stalled": f"{BAD} {STRONG}",
-    "no_workers": f"{BAD} {STRONG}",
-    "paused": WARNING,
-    "waiting": WARNING,
-}
-
-
 def line(content: str | Text, style: str = "") -> Text:
     """Return one line, truncated instead of wrapped."""
     text = content if isinstance(content, Text) else Text(show_text(content), style)
@@ -58,9 +48,30 @@ def line(content: str | Text, style: str = "") -> Text:
     return text
 
 
-def show_share(counts: Counts) -> str:
+def make_grid(columns: str, rows: Iterable[Sequence[RenderableType]], gap: int = 2) -> Table:
+    """Return rows below one another; texts that are too long are truncated.
+
+    `columns`: a word for each: `<` or `>` as it is aligned, and `*` where it shares what is left, or its most letters.
+    """
+    grid = Table.grid(expand="*" in columns, padding=(0, gap, 0, 0))
+    for column in columns.split():
+        size = column[1:]
+        grid.add_column(
+            justify="right" if column[0] == ">" else "left",
+            ratio=1 if size == "*" else None,
+            max_width=int(size) if size.isdigit() else None,
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+    for row in rows:
+        grid.add_row(*(Text(show_text(cell)) if isinstance(cell, str) else cell for cell in row))
+    return grid
+
+
+def show_share(row: DictRow) -> str:
     """Return the settled share in per cent, rounded down: 100% only when nothing waits or needs an operator."""
-    return f"{100 * counts.settled_so_far // counts.entries}%" if counts.entries else "100%"
+    share = row["done_share"]
+    return "" if share is None else f"{math.floor(100 * share + 1e-9)}%"
 
 
 def show_moment(moment: datetime, now: datetime) -> str:

@@ -17,7 +17,7 @@ class PaceHistory:
 
     def __init__(self, migration: str) -> None:
         """Read nothing yet."""
-        self._migration = migration
+        self.migration = migration
         self._entries: dict[tuple[str, int], int] = {}
         self._read_to: int | None = None
 
@@ -28,7 +28,7 @@ class PaceHistory:
         oldest = now - int(HISTORY.total_seconds())
         since = oldest if self._read_to is None else max(oldest, self._read_to - step)
         parameters = {
-            "migration": self._migration,
+            "migration": self.migration,
             "seconds": step,
             "since": datetime.fromtimestamp(since, UTC),
         }

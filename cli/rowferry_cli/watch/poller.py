@@ -6,13 +6,12 @@ from datetime import UTC, datetime, timedelta
 from queue import Empty, SimpleQueue
 from threading import Thread
 
-from rowferry.db.connection import Connection, connect
+from rowferry.db.connection import Connection, call, connect, translated_errors
 from rowferry.errors import DatabaseUnavailable, RowferryError
 from rowferry.reports.pause import pause, resume
 from rowferry_cli.watch.keys import Action
 from rowferry_cli.watch.pace import PaceHistory
-from rowferry_cli.watch.reading import read_snapshot, requeue_errors
-from rowferry_cli.watch.snapshot import Snapshot
+from rowferry_cli.watch.snapshot import Snapshot, read_snapshot
 
 LARGEST_SHARE = 0.1
 """Reading takes at most this share of the time: slow readings become rarer."""
@@ -35,17 +34,8 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Focus:
-    """What is read."""
-
-    migration: str
-    failures_of: str | None = None
-    """The queue whose failed entries are listed; None: none."""
-
-
-@dataclass(frozen=True, slots=True)
 class ActionRequest:
-    """What is to be done soon, beside reading a snapshot."""
+    """What is to be done soon, before a snapshot is read."""
 
     action: Action | None = None
     """None: nothing but reading."""
@@ -60,10 +50,9 @@ class Poller:
     def __init__(self, migration: str, interval: timedelta) -> None:
         """Connect only when started."""
         self.state = State()
-        self._focus = Focus(migration)
+        self._migration = migration
         self._interval = interval
         self._history = PaceHistory(migration)
-        self._history_of = migration
         self._requests: SimpleQueue[ActionRequest] = SimpleQueue()
         self._connection: Connection | None = None
 
@@ -75,34 +64,34 @@ class Poller:
         """Carry out an action soon, on the migration and queue that are looked at, and read a snapshot after it."""
         self._requests.put(ActionRequest(action, migration, queue))
 
-    def look_at(self, focus: Focus) -> None:
-        """Read this from now on; at once if it is another."""
-        if focus != self._focus:
-            self._focus = focus
+    def look_at(self, migration: str) -> None:
+        """Read this one from now on; at once if it is another."""
+        if migration != self._migration:
+            self._migration = migration
             self._requests.put(ActionRequest())
 
     def _run(self) -> None:
+        wait = timedelta(0)
         try:
-            self._poll_for_ever()
+            while True:
+                try:
+                    request = self._requests.get(timeout=wait.total_seconds())
+                except Empty:
+                    request = ActionRequest()
+                wait = self._poll(request)
         except BaseException as error:  # noqa: BLE001 - the main thread raises it
             self.state = replace(self.state, failure=error)
 
-    def _poll_for_ever(self) -> None:
-        wait = timedelta(0)
-        while True:
-            try:
-                request = self._requests.get(timeout=wait.total_seconds())
-            except Empty:
-                request = ActionRequest()
-            wait = self._poll(request)
-
     def _poll(self, request: ActionRequest) -> timedelta:
         """Carry out the action, if any, read a snapshot, and return how long to wait for the next."""
-        wait, focus = self._interval, self._focus
+        wait, migration = self._interval, self._migration
         try:
-            notice = self._act(request) or self.state.notice
+            self._connection = self._connection or connect("watch", autocommit=True)
+            notice = _report(self._connection, request) or self.state.notice
             started = time.monotonic()
-            snapshot = self._read(focus)
+            if migration != self._history.migration:
+                self._history = PaceHistory(migration)
+            snapshot = read_snapshot(self._connection, migration, self._history)
             wait = choose_wait(self._interval, timedelta(seconds=time.monotonic() - started))
             self.state = State(snapshot, time.monotonic() + wait.total_seconds(), notice=notice)
         except RowferryError as error:
@@ -113,27 +102,18 @@ class Poller:
             self.state = replace(self.state, trouble=str(error), notice=notice)
         return wait
 
-    def _read(self, focus: Focus) -> Snapshot:
-        if focus.migration != self._history_of:
-            self._history, self._history_of = PaceHistory(focus.migration), focus.migration
-        return read_snapshot(self._connect(), focus.migration, self._history, failures_of=focus.failures_of)
 
-    def _act(self, request: ActionRequest) -> str:
-        """Carry out an action and return its result, or the error (no permission, a lock); "" without an action."""
-        if request.action is None:
-            return ""
-        try:
-            result = act(self._connect(), request.action, request.migration, request.queue)
-        except DatabaseUnavailable:
-            raise
-        except RowferryError as error:
-            result = str(error)
-        return f"{datetime.now(UTC).astimezone():%H:%M:%S} {result}"
-
-    def _connect(self) -> Connection:
-        if self._connection is None:
-            self._connection = connect("watch", autocommit=True)
-        return self._connection
+def _report(connection: Connection, request: ActionRequest) -> str:
+    """Carry out an action and return its result, or the error (no permission, a lock); "" without an action."""
+    if request.action is None:
+        return ""
+    try:
+        result = act(connection, request.action, request.migration, request.queue)
+    except DatabaseUnavailable:
+        raise
+    except RowferryError as error:
+        result = str(error)
+    return f"{datetime.now(UTC).astimezone():%H:%M:%S} {result}"
 
 
 def choose_wait(interval: timedelta, took: timedelta) -> timedelta:
@@ -145,10 +125,11 @@ def act(connection: Connection, action: Action, migration: str, queue: str | Non
     """Carry out an action and return its result in one sentence. `queue`: whose errors are requeued; None: all."""
     match action:
         case "pause":
-            (status,) = pause(connection, migration)
-            return f"Paused: running batches {status.claimed:,}, waiting {status.waiting:,}."
+            (row,) = pause(connection, migration)
+            return f"Paused: running batches {row['claimed']:,}, waiting {row['waiting']:,}."
         case "resume":
-            (status,) = resume(connection, migration)
-            return f"Resumed: open batches {status.open_batches:,}." if status.changed else "It was not paused."
+            (row,) = resume(connection, migration)
+            return f"Resumed: open batches {row['open_batches']:,}." if row["changed"] else "It was not paused."
         case "requeue":
-            return f"Requeued batches: {requeue_errors(connection, migration, queue):,}."
+            with translated_errors():
+                return f"Requeued batches: {call(connection, 'requeue', None, None, migration, queue)[0]['requeue']:,}."

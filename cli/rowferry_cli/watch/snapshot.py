@@ -1,211 +1,96 @@
-"""A snapshot of a migration: all that the view shows, at one moment."""
+"""A snapshot of a migration: the rows of all that the view shows, at one moment."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
 
-from rowferry.reports.chain import QueueStatus
-from rowferry.reports.coverage import Coverage
-from rowferry.reports.progress import Counts
-from rowferry.reports.state import DEAD_AFTER, MigrationState, StateWord
-from rowferry.reports.unusable import Unusable
+from psycopg.rows import DictRow
 
+from rowferry.db.connection import Connection, translated_errors
+from rowferry.db.statements import statement
+from rowferry.errors import UsageError
+from rowferry.reports.chain import read_chain
+from rowferry.reports.coverage import Coverage, read_coverage
+from rowferry.reports.standby import describe_standby_wait
+from rowferry.reports.state import read_state
+from rowferry.reports.unusable import Unusable, find_unusable
+from rowferry_cli.watch.pace import PaceHistory
 
-@dataclass(frozen=True, slots=True)
-class ClaimedBatch:
-    """A batch that a worker has claimed."""
-
-    batch_id: int
-    migration: str
-    claimed_for: timedelta
-    in_hand: int = 0
-    """Entries that are settled so far."""
-    entry_count: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Worker:
-    """A worker with a heartbeat in the last 30 s, and its batches, the oldest first."""
-
-    id: str
-    host: str
-    pid: int
-    batches: tuple[ClaimedBatch, ...] = ()
-    silent_for: timedelta = timedelta(0)
-    """Since its last heartbeat."""
-    request_rates: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Requests a second that it gets through where a server refuses more, by endpoint, bucket and operation."""
-    skips: bool = False
-    """Whether it cannot work on the migration, or on a queue of it."""
-
-    @property
-    def is_silent(self) -> bool:
-        """Return whether a heartbeat is overdue."""
-        return self.silent_for >= DEAD_AFTER
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """A reason why entries of batches in ERROR were not migrated."""
-
-    outcome: str
-    reason: str
-    entries: int
-    batches: int
-    example_key: str
-    """Empty if the batch failed before its entries were read."""
-    last_failed_at: datetime
-    queue: str
-
-
-@dataclass(frozen=True, slots=True)
-class FailedEntry:
-    """An entry that keeps a batch in ERROR."""
-
-    batch_id: int
-    label: str | None
-    entry_id: str
-    key: str
-    outcome: str
-    error: str
-    failed_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class FinishedBatch:
-    """A batch that became DONE or ERROR."""
-
-    queue: str
-    batch_id: int
-    status: str
-    entries: int
-    duration: timedelta | None
-    """Of its last attempt; None if it had none."""
-    finished_at: datetime
-    host: str | None
-    error: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class RetryLater:
-    """Batches that wait for their next attempt."""
-
-    batches: int
-    next_at: datetime | None
-    error: str | None
-
-
-NONE_LATER = RetryLater(0, None, None)
-
-
-@dataclass(frozen=True, slots=True)
-class WatchedQueue:
-    """What the view shows of one queue. Queues work on the same entries, so nothing is added up over them."""
-
-    status: QueueStatus
-    tables: dict[str, Counts]
-    """By the label of the plan's table."""
-    reasons: tuple[Reason, ...] = ()
-    """The latest first."""
-    retry_later: RetryLater = NONE_LATER
-    started_at: datetime | None = None
-    """When its first attempt began."""
-    finished_at: datetime | None = None
-    """When its last batch ended."""
-    pace: Sequence[float] = ()
-    """Entries a second in each whole slice of `pace.SLICE`, the latest last."""
-    host_rates: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Entries a second of each host, over the last minute."""
-    finished: tuple[FinishedBatch, ...] = ()
-    """The last batches that became DONE or ERROR, the latest first."""
-
-    @property
-    def name(self) -> str:
-        """Return its name."""
-        return self.status.queue
-
-    @property
-    def total(self) -> Counts:
-        """Return the counts of all tables together."""
-        return self.status.counts
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """What may hold a migration up beside its own work."""
-
-    max_rows_per_second: float | None = None
-    """Of the plan; None: no bound."""
-    max_replica_lag: timedelta | None = None
-    """Of the plan; None: workers do not look."""
-    replica_lag: timedelta | None = None
-    """Of the slowest replica; None: there is none, or this role may not see it."""
-    buckets: tuple[str, ...] = ()
-    """Of the plan: workers tell the rates of all that they use."""
+Rows = Sequence[DictRow]
+BY_QUEUE = ("tables", "reasons", "delayed", "host_rates", "finished")
+"""What is read of each queue, by `watch_` and this name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All that the view shows."""
+    """The rows of the queries, and what is known beside them."""
 
-    migration: str
-    moment: datetime
-    stands: MigrationState
-    """As the database has it."""
-    queues: tuple[WatchedQueue, ...]
-    """In the order of their chain."""
-    workers: tuple[Worker, ...]
-    migrations: tuple[str, ...] = ()
-    """The names of all migrations of this database."""
-    lost: int = 0
-    """Workers that became silent within the last hour, 30 s ago or earlier."""
+    migration: DictRow
+    """Its name, the bounds of its plan, the moment, and the other migrations."""
+    state: DictRow
+    """Its row of rowferry.migration_state."""
+    queues: Rows
+    """The rows of rowferry.queue_status, in the order of their chain."""
+    workers: Rows = ()
+    """A row for each live worker and batch that it has claimed."""
+    throttled: Rows = ()
+    """The operations that a server refuses at a higher rate."""
+    of_queues: Mapping[str, Rows] = field(default_factory=dict[str, Rows])
+    """By a name of BY_QUEUE: rows of all queues."""
+    pace: Mapping[str, Sequence[float]] = field(default_factory=dict[str, Sequence[float]])
+    """Of each queue, entries a second in each whole slice of `pace.SLICE`, the latest last."""
     coverage: Coverage = field(default_factory=Coverage)
     """Which folders of the legacy bucket the plan leaves out."""
-    bounds: Bounds = Bounds()
-    unusable: tuple[Unusable, ...] = ()
+    unusable: Sequence[Unusable] = ()
     """Workers that skip the migration, by reason."""
     standby_wait: str = ""
     """As in the status."""
-    failed_entries: tuple[FailedEntry, ...] | str = ()
-    """Those of one queue, where they were asked for; or why they cannot be read."""
 
-    @property
-    def is_done(self) -> bool:
-        """Return whether all batches of all queues are DONE."""
-        return self.state == "done"
+    def rows(self, name: str, queue: DictRow | None) -> list[DictRow]:
+        """Return the rows of one queue."""
+        return [row for row in self.of_queues.get(name, ()) if queue and row["queue"] == queue["queue"]]
 
-    @property
-    def claimed(self) -> int:
-        """Return the batches of all migrations that workers have claimed."""
-        return sum(len(worker.batches) for worker in self.workers)
-
-    @property
-    def state(self) -> StateWord:
-        """Return the state."""
-        return self.stands.state
-
-    @property
-    def time_left(self) -> timedelta | None:
-        """Return the time until the last queue is done, by its rate; None while that is unknown."""
-        return self.stands.time_left
-
-    def find_host_rates(self, queue: WatchedQueue | None) -> Mapping[str, float]:
-        """Return the entries a second of each host, over the last minute; none while the queue has no rate."""
-        return queue.host_rates if queue and queue.status.rate else {}
-
-    def find_queue(self, name: str | None) -> WatchedQueue | None:
+    def find_queue(self, name: str | None) -> DictRow | None:
         """Return the queue of that name, else the first that is not done, else the last; None if there is none."""
-        named = [queue for queue in self.queues if queue.name == name]
-        open_ones = [queue for queue in self.queues if not queue.status.is_done]
+        named = [queue for queue in self.queues if queue["queue"] == name]
+        open_ones = [queue for queue in self.queues if not queue["is_done"]]
         return next(iter([*named, *open_ones, *reversed(self.queues)]), None)
 
     def find_next(self, name: str | None) -> str | None:
         """Return the name of the queue after the one that `find_queue` returns, the first after the last."""
-        names = [queue.name for queue in self.queues]
+        names = [queue["queue"] for queue in self.queues]
         looked_at = self.find_queue(name)
-        return None if looked_at is None else names[(names.index(looked_at.name) + 1) % len(names)]
+        return None if looked_at is None else names[(names.index(looked_at["queue"]) + 1) % len(names)]
 
     def find_next_migration(self) -> str:
         """Return the name of the next migration of this database, the first after the last."""
-        names = self.migrations or (self.migration,)
-        return names[(names.index(self.migration) + 1) % len(names)] if self.migration in names else names[0]
+        names, name = self.migration["migrations"], self.migration["name"]
+        return names[(names.index(name) + 1) % len(names)] if name in names else names[0]
+
+
+def read_snapshot(connection: Connection, migration: str, history: PaceHistory | None = None) -> Snapshot:
+    """Return a snapshot. Raises DatabaseUnavailable, or UsageError when the migration does not exist any more.
+
+    `history`: the rate as read so far. All is read at one moment, in a transaction of its own: the connection is in
+    autocommit.
+    """
+    with translated_errors(), connection.transaction():
+        connection.execute(statement("watch_transaction"))
+        row = connection.execute(statement("watch_migration"), {"migration": migration}).fetchone()
+        if row is None:
+            raise UsageError(f"Migration {migration} does not exist in the database any more.")
+        chosen = {"id": row["id"], "migration": migration}
+        history = history or PaceHistory(migration)
+        history.read(connection, row["moment"])
+        queues = read_chain(connection, migration)
+        return Snapshot(
+            migration=row,
+            state=read_state(connection, migration),
+            queues=queues,
+            workers=connection.execute(statement("watch_workers")).fetchall(),
+            throttled=connection.execute(statement("watch_throttled"), chosen).fetchall(),
+            of_queues={name: connection.execute(statement(f"watch_{name}"), chosen).fetchall() for name in BY_QUEUE},
+            pace={queue["queue"]: history.list_rates(queue["queue"], queue["started_at"]) for queue in queues},
+            coverage=read_coverage(connection, migration),
+            unusable=find_unusable(connection, migration),
+            standby_wait=describe_standby_wait(connection),
+        )

@@ -6,7 +6,7 @@ that leads there.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -205,31 +205,49 @@ def read_views(moment: Moment, migration: str) -> Facts:
 # Who says so.
 
 
+STATE = ("state", "cause", "what_to_do", "held_by")
+COUNTED = (
+    "state",
+    "is_slowest",
+    "entries",
+    "waiting",
+    "in_hand",
+    "entries_left",
+    "batches_left",
+    "unsettled",
+    "claimed",
+)
+
+
+def read_rows(state: Facts, rows: Sequence[Facts]) -> Facts:
+    """Return what the rows of the views say, as a command prints them in JSON."""
+    facts = {name: state[name] for name in STATE if name in state}
+    if state:
+        facts |= {"since": datetime.fromisoformat(state["since"]), "need": state["need_somebody"]}
+        facts |= {"done": state["done_share"], "left": state["waiting"], "passes": state["passes"]}
+    for row in rows:
+        name = row["queue"]
+        facts |= {f"{name}: {column}": row[column] for column in COUNTED} | {
+            f"{name}: batches": tuple(row[f"batches_{status}"] for status in ("init", "done", "error")),
+            f"{name}: outcomes": tuple(row[outcome] for outcome in OUTCOMES),
+            f"{name}: done": row["done_share"],
+            f"{name}: rate": row["rate_1m"],
+            f"{name}: need": row["need_somebody"],
+            f"{name}: seconds_left": row["time_left"],
+            f"{name}: due_since": row["due_since"] and datetime.fromisoformat(row["due_since"]),
+            f"{name}: is_paused": row["paused_at"] is not None,
+            f"{name}: pause_reason": row["pause_reason"],
+        }
+    return facts
+
+
 def read_status(moment: Moment, migration: str) -> Facts:
     plan = moment.folder / f"{migration}.toml"
     plan.write_text(PLAN.format(migration), encoding="utf-8")
     words = ("--no-objects", "--plan", str(plan))
     told = moment.run_json(status.command, *words)
-    facts = {name: told[name] for name in ("state", "cause", "what_to_do", "held_by", "seconds_left")}
-    facts |= {"since": datetime.fromisoformat(told["since"]), "need": told["need_operator"]}
-    assert told["done"] == (told["state"] == "done")
-    for queue in told["queues"]:
-        name, batches, outcomes = queue["queue"], queue["batches"], dict(queue["outcomes"])
-        waiting = outcomes.pop("waiting")
-        due = queue["oldest_due_since"]
-        facts |= {
-            f"{name}: state": queue["state"],
-            f"{name}: is_slowest": queue["slowest"],
-            f"{name}: batches": (batches["init"], batches["done"], batches["error"]),
-            f"{name}: entries": waiting + sum(outcomes.values()),
-            f"{name}: waiting": waiting,
-            f"{name}: in_hand": queue["in_hand"],
-            f"{name}: outcomes": tuple(outcomes[outcome] for outcome in OUTCOMES),
-            f"{name}: rate": queue["entries_per_second"],
-            f"{name}: seconds_left": queue["seconds_left"],
-            f"{name}: claimed": queue["claimed"],
-            f"{name}: due_since": due and datetime.fromisoformat(due),
-        }
+    facts = read_rows(told, told["queues"])
+    facts["seconds_left"] = told["seconds_left"]
     said = moment.run(status.command, *words)
     assert f"State: {show_state(told['state'])}" in said
     assert (told["what_to_do"] in said) or told["state"] == "done"
@@ -239,19 +257,8 @@ def read_status(moment: Moment, migration: str) -> Facts:
 
 
 def read_queues(moment: Moment, migration: str) -> Facts:
-    facts: Facts = {}
-    lines = [line for line in moment.run_json(queues.command)["queues"] if line["migration"] == migration]
-    facts["queues"] = [line["queue"] for line in lines]
-    for line in lines:
-        name = line["queue"]
-        facts |= {
-            f"{name}: state": line["state"],
-            f"{name}: batches_left": line["waiting_batches"],
-            f"{name}: claimed": line["claimed_batches"],
-            f"{name}: is_paused": line["paused_at"] is not None,
-            f"{name}: pause_reason": line["pause_reason"],
-        }
-    return facts
+    rows = [row for row in moment.run_json(queues.command)["queues"] if row["migration"] == migration]
+    return read_rows({}, rows) | {"queues": [row["queue"] for row in rows]}
 
 
 def read_errors(moment: Moment, migration: str) -> Facts:
@@ -297,17 +304,16 @@ def read_report(moment: Moment, migration: str) -> Facts:
     path = moment.folder / "page.html"
     told = moment.run_json(report.command, "--migration", migration, "--html", str(path))
     page = PageReader(path.read_text(encoding="utf-8"))
-    facts: Facts = {name: told[name] for name in ("state", "cause", "what_to_do")}
-    facts |= {"since": datetime.fromisoformat(told["since"]), "need": told["need_operator"]}
+    facts = read_rows(told, told["queues"])
     assert told["balances"]
     facts["attempts"] = sum(table["attempts"] for table in told["tables"])
     for table in told["tables"]:  # one each: all items have one label
-        name, outcomes = table["queue"], table["outcomes"]
+        name = table["queue"]
         facts |= {
-            f"{name}: batches": tuple(table["batches"][status] for status in ("init", "done", "error")),
+            f"{name}: batches": tuple(table[f"batches_{status}"] for status in ("init", "done", "error")),
             f"{name}: entries": table["entries"],
-            f"{name}: waiting": outcomes["waiting"] + outcomes["parked"],
-            f"{name}: outcomes": tuple(outcomes[outcome] for outcome in OUTCOMES),
+            f"{name}: waiting": table["waiting"] + table["parked"],
+            f"{name}: outcomes": tuple(table[outcome] for outcome in OUTCOMES),
         }
     facts["title"] = page.find("title")[0].text
     boxes = len([one for one in page.find("div") if one.attributes.get("class", "").startswith("tile ")])

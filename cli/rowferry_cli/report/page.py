@@ -1,0 +1,181 @@
+"""Writes the page of a report: the rows of some queries, in a template."""
+
+import os
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from psycopg.rows import DictRow
+
+from rowferry import __version__
+from rowferry.batch import UNSETTLED, Outcome
+from rowferry.db.connection import Connection, fetch_one, translated_errors
+from rowferry.db.statements import statement
+from rowferry.errors import UsageError
+from rowferry.formatting import count, count_batches, count_entries
+from rowferry.queues import find_queue, name_packages
+from rowferry.reports.chain import find_meanings, show_queue_state
+from rowferry.reports.report import Report, read_in_order
+from rowferry_cli.messages import NO_REASON, write_requeue
+from rowferry_cli.report import verdict, wording
+from rowferry_cli.report.chart import Chart, Span, find_pauses
+from rowferry_cli.report.hide import clean, cut, find_secrets
+from rowferry_cli.report.planned import describe_plan, write_plan
+from rowferry_queues.verify.spec import VERIFY
+
+TEMPLATES = Path(__file__).parent / "templates"
+MOST = {"page_hosts": 1_000, "page_retries": 20, "page_events": 200, "page_passes": 20, "error_groups": 40}
+"""Rows of each query."""
+SAMPLES = 5
+"""Of each reason."""
+MOST_OF_A_COMMAND = 400
+
+
+def write_page(connection: Connection, report: Report, path: Path, environ: Mapping[str, str]) -> None:
+    """Write the page of a migration; the secrets of `environ` are hidden wherever they are. Raises OSError.
+
+    The caller has read `report` in the transaction that is open: one snapshot.
+    """
+    with translated_errors():
+        rows = read_rows(connection, report)
+    write_whole(path, render_page(rows, find_secrets(environ)))
+
+
+def read_rows(connection: Connection, report: Report) -> dict[str, Any]:
+    """Return what the template shows: rows, the judgements on them, and the charts."""
+    named = {"migration": report.migration, "queue": None, "samples": SAMPLES, "limit": MOST["error_groups"]}
+    read = {
+        name: connection.execute(statement(name), named | {"limit": MOST[name]}).fetchall() for name in list(MOST)[1:]
+    }
+    hosts = read_in_order(connection, "page_hosts", named | {"limit": MOST["page_hosts"]})
+    migration = fetch_one(connection, statement("page_migration"), named)
+    sums = {row["queue"]: row for row in hosts if row["host"] is None}
+    worked = migration["worked"]
+    return {
+        "report": report,
+        "migration": migration,
+        "judgement": verdict.judge(report, migration["created_at"], worked or _find_duration(report.tables)),
+        "verified": verdict.judge_verification(report, sums.get(VERIFY.name)),
+        "main": verdict.find_main(report),
+        "whole": _find_duration(report.tables),
+        "planned": describe_plan(report.migration, migration["plan"]),
+        "plan": write_plan(migration["plan"]),
+        "hosts": [row for row in hosts if row["host"] is not None],
+        "sums": sums,
+        "charts": _read_charts(connection, named, sums, read["page_events"]),
+        "reasons": read["error_groups"],
+        "samples": connection.execute(statement("page_samples"), named).fetchall(),
+        "retries": read["page_retries"],
+        "events": read["page_events"],
+        "passes": read["page_passes"],
+    }
+
+
+def _read_charts(
+    connection: Connection, named: dict[str, Any], sums: Mapping[str, DictRow], events: Sequence[DictRow]
+) -> dict[str, Chart]:
+    """Return the chart of each queue that has finished batches: from the first start to the last end of any attempt."""
+    spans = {queue: Span(row["began_at"], row["ended_at"]) for queue, row in sums.items() if row["batches"]}
+    chosen = {"queues": list(spans), "begins": [one.begins_at for one in spans.values()]}
+    chosen["steps"] = [one.step for one in spans.values()]
+    counts: dict[str, dict[datetime, dict[str, int]]] = {queue: {} for queue in spans}
+    for row in connection.execute(statement("page_pace"), named | chosen):
+        counts[row["queue"]].setdefault(row["began_at"], {})[row["outcome"]] = row["entries"]
+    return {
+        queue: Chart(queue, span.step, span.cut(counts[queue]), find_pauses(events, queue))
+        for queue, span in spans.items()
+    }
+
+
+def _find_duration(tables: Sequence[DictRow]) -> Any:
+    """Return the time from the first attempt to the last end; None where it is not known, or the clock was set back."""
+    starts = [table["started_at"] for table in tables if table["started_at"]]
+    ends = [table["finished_at"] for table in tables if table["finished_at"]]
+    return max(ends) - min(starts) if starts and ends and max(ends) >= min(starts) else None
+
+
+def render_page(rows: Mapping[str, Any], secrets: Collection[str] = ()) -> str:
+    """Return the HTML of a page; each text in it is cleaned, and then escaped."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=partial(_finalize, secrets=secrets),
+    )
+    names = ("share", "moment", "step", "rate", "bytes", "duration")
+    environment.filters |= {name: getattr(wording, f"write_{name}") for name in names}
+    environment.filters["cut"] = lambda text, most=400: cut(clean(str(text), secrets), most)
+    environment.globals |= {
+        "count": count, "count_batches": count_batches, "count_entries": count_entries, "TONES": verdict.TONES,
+        "OUTCOMES": list(map(str, Outcome)), "UNSETTLED": UNSETTLED, "NO_REASON": NO_REASON, "VERSION": __version__,
+        "find_meanings": find_meanings, "find_summary": find_summary, "name_packages": name_packages,
+        "show_queue_state": show_queue_state, "find_command": partial(find_command, secrets=secrets),
+    }  # fmt: skip
+    return environment.get_template("page.html").render(rows)
+
+
+def _finalize(value: Any, secrets: Collection[str]) -> Any:
+    """Return what is put in the place of an expression: numbers with separators, text cleaned."""
+    if isinstance(value, Markup):
+        return value
+    if isinstance(value, float):
+        return f"{value:.2f}".rstrip("0").rstrip(".")
+    return f"{value:,}" if isinstance(value, int) else clean(str(value), secrets)
+
+
+def find_summary(queue: str) -> str:
+    """Return what a queue does, in one sentence."""
+    try:
+        return find_queue(queue).summary
+    except UsageError:
+        return "This queue is not installed where the page was written."
+
+
+def find_command(reason: DictRow, queue: str | None, secrets: Collection[str]) -> tuple[str, str]:
+    """Return a sentence, and the command that it leads to: one that requeues the batches of a reason.
+
+    `queue`: where there are several. Where the reason is too long for the page, or may hold a secret, the command
+    prints the one that requeues them.
+    """
+    migration = reason["migration"]
+    if reason["repair"] is not None:
+        return "Look at both objects. This copies the legacy object again:", reason["repair"]
+    choice = ("older" if reason["outcome"] == "conflict" else "keep") if reason["takes_on_conflict"] else None
+    command = write_requeue(reason["pattern"], migration=migration, queue=queue, on_conflict=choice)
+    if len(command) > MOST_OF_A_COMMAND or clean(command, secrets) != command:
+        why = "Its text is long or may hold a secret, so the command that requeues it is not here. This prints it:"
+        return f"Fix the cause. {why}", f"rowferry errors --queue {reason['queue_name']} --migration {migration}"
+    if reason["pattern"] is None:
+        return "Fix the cause. No reason to choose by was recorded, so this requeues all that is in ERROR:", command
+    if choice is None:
+        return "Fix the cause, then:", command
+    replace = "Replace the production object if it is older than the legacy one, or write overwrite to do it always:"
+    return replace, command
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is there once it is whole: one of the same name is replaced only then. Raises OSError.
+
+    A link stays a link to the file that is replaced, which keeps its mode; a new file is for its owner
+    alone. A pipe or a device is written to.
+    """
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")
+        return
+    target = Path(os.path.realpath(path))
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        unfinished.touch(mode=0o600)  # it holds keys and error texts
+        if target.exists():
+            shutil.copymode(target, unfinished)
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(target)
+    finally:
+        unfinished.unlink(missing_ok=True)
