@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from rowferry.errors import UsageError
-from rowferry_cli.cutover import run as cutover
+from rowferry_cli.cutover import steps as cutover
 from support.entries.entry_table import EntryTable
 from support.queue.cutover_run import cut_over
 
