@@ -18,13 +18,13 @@ from rowferry.plan import LegacySide, ProductionSide, Side, SideName
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.operations import Request, head_object
 from rowferry.s3.responses import Response
-from rowferry.s3.retry import Record
 from rowferry_worker.copying.copy import CopyResult, copy_object
 from rowferry_worker.copying.follow import follow
 from rowferry_worker.copying.server_copy import ServerCopy
 from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.scheduling.copy_run import CopyRun, ObjectResult
 from rowferry_worker.scheduling.lanes import Looks, PlainCopies, Usual
+from rowferry_worker.scheduling.request_pace import RequestPace
 from rowferry_worker.scheduling.scheduler import CopyScheduler
 from support.s3.clients import WAIT_SECONDS, opened
 from support.s3.copies import options_of
@@ -66,16 +66,12 @@ class Copier:
         self.server, self.clients = server, clients
         self.scheduler = CopyScheduler(most, most)
         self.scheduler.tally.flush = lambda: None
-        record: Record = self._record
-        self.s3 = ObjectRequests(self._send, record=record)
+        self.s3 = ObjectRequests(self._send, RequestPace(self.scheduler, {}, {"legacy": "old", "production": "new"}))
         self.options = options_of(ServerCopy("legacy"), "supported")
         self.results: dict[str, ObjectResult] = {}
 
     async def _send(self, request: Request) -> Response:
         return await self.clients[request.side].send(request)
-
-    def _record(self, request: Request, result: Response | Any, seconds: float, *, again: bool) -> None:
-        self.scheduler.record(f"server {request.operation}", request, result, seconds, again=again)
 
     async def warm_up(self, kind: Kind) -> None:
         """Open a connection that a lane may take."""
@@ -86,13 +82,13 @@ class Copier:
         """Return what lanes do."""
         plain = self.options.method.plain_copy
         if kind == "look":
-            return Looks(self.clients["legacy"], "server HeadObject", {key: (key, RESULT) for key in keys})
+            return Looks(self.clients["legacy"], "old HeadObject", {key: (key, RESULT) for key in keys})
         assert plain is not None
         targets = {key: f"new/{key}" for key in keys}
         is_there = replace(self.options, looks_first=True)
         return PlainCopies(
             self.clients["production"],
-            "server CopyObject",
+            "new CopyObject",
             plain,
             targets,
             lambda key: copy_object(self.s3, is_there, key, targets[key]),
@@ -181,7 +177,8 @@ def collect_behaviours() -> dict[str, Behaviour]:
 
 def _load(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(f"tables_of_{path.stem}", path)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

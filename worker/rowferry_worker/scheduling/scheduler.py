@@ -62,9 +62,7 @@ class CopyScheduler:
         rate = self.rates.get(usual.rate_key)
         return rate is None or rate.per_second is None
 
-    def record(
-        self, key: str, request: Request, result: Response | ObjectError, seconds: float
-    ) -> None:
+    def record(self, key: str, request: Request, result: Response | ObjectError, seconds: float) -> None:
         """Record one try of a request; `key` is as of `reserve`."""
         self.responded_at = time.monotonic()
         in_flight, tally = self._in_flight, self.tally
