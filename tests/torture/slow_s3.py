@@ -3,8 +3,7 @@
 import asyncio
 import math
 import random
-import time
-from collections import defaultdict, deque
+from collections import deque
 from urllib.parse import unquote
 
 from support.entries.entry_table import FROM, TO
@@ -27,8 +26,6 @@ class SlowS3(Proxy):
         """Objects that were read, or that the server was told to copy, and whose copy is not acknowledged yet."""
         self.landed: deque[str] = deque(maxlen=LANDED)
         """The last ones that were acknowledged: their rows may not have moved yet."""
-        self.written_at: defaultdict[str, list[float]] = defaultdict(list)
-        """When copies were acknowledged, in Unix time, by legacy key."""
 
     async def relay_one(self, client: Streams, server: Streams) -> bool:
         """Relay one request; a write reaches the server late, and its answer comes late."""
@@ -45,7 +42,6 @@ class SlowS3(Proxy):
         if ends_copy(seen):
             self.copying.pop(find_legacy_key(seen), None)
             self.landed.append(find_legacy_key(seen))
-            self.written_at[find_legacy_key(seen)].append(time.time())
         return await send(client, b"".join(answer))
 
     def _choose_delays(self, seen: LoggedRequest) -> tuple[float, float]:

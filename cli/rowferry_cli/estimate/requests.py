@@ -58,7 +58,8 @@ def count_object(plan: Plan, seen: SeenObject, *, stays: bool, in_folder: bool, 
     cost = Cost({"all": 1, HEAD: is_first})
     if legacy is None:
         return cost + Cost(["missing", *REQUESTS[f"{method} missing"], *[NEW_HEAD] * stays])
-    second_look = Cost([] if plan.legacy.immutable or in_folder else [HEAD])
+    looks_again = plan.legacy.rewritten and not in_folder  # else few batches take so long that they look
+    second_look = Cost([HEAD] * looks_again)
     if existing is not None:
         is_same, ranges = compare_headers(legacy, existing), -(-size_of(legacy) // RANGE_BYTES)
         if is_same is None:  # only their bytes tell
@@ -75,7 +76,7 @@ def count_object(plan: Plan, seen: SeenObject, *, stays: bool, in_folder: bool, 
         cost += Cost([COPY, HEAD])
     if (streams or parts) and (asks_tags or (wanted.tags == "copy" and has_tags)):
         cost += Cost([TAGS])
-    if not streams and not parts and "-" in (legacy.etag or "") and not plan.legacy.immutable:
+    if not streams and not parts and "-" in (legacy.etag or "") and (looks_again or in_folder):
         cost += Cost([NEW_HEAD, *[HEAD] * in_folder])  # its copy has another ETag
     return cost
 

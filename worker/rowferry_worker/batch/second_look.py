@@ -33,7 +33,7 @@ def look_at_sources(
     """Return how the copies ended, each copied object being what its legacy object is now, or was FRESH_FOR ago.
 
     `objects`: the legacy and the production key behind each key of `by_key`. Rows that move are about to follow their
-    objects: what was read before that is looked at, and once more where another was copied again, since that takes a
+    objects: what was read longer ago is looked at, and once more where another was copied again, since that takes a
     while. Where no row moves (`stays`), only what was written now is looked at: the rest was compared, and is in each
     pass. `each`: look at all of them, however lately they were read, as the plan may demand.
     """
@@ -41,11 +41,13 @@ def look_at_sources(
     found, times = dict(by_key), Counter[str]()
     read_at = {key: result.began for key, result in found.items() if isinstance(result, CopyResult)}
     candidates: Mapping[str, ObjectResult] = found
+    current = set[str]()
+    """What was looked at since an object was last copied again."""
     for number in range(MOST_ROUNDS):
         began = time.monotonic()
         stale = math.inf if each else began - FRESH_FOR.total_seconds()
         copied = _choose_copied(candidates, stays=stays)
-        looked_at = {key: result for key, result in copied.items() if read_at[key] < stale}
+        looked_at = {key: result for key, result in copied.items() if read_at[key] < stale and key not in current}
         if not looked_at:
             break
         tired = {key for key in looked_at if times[key] == FOLLOWED or number == MOST_ROUNDS - 1}
@@ -53,11 +55,10 @@ def look_at_sources(
         found |= now
         changed = {key: result for key, result in now.items() if result is not looked_at[key]}
         copied_again = {key: result.began for key, result in changed.items() if isinstance(result, CopyResult)}
-        if not copied_again:
-            break
-        times.update(changed.keys())
         read_at |= dict.fromkeys(looked_at, began) | copied_again
-        candidates = changed if stays else found
+        times.update(changed.keys())
+        current = set() if copied_again else current | looked_at.keys()
+        candidates = changed if copied_again and stays else candidates
     return found
 
 
