@@ -43,7 +43,8 @@ class Pool:
         self._open: set[Connection] = set()
         self._opening: dict[asyncio.Task[None], Waiter | None] = {}
         """The request that each connection is opened for, if it is for one alone."""
-        self._waiting: deque[Waiter] = deque()
+        self.waiting: deque[Waiter] = deque()
+        """Requests in line for a connection."""
         self._failure: ObjectError | None = None
         """Why an attempt to connect has failed, until the others that were made beside it have ended as well."""
         self._closed: ObjectError | None = None
@@ -62,17 +63,17 @@ class Pool:
         """
         if self._closed is not None:
             raise self._closed.copy()
-        if not new and not self._waiting and (connection := self._take_idle(for_body=for_body)) is not None:
+        if not new and not self.waiting and (connection := self._take_idle(for_body=for_body)) is not None:
             return connection
         waiter = Waiter(loop=asyncio.get_running_loop())
         waiter.for_body = for_body
         if not new:
-            self._waiting.append(waiter)
+            self.waiting.append(waiter)
             self._serve()
         elif self._room_to_open() > 0 and self._descriptors.grant(1):
             self._open_one(waiter)
         else:
-            self._waiting.appendleft(waiter)
+            self.waiting.appendleft(waiter)
             self._serve()
         try:
             return await waiter
@@ -83,7 +84,7 @@ class Pool:
 
     def take_idle(self) -> Connection | None:
         """Return an idle connection for requests without a body, None where there is none; `release` it."""
-        if self._waiting or self._closed is not None:
+        if self.waiting or self._closed is not None:
             return None
         return self._take_idle()
 
@@ -97,7 +98,7 @@ class Pool:
             connection.close()
             return
         self._keep(connection)
-        if self._waiting:
+        if self.waiting:
             self._serve()
 
     def lend(self, connection: Connection) -> None:
@@ -132,14 +133,14 @@ class Pool:
 
     def _serve(self) -> None:
         """Hand idle connections to the requests that wait, and open more for those that are left."""
-        while self._waiting:
-            if self._waiting[0].done():
-                self._waiting.popleft()
-            elif (connection := self._take_idle(for_body=self._waiting[0].for_body)) is not None:
-                self._waiting.popleft().set_result(connection)
+        while self.waiting:
+            if self.waiting[0].done():
+                self.waiting.popleft()
+            elif (connection := self._take_idle(for_body=self.waiting[0].for_body)) is not None:
+                self.waiting.popleft().set_result(connection)
             else:
                 break
-        room = min(self._room_to_open(), len(self._waiting) - len(self._opening))
+        room = min(self._room_to_open(), len(self.waiting) - len(self._opening))
         if room > 0 and self._failure is None and self._closed is None:
             granted = self._descriptors.grant(room)
             is_held = len(self._open) <= len(self._streaming) and not self._opening
@@ -204,7 +205,7 @@ class Pool:
                 self._keep(connection)
         finally:
             if waiter is not None and not waiter.done():
-                self._waiting.appendleft(waiter)
+                self.waiting.appendleft(waiter)
 
     def _note_opened(self, task: asyncio.Task[None]) -> None:
         """Go on after an attempt to connect.
@@ -226,7 +227,7 @@ class Pool:
             self._refuse_waiting(failure)
 
     def _refuse_waiting(self, error: ObjectError) -> None:
-        waiting, self._waiting = self._waiting, deque()
+        waiting, self.waiting = self.waiting, deque()
         for waiter in waiting:
             _refuse(waiter, error)
 

@@ -153,6 +153,11 @@ class ObjectClient:
             return None
         return self._pool.take_idle()
 
+    @property
+    def is_wanted(self) -> bool:
+        """Return whether requests wait for a connection that another one has."""
+        return bool(self._pool.waiting)
+
     def give_back(self, connection: Connection) -> None:
         """Take back a connection that `take_idle` has returned."""
         self._pool.release(connection)

@@ -1,8 +1,8 @@
 """The usual case: a connection takes key after key, without a task, as long as each response is the usual success.
 
 1. A request is written from a template (`Usual.write`): only its keys, its second and its signature are its own.
-2. The response is recognised by a strict form (`read_head`): a whole 200 and nothing else, in one piece. It is counted,
-   and the connection goes on with the next key, of the same batch or of the next one.
+2. The response is recognised by a strict form (rowferry/s3/usual_responses.py): a whole 200 and nothing else, in one
+   piece. It is counted, and the connection goes on with the next key, of the same batch or of the next one.
 3. Whatever else comes is read as any response is. A success goes on as above; of a refusal, of a deadline that has
    passed and of a connection that broke a task makes what has to be made of it, with retries and looks. It sends its
    request once more: nothing but a write under a condition, which the server is known to heed, goes through a lane.
@@ -11,7 +11,6 @@ Lanes are closed while a server refuses more requests than it is sent, to all ki
 (CopyOptions.plain_copy), and to who has to log each object: these take a task each.
 """
 
-import re
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -25,7 +24,8 @@ from rowferry.s3.access.template import KEY, SOURCE
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.operations import Request, copy_object, encode_key, head_object, need_no_encoding
 from rowferry.s3.responses import Response, name_request
-from rowferry.s3.results import looks_like_s3, match_copied, read_copied_etag
+from rowferry.s3.results import looks_like_s3, read_copied_etag
+from rowferry.s3.usual_responses import recognise_copy, recognise_object
 from rowferry_worker.copying.copy import CopyResult
 from rowferry_worker.copying.follow import is_surely_current
 from rowferry_worker.copying.transfer import PlainCopy
@@ -35,36 +35,9 @@ if TYPE_CHECKING:
     from rowferry_worker.scheduling.copy_run import Copy, CopyRun
     from rowferry_worker.scheduling.scheduler import CopyScheduler
 
-_match_head = re.compile(
-    rb"HTTP/1\.1 200 [ -~]*\r\n(?:[A-Za-z0-9_-]+:[\t -~\x80-\xff]*\r\n)+\r\n",
-).match
-_is_digest = re.compile(r"[0-9a-f]{32}(-\d+)?").fullmatch
-_LENGTH, _CONNECTION = b"\r\ncontent-length: ", b"\r\nconnection: keep-alive\r\n"
-_ENCRYPTION, _PLAIN_ENCRYPTION = b"\r\nx-amz-server-side-encryption", b": aes256\r\n"
 
-
-def read_head(data: bytes) -> tuple[bytes, int]:
-    """Return the head of a usual success in lower case and the Content-Length it tells; an empty head for another.
-
-    Nothing is left to the reader's judgement: one Content-Length, no other framing, and a connection that stays.
-    """
-    found = _match_head(data)
-    if found is None:
-        return b"", 0
-    head = found[0].lower()
-    start = head.find(_LENGTH)
-    length = head[start + len(_LENGTH) : head.find(b"\r\n", start + 2)]
-    if start < 0 or not length.isdigit() or len(length) > 15 or head.count(b"\r\ncontent-length") > 1:
-        return b"", 0
-    if b"transfer-encoding" in head or b"\r\nupgrade" in head:
-        return b"", 0
-    if b"connection" in head and (head.count(b"connection") > 1 or _CONNECTION not in head):
-        return b"", 0
-    return head, int(length)
-
-
-class Usual:
-    """What lanes do for one batch."""
+class _Kind:
+    """What the requests of lanes for one batch have in common."""
 
     final: tuple[type[ObjectError], ...] = (TimedOut,)
     """The errors of a request that are the object's result: no second request would tell more."""
@@ -81,24 +54,8 @@ class Usual:
         self.size_bytes = 0
         """That of the body of the last response."""
 
-    def write(self, key: str) -> bytes:
-        """Return the head of the request for a key, signed now. Raises ObjectRejected where none can be made."""
-        raise NotImplementedError
 
-    def recognise(self, key: str, data: bytes, began: float, now: float) -> CopyResult | None:
-        """Return the result where `data` is the usual success and no byte more, else None."""
-        raise NotImplementedError
-
-    def make_request(self, key: str) -> Request:
-        """Return the request for a key."""
-        raise NotImplementedError
-
-    def read(self, key: str, response: Response, began: float, now: float) -> CopyResult | None:
-        """Return what another success comes to; None: a task has to find out. Raises ObjectError for an unsound one."""
-        raise NotImplementedError
-
-
-class PlainCopies(Usual):
+class PlainCopies(_Kind):
     """Copies within one server, under a condition that it is known to heed."""
 
     final = (TimedOut, ObjectNotFound)
@@ -121,22 +78,19 @@ class PlainCopies(Usual):
         return copy_object(target, source_bucket=bucket, source_key=key, if_none_match=True, headers=headers)
 
     def write(self, key: str) -> bytes:
-        """Return the head of a CopyObject."""
+        """Return the head of a CopyObject, signed now. Raises ObjectRejected for a key that cannot be."""
         target = self._targets[key]
         if not self._are_plain:
             key, target = encode_key(key), encode_key(target)
         return self._template.write(target, key)
 
     def recognise(self, key: str, data: bytes, began: float, now: float) -> CopyResult | None:
-        """Return the result where a CopyObjectResult has come."""
+        """Return the result where `data` is the usual success and no byte more, else None."""
         del key
-        head, length = read_head(data)
-        if not head or len(data) != len(head) + length or b"<Error" in data:
+        found = recognise_copy(data)
+        if found is None:
             return None
-        etag = match_copied(data[len(head) :])
-        if etag is None:
-            return None
-        self.size_bytes = length
+        etag, self.size_bytes = found
         return CopyResult(Outcome.MIGRATED, 0, etag, "", now - began, began=began)
 
     def make_request(self, key: str) -> Request:
@@ -144,12 +98,12 @@ class PlainCopies(Usual):
         return self._make_copy(key, self._targets[key])
 
     def read(self, key: str, response: Response, began: float, now: float) -> CopyResult | None:
-        """Return the result of a copy. Raises ServerFault where the response does not confirm it."""
+        """Return the result that another success stands for. Raises ServerFault where it does not confirm the copy."""
         del key
         return CopyResult(Outcome.MIGRATED, 0, read_copied_etag(response), "", now - began, began=began)
 
 
-class Looks(Usual):
+class Looks(_Kind):
     """Looks at legacy objects that were copied: nearly all of them are what they were."""
 
     def __init__(self, client: ObjectClient, rate_key: str, keys: Mapping[str, tuple[str, CopyResult]]) -> None:
@@ -159,38 +113,30 @@ class Looks(Usual):
         super().__init__(client, rate_key, head_object("legacy", KEY))
 
     def write(self, key: str) -> bytes:
-        """Return the head of a HeadObject."""
+        """Return the head of a HeadObject, signed now. Raises ObjectRejected for a key that cannot be."""
         legacy, _ = self._keys[key]
         return self._template.write(legacy if self._are_plain else encode_key(legacy))
 
     def recognise(self, key: str, data: bytes, began: float, now: float) -> CopyResult | None:
-        """Return the result of the copy where an object of the same bytes is there."""
+        """Return the result of the copy where `data` says that its object is there, and no byte more, else None."""
         del began, now
-        head, _ = read_head(data)
-        if len(head) != len(data) or not head:
-            return None
         _, result = self._keys[key]
-        etag = result.source_etag or result.etag
-        start = head.find(b"\r\netag: ")
-        if start < 0 or _is_digest(etag) is None or not data.startswith(b'"%s"\r\n' % etag.encode(), start + 8):
-            return None
-        encryption = head.find(_ENCRYPTION)
-        if head.count(b"\r\netag") > 1 or not (
-            encryption < 0 or (head.startswith(_PLAIN_ENCRYPTION, encryption + 30) and head.count(_ENCRYPTION) == 1)
-        ):
-            return None
-        return result
+        return result if recognise_object(data, result.source_etag or result.etag) else None
 
     def make_request(self, key: str) -> Request:
         """Return a HeadObject."""
         return head_object("legacy", self._keys[key][0])
 
     def read(self, key: str, response: Response, began: float, now: float) -> CopyResult | None:
-        """Return the result of the copy where the headers are those of an S3 server, and surely of the same object."""
+        """Return the result of the copy where another success is surely of the same object; None: a task finds out."""
         del began, now
         _, result = self._keys[key]
         is_sound = response.content_length is not None and looks_like_s3(response)
         return result if is_sound and is_surely_current(response, result) else None
+
+
+Usual = PlainCopies | Looks
+"""What lanes do for one batch."""
 
 
 class Lane:

@@ -116,7 +116,7 @@ class CopyScheduler:
 
     def take_next(self, client: ObjectClient) -> tuple[CopyRun, Usual, str] | None:
         """Return the copy that goes on in the place of a lane of this client; None: the place is to be given back."""
-        if self._in_flight > self.limit.value or self.part_room.is_wanted:
+        if self._in_flight > self.limit.value or self.part_room.is_wanted or client.is_wanted:
             return None
         for run in self._runs:
             if run.has_next:
