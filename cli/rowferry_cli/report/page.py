@@ -13,7 +13,7 @@ from markupsafe import Markup
 from psycopg.rows import DictRow
 
 from rowferry import __version__
-from rowferry.batch import UNSETTLED, Outcome
+from rowferry.batch import Outcome
 from rowferry.db.connection import Connection, fetch_one, translated_errors
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError
@@ -34,6 +34,12 @@ MOST = {"page_hosts": 1_000, "page_retries": 20, "page_events": 200, "page_passe
 SAMPLES = 5
 """Of each reason."""
 MOST_OF_A_COMMAND = 400
+NAMES = {
+    "count": count, "count_batches": count_batches, "count_entries": count_entries, "find_meanings": find_meanings,
+    "name_packages": name_packages, "show_queue_state": show_queue_state, "TONES": verdict.TONES,
+    "OUTCOMES": [*map(str, Outcome)], "NO_REASON": NO_REASON, "VERSION": __version__,
+}  # fmt: skip
+"""What the template calls, beside its filters."""
 
 
 def write_page(connection: Connection, report: Report, path: Path, environ: Mapping[str, str]) -> None:
@@ -81,8 +87,8 @@ def _read_charts(
 ) -> dict[str, Chart]:
     """Return the chart of each queue that has finished batches: from the first start to the last end of any attempt."""
     spans = {queue: Span(row["began_at"], row["ended_at"]) for queue, row in sums.items() if row["batches"]}
-    chosen = {"queues": list(spans), "begins": [one.begins_at for one in spans.values()]}
-    chosen["steps"] = [one.step for one in spans.values()]
+    begins, steps = zip(*((one.begins_at, one.step) for one in spans.values()), strict=True) if spans else ((), ())
+    chosen = {"queues": list(spans), "begins": list(begins), "steps": list(steps)}
     counts: dict[str, dict[datetime, dict[str, int]]] = {queue: {} for queue in spans}
     for row in connection.execute(statement("page_pace"), named | chosen):
         counts[row["queue"]].setdefault(row["began_at"], {})[row["outcome"]] = row["entries"]
@@ -110,15 +116,14 @@ def render_page(rows: Mapping[str, Any], secrets: Collection[str] = ()) -> str:
         finalize=partial(_finalize, secrets=secrets),
     )
     names = ("share", "moment", "step", "rate", "bytes", "duration")
-    environment.filters |= {name: getattr(wording, f"write_{name}") for name in names}
-    environment.filters["cut"] = lambda text, most=400: cut(clean(str(text), secrets), most)
-    environment.globals |= {
-        "count": count, "count_batches": count_batches, "count_entries": count_entries, "TONES": verdict.TONES,
-        "OUTCOMES": list(map(str, Outcome)), "UNSETTLED": UNSETTLED, "NO_REASON": NO_REASON, "VERSION": __version__,
-        "find_meanings": find_meanings, "find_summary": find_summary, "name_packages": name_packages,
-        "show_queue_state": show_queue_state, "find_command": partial(find_command, secrets=secrets),
-    }  # fmt: skip
-    return environment.get_template("page.html").render(rows)
+    filters = {name: getattr(wording, f"write_{name}") for name in names} | {"cut": partial(_cut, secrets=secrets)}
+    environment.filters |= filters  # pyright: ignore[reportUnknownMemberType]
+    own = {"find_command": partial(find_command, secrets=secrets), "find_summary": find_summary}
+    return environment.get_template("page.html", globals=NAMES | own).render(rows)
+
+
+def _cut(text: Any, most: int = 400, *, secrets: Collection[str]) -> str:
+    return cut(clean(str(text), secrets), most)
 
 
 def _finalize(value: Any, secrets: Collection[str]) -> Any:

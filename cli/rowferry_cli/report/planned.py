@@ -14,7 +14,7 @@ MOST_ENTRIES = 50
 Pair = tuple[str, str]
 
 
-def describe_plan(migration: str, document: Mapping[str, Any]) -> list[Pair]:
+def describe_plan(migration: str, document: dict[str, Any]) -> list[Pair]:
     """Return what was planned as terms and their descriptions; of a plan that cannot be read here, why not."""
     try:
         return list(_describe_plan(parse_plan(document, f"of migration {migration}")))

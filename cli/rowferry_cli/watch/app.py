@@ -93,8 +93,16 @@ def _open_screen(console: Console) -> Generator[Show]:
             now, size, footer = _now(), console.size, _choose_footer(state, handler, console.size.width)
             if shown != [state, handler, now, size, footer]:
                 shown[:] = [state, handler, now, size, footer]
-                chosen = {"size": size, "footer": footer, "shows_help": handler.shows_help}
-                live.update(draw_view(state, handler.queue, database=database, now=now, **chosen), refresh=True)
+                view = draw_view(
+                    state,
+                    handler.queue,
+                    database=database,
+                    now=now,
+                    size=size,
+                    footer=footer,
+                    shows_help=handler.shows_help,
+                )
+                live.update(view, refresh=True)
 
         yield redraw
 
