@@ -1,7 +1,7 @@
 """What PostgreSQL's catalogue says about the table and columns of entries."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -82,6 +82,19 @@ class Description:
         return self.missing or (entries.changed is not None and self.changed_type is None)
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnDescription:
+    """What the catalogue says of one column."""
+
+    name: str
+    type: str
+    """As format_type() writes it, without a modifier."""
+    category: str
+    """As pg_type.typcategory has it: `N` are numbers, `S` texts, `A` arrays."""
+    rights: frozenset[str]
+    """What this role may do with it: `select`, `insert`, `update`."""
+
+
 def split_table(name: str) -> tuple[str, ...]:
     """Return the parts of `schema.table` or `"a.b".table`, exactly as written: case is not folded."""
     return tuple(quoted.replace('""', '"') or plain for quoted, plain in _NAME_PART.findall(name))
@@ -98,3 +111,16 @@ def describe(connection: Connection, entries: Entries) -> Description:
         "columns": list(entries.columns),
     }
     return Description(**fetch_one(connection, statement("describe_entries"), parameters))
+
+
+def describe_columns(connection: Connection, table: str, columns: Iterable[str]) -> dict[str, ColumnDescription] | None:
+    """Return what the catalogue says of some columns, by name, without those that are not there; None: no such table.
+
+    Raises InsufficientPrivilege where this role may not use the table's schema.
+    """
+    name = sql.Identifier(*split_table(table)).as_string(connection)
+    rows = connection.execute(statement("describe_columns"), {"table": name, "columns": [*columns]}).fetchall()
+    if not all(row["is_table"] for row in rows):
+        return None
+    found = [(row["name"], row["type"], row["category"], frozenset(row["rights"])) for row in rows if row["type"]]
+    return {each[0]: ColumnDescription(*each) for each in found}

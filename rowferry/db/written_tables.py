@@ -1,6 +1,6 @@
 """The SQL that inserts or updates rows of a table by its key, their values given as texts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -10,24 +10,11 @@ from psycopg import sql
 from psycopg.adapt import PyFormat, Transformer
 
 from rowferry.db.connection import Connection, identifiers, literal
-from rowferry.db.description import split_table
+from rowferry.db.description import ColumnDescription, describe_columns, split_table
 from rowferry.db.statements import statement
 from rowferry.errors import MigrationFault, RowRefused
 
 _COMMA = sql.SQL(", ")
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenColumn:
-    """What the catalogue says of a column."""
-
-    name: str
-    type: str
-    """As format_type() writes it, without a modifier."""
-    category: str
-    """As pg_type.typcategory has it: `N` are numbers, `S` texts, `A` arrays."""
-    may_write: bool
-    """Whether this role may read and write it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +27,17 @@ class WrittenTable:
     """The columns of a unique index or constraint."""
     columns: Sequence[str]
     """Others that are written."""
-    found: Mapping[str, WrittenColumn]
+    found: Mapping[str, ColumnDescription]
 
     @classmethod
     def of(cls, connection: Connection, name: str, keys: Sequence[str], columns: Sequence[str]) -> "WrittenTable":
         """Raise MigrationFault where the table or one of the columns does not exist, or this role may not write it."""
         wanted = [*keys, *columns]
-        found = describe_columns(connection, name, wanted, inserted=wanted, updated=columns)
+        found = describe_columns(connection, name, wanted) or {}
         for column in wanted:
             if column not in found:
                 raise MigrationFault(f"There is no column {column} of a table {name}; create it, or correct the plan.")
-            if not found[column].may_write:
+            if not found[column].rights >= {"select", "insert", *(["update"] if column in columns else [])}:
                 remedy = "grant it select, insert and update, as `rowferry init --grants` does"
                 raise MigrationFault(f"The role of the workers may not write {name}.{column}; {remedy}.")
         return cls(name, keys, columns, found)
@@ -127,30 +114,8 @@ class WrittenTable:
         return _COMMA.join(sql.SQL("{}::text").format(identifiers(table, each)) for each in self.columns)
 
 
-def describe_columns(
-    connection: Connection,
-    table: str,
-    columns: Iterable[str],
-    *,
-    inserted: Iterable[str] = (),
-    updated: Iterable[str] = (),
-) -> dict[str, WrittenColumn]:
-    """Return what the catalogue says of these columns, by name.
-
-    `inserted`, `updated`: those that must be open to that.
-    """
-    parameters: dict[str, Any] = {
-        "table": sql.Identifier(*split_table(table)).as_string(connection),
-        "columns": list(columns),
-        "inserted": list(inserted),
-        "updated": list(updated),
-    }
-    rows = connection.execute(statement("describe_written"), parameters)
-    return {row["name"]: WrittenColumn(**row) for row in rows}
-
-
 def write_texts(
-    connection: Connection, columns: Sequence[WrittenColumn], rows: Sequence[Sequence[Any]]
+    connection: Connection, columns: Sequence[ColumnDescription], rows: Sequence[Sequence[Any]]
 ) -> dict[str, list[str | None]]:
     """Return the values of rows as parameters `text_0`, …: an array of texts for each column.
 
@@ -164,7 +129,7 @@ def write_texts(
     }
 
 
-def _write_text(transformer: Any, value: Any, column: WrittenColumn) -> str | None:
+def _write_text(transformer: Any, value: Any, column: ColumnDescription) -> str | None:
     if value is None:
         return None
     try:

@@ -233,19 +233,6 @@ select %(value)s::text::{type}::text as held;
 -- Whether a column of `moved` takes both values of the plan for one.
 select %(legacy)s::text::{type} = %(production)s::text::{type} as are_one;
 
--- name: describe_columns
--- Which of some columns a table has, and what this role may do with each; one row a column.
-select
-    t.oid is not null as is_table,
-    u.name,
-    a.attnum is not null as is_column,
-    coalesce(has_column_privilege(t.oid, a.attnum, 'select'), false) as may_select,
-    coalesce(has_column_privilege(t.oid, a.attnum, 'insert'), false) as may_insert,
-    coalesce(has_column_privilege(t.oid, a.attnum, 'update'), false) as may_update
-from (select to_regclass(%(table)s) as oid) as t
-cross join unnest(%(columns)s::text []) as u (name)
-left join pg_attribute as a on t.oid = a.attrelid and u.name = a.attname and a.attnum > 0 and not a.attisdropped;
-
 -- name: count_states
 -- What a column of `moved` holds, the most frequent values first.
 select

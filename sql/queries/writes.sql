@@ -1,22 +1,22 @@
 -- Rows that a queue writes into a table that it does not read its entries from.
 
--- name: describe_written
--- The columns of a table, and the types that texts are cast to. They have no modifier: an explicit cast to varchar(3)
--- would cut a text in silence, where an assignment refuses it.
+-- name: describe_columns
+-- Some columns of a table, one row each: null where there is no such column. Types have no modifier: an explicit cast to
+-- varchar(3) would cut a text in silence, where an assignment refuses it.
 select
-    a.attname::text as name,
+    t.oid is not null as is_table,
+    u.name,
     format_type(a.atttypid, -1) as type,
-    t.typcategory::text as category,
-    has_column_privilege(a.attrelid, a.attnum, 'select')
-    and (has_column_privilege(a.attrelid, a.attnum, 'insert') or a.attname <> all(%(inserted)s::text []))
-    and (has_column_privilege(a.attrelid, a.attnum, 'update') or a.attname <> all(%(updated)s::text [])) as may_write
-from pg_attribute as a
-inner join pg_type as t on a.atttypid = t.oid
-where
-    a.attrelid = to_regclass(%(table)s)
-    and a.attnum > 0
-    and not a.attisdropped
-    and a.attname = any(%(columns)s::text []);
+    y.typcategory::text as category,
+    array(
+        select r.name
+        from unnest(array['select', 'insert', 'update']) as r (name)
+        where has_column_privilege(t.oid, a.attnum, r.name)
+    ) as rights
+from (select to_regclass(%(table)s) as oid) as t
+cross join unnest(%(columns)s::text []) as u (name)
+left join pg_attribute as a on t.oid = a.attrelid and u.name = a.attname and a.attnum > 0 and not a.attisdropped
+left join pg_type as y on a.atttypid = y.oid;
 
 -- name: upsert_rows
 -- Inserts rows, or updates those of equal keys that hold something else, in the order of the keys: two sessions that

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from psycopg import sql
 
 from rowferry.db.connection import fetch_one
-from rowferry.db.description import split_table
+from rowferry.db.description import describe_columns, split_table
 from rowferry.db.statements import statement
-from rowferry.db.written_tables import describe_columns
 from rowferry.errors import MigrationFault
 from rowferry.functions import load_function
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
@@ -42,7 +41,7 @@ def _check_table(context: QueueCheck, settings: InspectSettings, table: str) -> 
     kinds = {column: FACTS[fact] for fact, column in settings.columns.items() if fact in FACTS}
     if settings.key is not None:
         kinds[settings.key] = "text"
-    found = describe_columns(context.connection, table, list(kinds))
+    found = describe_columns(context.connection, table, kinds) or {}
     for name, column in found.items():
         category, words = FITTING[kinds[name]]
         if column.category not in category and (kinds[name], column.type) != ("digest", "bytea"):

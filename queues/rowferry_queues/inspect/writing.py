@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import json
 
 from rowferry.batch import Entry, EntryResult, Outcome
-from rowferry.db.written_tables import describe_columns
+from rowferry.db.description import describe_columns
 from rowferry.errors import MigrationFault, ObjectRejected
 from rowferry.keys import OTHER
 from rowferry_queues.inspect.spec import FACTS, InspectSettings
@@ -87,7 +87,7 @@ def _judge(entry: Entry, objects: Objects, became: Mapping[tuple[Entry, str], Up
 def _find_choice(context: BatchContext, settings: InspectSettings, table: str) -> Callable[[CopyResult], list[Any]]:
     """Return what chooses the values of an object's row in the order of the columns: digests as bytes for a bytea."""
     digests = [column for fact, column in settings.columns.items() if FACTS.get(fact) == "digest"]
-    described = describe_columns(context.connection, table, digests) if digests else {}
+    described = describe_columns(context.connection, table, digests) or {}
     binary = {name for name, column in described.items() if column.type == "bytea"}
     return lambda one: [
         bytes.fromhex(one.value[fact]) if column in binary else one.value[fact]

@@ -1,6 +1,6 @@
 """Writes the rows of a batch's entries, guarded by all that was read of them: their new keys, or values of columns."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +9,10 @@ from msgspec import Struct
 
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.db.connection import Connection, fetch_tuples
+from rowferry.db.description import ColumnDescription, describe_columns
 from rowferry.db.entries import EntryQueries, to_entries
 from rowferry.db.statements import own_queries
-from rowferry.db.written_tables import WrittenColumn, describe_columns, write_texts
+from rowferry.db.written_tables import write_texts
 from rowferry.errors import MigrationFault, RowBusy, RowferryError, RowRefused
 from rowferry.keys import OTHER, Form, are_same
 from rowferry_worker.batch.writes import NAMES_AND_RIGHTS, VALUES, apply_in_halves, refuse_every_row
@@ -55,15 +56,15 @@ def update_rows(
     )
 
 
-def find_columns(connection: Connection, table: str, columns: Sequence[str]) -> Sequence[WrittenColumn]:
+def find_columns(connection: Connection, table: str, columns: Sequence[str]) -> Sequence[ColumnDescription]:
     """Return what the catalogue says of columns of a table of entries. Raises MigrationFault where one is not there."""
     if not columns:
         return ()
-    found: Mapping[str, WrittenColumn] = describe_columns(connection, table, columns, updated=columns)
+    found = describe_columns(connection, table, columns) or {}
     missing = next((column for column in columns if column not in found), None)
     if missing is not None:
         raise MigrationFault(f"Table {table} has no column {missing}; create it, or correct the plan.")
-    closed = next((column for column in columns if not found[column].may_write), None)
+    closed = next((column for column in columns if not found[column].rights >= {"select", "update"}), None)
     if closed is not None:
         remedy = "grant it select and update, as `rowferry init --grants` does"
         raise MigrationFault(f"The role of the workers may not write {table}.{closed}; {remedy}.")
@@ -81,7 +82,7 @@ class RowUpdate:
     connection: Connection
     queries: EntryQueries
     to: Form
-    columns: Sequence[WrittenColumn] = ()
+    columns: Sequence[ColumnDescription] = ()
 
     def write(self, changes: Sequence[RowChange], wait_for_locks: bool) -> list[EntryResult]:
         """Update the rows, and return one result a change, in their order."""

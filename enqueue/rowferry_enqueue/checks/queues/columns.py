@@ -1,92 +1,66 @@
 """Checks that what a queue reads and writes is there and may be used: tables, columns, its condition over a row."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
-import psycopg
 from psycopg import errors, sql
 
 from rowferry.db.connection import Connection, summarise
-from rowferry.db.description import split_table
+from rowferry.db.description import describe_columns
 from rowferry.db.entries import EntryQueries
-from rowferry.db.statements import statement
 from rowferry.plan import Plan, QueueSettings
 from rowferry.queue_spec import QueueSpec, TableUse
 from rowferry_enqueue.checks.finding import Finding, problem
 from rowferry_enqueue.checks.queues.plan import PlannedQueue
 from rowferry_enqueue.checks.rows.expressions import probe
-from rowferry_enqueue.checks.rows.scans import ask
 from rowferry_enqueue.checks.rows.table_shape import GRANTS
-
-Rows = Sequence[dict[str, Any]]
-
-
-class Columns(NamedTuple):
-    """The columns of a table that a queue uses, by right, and what the database says of each."""
-
-    table: str
-    wanted: dict[str, Sequence[str]]
-    described: Rows | None
-    """None: this role may not use the table's schema."""
-
-    @property
-    def names(self) -> list[str]:
-        return list(dict.fromkeys(column for each in self.wanted.values() for column in each))
 
 
 def check_columns(connection: Connection, plan: Plan, queue: PlannedQueue) -> Iterator[Finding]:
     """Yield the tables and columns that a queue needs, and that are not there, or not for this role."""
-    for use in _list_columns(connection, plan, queue):
-        missing = list(_find_missing(queue, use))
-        yield from missing or _find_refused(use)
+    for use in _list_uses(plan, queue):
+        wanted = {"select": use.selects, "insert": use.inserts, "update": use.updates}
+        try:
+            with connection.transaction():
+                found = describe_columns(connection, use.table, _name_columns(use))
+        except errors.InsufficientPrivilege:
+            yield problem(f"this role may not use the schema of {use.table}", GRANTS)
+            continue
+        if missing := _find_missing(queue.spec.name, use, found):
+            yield missing
+            continue
+        for right, columns in wanted.items():
+            if refused := [each for each in columns if found is None or right not in found[each].rights]:
+                yield problem(f"this role may not {right} {', '.join(refused)} of {use.table}", GRANTS)
 
 
 def find_missing_columns(connection: Connection, plan: Plan, queue: PlannedQueue) -> Iterator[Finding]:
     """Yield the tables and columns that a queue needs and that are not there, as far as this role may know."""
-    for use in _list_columns(connection, plan, queue):
-        yield from _find_missing(queue, use)
+    for use in _list_uses(plan, queue):
+        with suppress(errors.InsufficientPrivilege), connection.transaction():
+            found = describe_columns(connection, use.table, _name_columns(use))
+            if missing := _find_missing(queue.spec.name, use, found):
+                yield missing
 
 
-def _list_columns(connection: Connection, plan: Plan, queue: PlannedQueue) -> Iterator[Columns]:
-    read = [
-        TableUse(entries.table, selects=columns)
-        for entries in queue.entries
-        if (columns := queue.spec.columns(queue.settings, entries))
-    ]
-    for use in (*read, *queue.spec.tables(queue.settings, plan)):
-        found = Columns(use.table, {"select": use.selects, "insert": use.inserts, "update": use.updates}, None)
-        yield found._replace(described=_describe(connection, found))
+def _list_uses(plan: Plan, queue: PlannedQueue) -> list[TableUse]:
+    """Return the tables that a queue reads or writes beside what its batches need."""
+    read = ((entries.table, queue.spec.columns(queue.settings, entries)) for entries in queue.entries)
+    selects = [TableUse(table, selects=columns) for table, columns in read if columns]
+    return [*selects, *queue.spec.tables(queue.settings, plan)]
 
 
-def _describe(connection: Connection, use: Columns) -> Rows | None:
-    table = sql.Identifier(*split_table(use.table)).as_string(connection)
-    asked = ask(connection, statement("describe_columns"), {"table": table, "columns": use.names})
-    if isinstance(asked, psycopg.Error):
-        if not isinstance(asked, errors.InsufficientPrivilege):
-            raise asked
-        return None
-    return asked
+def _name_columns(use: TableUse) -> list[str]:
+    return list(dict.fromkeys((*use.selects, *use.inserts, *use.updates)))
 
 
-def _find_missing(queue: PlannedQueue, use: Columns) -> Iterator[Finding]:
-    name = queue.spec.name
-    if use.described is None:
-        return
-    if not any(row["is_table"] for row in use.described):
-        yield problem(f"there is no table {use.table}, which the queue {name} uses", f"correct [queue.{name}]")
-    elif missing := [row["name"] for row in use.described if not row["is_column"]]:
-        lacks = f"the table {use.table} has no column {', '.join(missing)}, which the queue {name} uses"
-        yield problem(lacks, f"correct [queue.{name}], or add it")
-
-
-def _find_refused(use: Columns) -> Iterator[Finding]:
-    if use.described is None:
-        yield problem(f"this role may not use the schema of {use.table}", GRANTS)
-        return
-    found = {row["name"]: row for row in use.described}
-    for right, those in use.wanted.items():
-        if refused := [column for column in those if not found[column][f"may_{right}"]]:
-            yield problem(f"this role may not {right} {', '.join(refused)} of {use.table}", GRANTS)
+def _find_missing(queue: str, use: TableUse, found: Mapping[str, object] | None) -> Finding | None:
+    if found is None:
+        return problem(f"there is no table {use.table}, which the queue {queue} uses", f"correct [queue.{queue}]")
+    if missing := [column for column in _name_columns(use) if column not in found]:
+        lacks = f"the table {use.table} has no column {', '.join(missing)}, which the queue {queue} uses"
+        return problem(lacks, f"correct [queue.{queue}], or add it")
+    return None
 
 
 def check_queue_rows(
