@@ -2,7 +2,7 @@
 
 import gzip
 import secrets
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -72,7 +72,6 @@ class Probe:
         """Key and id of those that are not completed."""
         self._properties = {**HEADERS, **METADATA, **TAGGING}
         self._copy_key = f"{self.key}-copy"
-        self._parts_key = f"{self.key}-parts"
 
     @property
     def is_written(self) -> bool:
@@ -84,8 +83,7 @@ class Probe:
         self._put()
         if self.ask(operations.get_object("production", self.key)).body != self.body:
             return False
-        self._compare("PutObject", self.key)
-        self._try_condition("PutObject", self.put(if_none_match=True))
+        self._examine("PutObject", self.key, self.put(if_none_match=True))
         return True
 
     def write_again(self) -> None:
@@ -103,48 +101,74 @@ class Probe:
     def copy_from(self, side: Side, key: str) -> None:
         """Let the server copy a legacy object."""
         headers = [*([operations.REQUESTER_PAYS] if side.requester_pays else []), *self._demanded]
-        build = partial(operations.copy_object, source_bucket=side.bucket, source_key=key, headers=headers)
-        self._copy(build(self._copy_key, if_none_match=False))
+        copy = operations.copy_object(
+            self._copy_key, source_bucket=side.bucket, source_key=key, if_none_match=False, headers=headers
+        )
+        read_copied_etag(self.write_object(copy))
 
     def copy_itself(self) -> str:
         """Let the server copy the probe, and return what it does about `x-amz-copy-source-if-match`."""
         source = {"source_bucket": self._bucket, "source_key": self.key}
         copy = partial(operations.copy_object, self._copy_key, **source, headers=self._demanded)
-        self._copy(copy(if_none_match=False))
-        lost = self._compare("CopyObject", self._copy_key)
+        read_copied_etag(self.write_object(copy(if_none_match=False)))
+        lost = self._examine("CopyObject", self._copy_key, copy(if_none_match=True))
         if self.has_tags:
             self.copy_keeps_tags = "tags" not in lost
-        self._try_condition("CopyObject", copy(if_none_match=True))
         return self._try(copy(if_none_match=False, source_etag=NO_ETAG))
 
     def write_parts(self, *, server_side: bool) -> None:
         """Write an object of one part, and then over it under a condition that does not hold."""
-        self.ask(self._prepare_completion(if_none_match=False, server_side=server_side))
-        self._uploads.clear()
-        self._compare("CompleteMultipartUpload", self._parts_key)
-        result = self._try(self._prepare_completion(if_none_match=True, server_side=server_side))
-        self.conditions["CompleteMultipartUpload"] = result
-        if result == "ignored":
-            self._uploads.clear()
+        key, body = f"{self.key}-parts", None if server_side else self.body
+        begin = partial(self.begin_upload, key, [*self._properties.items(), *self._demanded], body)
+        self.write_object(begin(if_none_match=False))
+        self._examine("CompleteMultipartUpload", key, begin(if_none_match=True))
 
-    @contextmanager
-    def unfinished(self, key: str, upload_id: str) -> Generator[None]:
-        """Note an upload, so that it is aborted where the block does not complete it."""
+    def begin_upload(
+        self, key: str, headers: Iterable[tuple[str, str]], body: bytes | None, *, if_none_match: bool
+    ) -> Request:
+        """Begin an upload of one part, and return the request that completes it.
+
+        `body` None: the server copies the probe. What is not completed is aborted by `remove`.
+        """
+        upload_id = read_upload_id(self.ask(operations.create_multipart_upload(key, headers=headers)))
         self._uploads.add((key, upload_id))
-        yield
-        self._uploads.discard((key, upload_id))
+        if body is None:
+            copy = operations.upload_part_copy(
+                key,
+                source_bucket=self._bucket,
+                source_key=self.key,
+                source_etag=self.ask(operations.head_object("production", self.key)).etag or "",
+                first_byte=0,
+                last_byte=len(self.body) - 1,
+                upload_id=upload_id,
+                part_number=1,
+            )
+            etag = read_copied_etag(self.ask(copy))
+        else:
+            digest = [digest_header(body)]
+            part = operations.upload_part(key, body, upload_id=upload_id, part_number=1, headers=digest)
+            etag = read_written_etag(self.ask(part))
+        return operations.complete_multipart_upload(
+            key, upload_id=upload_id, parts=[(1, etag)], if_none_match=if_none_match
+        )
 
     def remove(self) -> Iterator[Finding]:
         """Remove all that was written, or may have been; yield what cannot be removed."""
         for key, upload_id in self._uploads:
-            error = self._find_error(operations.abort_multipart_upload(key, upload_id=upload_id))
-            if error is not None and not isinstance(error, ObjectNotFound) and error.code != "NoSuchUpload":
+            if error := self._remove(operations.abort_multipart_upload(key, upload_id=upload_id)):
                 yield note(f"an unfinished upload to {key!r} may be left ({error})", "abort it by hand")
         for key in self._written:
-            error = self._find_error(_delete_object(key))
-            if error is not None and not isinstance(error, ObjectNotFound):
+            if error := self._remove(_delete_object(key)):
                 yield note(f"the probe object {key!r} cannot be removed again ({error})", "remove it by hand")
         self._written.clear()
+
+    def _remove(self, request: Request) -> ObjectError | None:
+        """Return why something is not removed; None where it is, or was not there."""
+        try:
+            self.ask(request)
+        except ObjectError as error:
+            return None if isinstance(error, ObjectNotFound) or error.code == "NoSuchUpload" else error
+        return None
 
     def _put(self) -> None:
         """Write the probe; without its tags, or without all properties, where the server takes it only so.
@@ -170,39 +194,6 @@ class Probe:
         if first is not None:
             raise first
 
-    def _copy(self, request: Request) -> None:
-        read_copied_etag(self.write_object(request))
-
-    def _prepare_completion(self, *, if_none_match: bool, server_side: bool) -> Request:
-        """Begin an upload of one part, and return the request that completes it."""
-        key = self._parts_key
-        create = operations.create_multipart_upload(key, headers=[*self._properties.items(), *self._demanded])
-        upload_id = read_upload_id(self.ask(create))
-        self._uploads = {(key, upload_id)}
-        if server_side:
-            etag = read_copied_etag(self.ask(self._copy_part(upload_id)))
-        else:
-            digest = [digest_header(self.body)]
-            part = operations.upload_part(key, self.body, upload_id=upload_id, part_number=1, headers=digest)
-            etag = read_written_etag(self.ask(part))
-        self._written[key] = None
-        return operations.complete_multipart_upload(
-            key, upload_id=upload_id, parts=[(1, etag)], if_none_match=if_none_match
-        )
-
-    def _copy_part(self, upload_id: str) -> Request:
-        head = self.ask(operations.head_object("production", self.key))
-        return operations.upload_part_copy(
-            self._parts_key,
-            source_bucket=self._bucket,
-            source_key=self.key,
-            source_etag=head.etag or "",
-            first_byte=0,
-            last_byte=len(self.body) - 1,
-            upload_id=upload_id,
-            part_number=1,
-        )
-
     @property
     def has_tags(self) -> bool:
         """Return whether the probe was written with tags, which came back."""
@@ -220,33 +211,32 @@ class Probe:
         self.lost.setdefault(operation, []).extend(lost)
         return lost
 
-    def _try_condition(self, operation: str, request: Request) -> None:
-        self.conditions[operation] = self._try(request)
+    def _examine(self, operation: str, key: str, again: Request) -> list[str]:
+        """Note what an operation did not keep, and what it does about If-None-Match; return the former."""
+        lost = self._compare(operation, key)
+        self.conditions[operation] = self._try(again)
+        return lost
 
     def write_object(self, request: Request) -> Response:
         """Send a request that writes an object, and remember that it may be there."""
         was_there = request.key in self._written
         self._written[request.key] = None
         try:
-            return self.ask(request)
+            response = self.ask(request)
         except _NOT_WRITTEN:
             if not was_there:
                 del self._written[request.key]
             raise
+        self._uploads.discard((request.key, dict(request.query).get("uploadId", "")))
+        return response
 
     def _try(self, request: Request) -> str:
         """Return what a server does with a request whose condition does not hold."""
-        error = self._find_error(request)
-        if error is None:
-            return "ignored"
-        return "honoured" if isinstance(error, PreconditionFailed) else f"refused ({error.code})"
-
-    def _find_error(self, request: Request) -> ObjectError | None:
         try:
-            self.ask(request)
+            self.write_object(request)
         except ObjectError as error:
-            return error
-        return None
+            return "honoured" if isinstance(error, PreconditionFailed) else f"refused ({error.code})"
+        return "ignored"
 
     def ask(self, request: Request) -> Response:
         """Send a request that writes no object."""

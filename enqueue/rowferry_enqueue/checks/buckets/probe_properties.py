@@ -17,7 +17,6 @@ from rowferry.s3.properties import (
     storage_headers,
 )
 from rowferry.s3.responses import read_tags
-from rowferry.s3.results import read_upload_id, read_written_etag
 from rowferry_enqueue.checks.buckets.bucket_errors import summarise_error
 from rowferry_enqueue.checks.buckets.probe import Probe
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
@@ -90,14 +89,16 @@ class ShapedProbe:
     def _write(self, operation: str) -> str:
         """Write a probe and return its key."""
         if operation == "PutObject":
-            headers = (*self._headers, digest_header(BODY))
-            request = operations.put_object(self.key, BODY, headers=headers, if_none_match=False)
+            request = self._put(self._headers)
         elif operation == "CopyObject":
             request = self._copy()
         else:
-            return self._write_parts()
+            request = self._probe.begin_upload(f"{self.key}-parts", self._headers, BODY, if_none_match=False)
         self._probe.write_object(request)
-        return self.key
+        return request.key
+
+    def _put(self, headers: Pairs) -> operations.Request:
+        return operations.put_object(self.key, BODY, headers=(*headers, digest_header(BODY)), if_none_match=False)
 
     def _copy(self) -> operations.Request:
         """Return the request that copies the first probe, which has tags and metadata, as workers copy objects."""
@@ -112,27 +113,12 @@ class ShapedProbe:
             headers=[*directives, *self._headers],
         )
 
-    def _write_parts(self) -> str:
-        key = f"{self.key}-parts"
-        create = operations.create_multipart_upload(key, headers=self._headers)
-        upload_id = read_upload_id(self._probe.ask(create))
-        with self._probe.unfinished(key, upload_id):
-            digest = (digest_header(BODY),)
-            part = operations.upload_part(key, BODY, upload_id=upload_id, part_number=1, headers=digest)
-            etag = read_written_etag(self._probe.ask(part))
-            self._probe.write_object(
-                operations.complete_multipart_upload(key, upload_id=upload_id, parts=[(1, etag)], if_none_match=False)
-            )
-        return key
-
     def _find_refused(self, operation: str, error: ObjectError) -> Iterator[Finding]:
         """Yield which of the properties a server refuses, each tried by itself; all together where it is none."""
         refused = 0
         for wish in self._wishes:
-            headers = (*wish.headers, digest_header(BODY))
-            request = operations.put_object(self.key, BODY, headers=headers, if_none_match=False)
             try:
-                self._probe.write_object(request)
+                self._probe.write_object(self._put(wish.headers))
             except ObjectError as cause:
                 refused += 1
                 what = f"the production server refuses `{wish.key}` of the plan ({summarise_error(cause)})"
