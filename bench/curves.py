@@ -16,7 +16,7 @@ MEGABYTE = 1024 * 1024
 FLAT = 1.3
 """Of what should stay flat, the last third of the run may have so much more than the first."""
 CLAIMS = 20
-CLAIM = "select id from rowferry.claim_batch(array['migrate'])"
+CLAIM = "select id from rowferry.claim_batch(array[1], array['migrate'])"
 DONE = """
 select count(*), coalesce(sum(migrated + kept), 0), coalesce(sum(bytes), 0)
 from rowferry.batch_queue where status = 'DONE'

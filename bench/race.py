@@ -24,6 +24,7 @@ from rowferry_worker.attempts import begin_attempt
 from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.verdict import write_verdict
 from rowferry_worker.ledger import Ledger
+from rowferry_worker.waiting_lines import WaitingLines
 
 QUEUES = ["migrate"]
 LONGEST_SECONDS = 600
@@ -64,12 +65,12 @@ def start_together(commands: Sequence[Sequence[str]], environment: Mapping[str, 
 
 def finish_batches() -> Iterator[float]:
     """Claim and finish one batch after the other, as a worker does; yield the seconds that each claim took."""
-    connection, ledger = connect("bench"), Ledger(f"bench {os.getpid()}")
+    connection, ledger, lines = connect("bench"), Ledger(f"bench {os.getpid()}"), WaitingLines()
     ledger.flush()
     yield 0.0
     while True:
         began = time.perf_counter()
-        batch = claim_batch(connection, QUEUES)
+        batch = claim_batch(connection, QUEUES, lines=lines)
         claimed = time.perf_counter()
         assert batch is not None, "there are too few batches"
         attempt = begin_attempt(ledger, batch, ledger.worker_id)

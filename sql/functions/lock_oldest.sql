@@ -1,8 +1,10 @@
--- rowferry.lock_oldest(p_line rowferry.due_line)
---   Locks the oldest due batch of a line that no other transaction has locked, from the line's oldest on, and returns it;
---   null where none is free.
+-- rowferry.lock_oldest(p_migration_id bigint, p_queue_name text, p_since timestamptz, p_since_id bigint)
+--   Locks the oldest due batch of a line that no other transaction has locked, from this place on, and returns it; null
+--   where none is free.
 --   Writes: nothing; the row lock is the lease. Called by: rowferry.claim_batch, whose settings its plan needs.
-create or replace function rowferry.lock_oldest(p_line rowferry.due_line)
+create or replace function rowferry.lock_oldest(
+    p_migration_id bigint, p_queue_name text, p_since timestamptz, p_since_id bigint
+)
 returns rowferry.batch_queue
 language plpgsql
 as $$
@@ -13,10 +15,9 @@ begin
     from rowferry.batch_queue as q
     where
         q.status = 'INIT'
-        and q.migration_id = p_line.migration_id
-        and q.queue_name = p_line.queue_name
-        -- Walk past finished batches only once.
-        and (q.run_after, q.id) >= (p_line.run_after, p_line.batch_id)
+        and q.migration_id = p_migration_id
+        and q.queue_name = p_queue_name
+        and (q.run_after, q.id) >= (p_since, p_since_id)
         and q.run_after <= statement_timestamp()
     order by q.run_after, q.id
     limit 1

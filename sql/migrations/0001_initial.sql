@@ -125,26 +125,6 @@ comment on column rowferry.queue.payload is
 comment on column rowferry.queue.planned is
 'What the plan said of this queue when it was last stored. Null: nothing.';
 
--- The turns of the claims: rowferry.claim_batch takes the next one wherever several queues have batches that are due.
-create sequence rowferry.claim_turn maxvalue 2147483647 cycle;
-
-create type rowferry.due_line as (
-    migration_id bigint,
-    revision integer,
-    queue_name text,
-    name text,
-    run_after timestamptz,
-    batch_id bigint,
-    queue_id integer,
-    max_in_hand integer,
-    limited_at timestamptz,
-    priority integer,
-    weight double precision
-);
-comment on type rowferry.due_line is
-'A line (one migration''s queue) that has a due batch, as rowferry.claim_batch finds it: where that batch stands, and what '
-'rowferry.queue says.';
-
 create table rowferry.event (
     id bigint generated always as identity,
     at timestamptz not null default now(),

@@ -54,13 +54,19 @@ where
 group by m.id, m.paused_at is null and l.paused_at is not null
 order by m.id, paused_queues nulls first;
 
--- name: read_claim_starts
--- What the session knows of where the waiting batches begin (rowferry.claim_batch).
-select coalesce(current_setting('rowferry.claim_starts', true), '') as starts;
-
--- name: keep_claim_starts
--- The same after a ROLLBACK, which undoes it.
-select set_config('rowferry.claim_starts', %(starts)s, false);
+-- name: look
+-- Where the waiting batches of these queues begin, and how many entries of the index were read for that, as PostgreSQL
+-- counts them (`track_counts`; null: it is not there). One row of nulls: none waits.
+select
+    pg_stat_get_xact_tuples_returned(i.id) - i.walked_before as walked,
+    o.*
+from (
+    select
+        c.id,
+        pg_stat_get_xact_tuples_returned(c.id) as walked_before
+    from (select to_regclass('rowferry.batch_queue_due_idx')::oid as id) as c
+) as i
+left join rowferry.find_oldest(%(queues)s::text []) as o on true;
 
 -- name: list_unknown_queues
 -- The queues with batches that wait, but those of some names.

@@ -33,7 +33,7 @@ def test_a_plain_update_resets_attempts_times_error_and_failures(table: EntryTab
     assert {name: batch[name] for name in reset} == reset
     assert (batch["status"], batch["requeues"], batch["migrated"], batch["failed"]) == ("INIT", 1, 1, 0)
     assert table.failures() == []
-    assert table.execute("select count(*) as due from rowferry.claim_batch('{migrate}')") == [{"due": 1}]
+    assert table.execute("select count(*) as due from rowferry.claim_batch('{1}', '{migrate}')") == [{"due": 1}]
 
 
 def test_an_update_that_requeues_nothing_resets_nothing(table: EntryTable) -> None:

@@ -40,7 +40,9 @@ class Worker:
         if self.connection is None:
             self.state.ledger.flush()
             self.connection = connect("worker suite")
-        batch = claim_batch(self.connection, [self.queue.spec.name], passed_over=self.state.passed_over())
+        batch = claim_batch(
+            self.connection, [self.queue.spec.name], passed_over=self.state.passed_over(), lines=self.state.lines
+        )
         if batch is None:
             self.connection.rollback()
             return False

@@ -61,7 +61,7 @@ def cut(session: Session, listing: int, keys: list[str], next_key: str | None = 
 def claim(session: Session, listing: int) -> None:
     session.execute("update rowferry.batch_queue set run_after = '-infinity' where id = %s", (listing,))
     session.execute("update rowferry.batch_queue set run_after = 'infinity' where id <> %s", (listing,))
-    (batch,) = call(session, "claim_batch", ["migrate"])
+    (batch,) = call(session, "claim_batch", [1], ["migrate"])
     assert batch["id"] == listing
 
 
@@ -85,8 +85,7 @@ def test_the_listing_goes_on_before_its_ranges_are_copied(session: Session) -> N
     assert (done["first"], done["last"]) == ("", "c")
     assert (rest["first"], rest["last"]) == ("d", None)
     session.execute("update rowferry.batch_queue set run_after = 'infinity' where id = %s", (listing,))
-    session.execute("select set_config('rowferry.claim_starts', '', false)")
-    (batch,) = call(session, "claim_batch", ["migrate"])
+    (batch,) = call(session, "claim_batch", [1], ["migrate"])
     assert json.loads(batch["payload"])["objects"] == "listing"
 
 

@@ -1,6 +1,6 @@
-"""A session claims on from where it last found a batch: what finished before costs nothing, nothing is forgotten."""
+"""A process claims on from where it last found a batch: what finished before costs nothing, nothing is forgotten."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
 
@@ -10,15 +10,17 @@ import pytest
 from rowferry.batch import Batch
 from rowferry.db.connection import Connection, connect
 from rowferry_worker.attempts import begin_attempt
-from rowferry_worker.batch.claim import claim_batch, end_poll, give_back, is_work_left
+from rowferry_worker.batch.claim import claim_batch, end_poll, is_work_left
 from rowferry_worker.ledger import Ledger
-from support.postgres.plans import explained
+from rowferry_worker.waiting_lines import WaitingLines
+from support.postgres.plans import Plan, explained
 from support.processes.processes import wait_for
 
 pytestmark = pytest.mark.versions
 
 MANY = 20_000
 QUEUES = ["migrate"]
+FEW_PAGES = 60
 Other = psycopg.Connection[tuple[int]]
 FILL = """
 insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, run_after)
@@ -36,11 +38,6 @@ DUE_NOW = """
 insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) values (%s, 'migrate', '{}', 1)
 """
 ADD_MIGRATIONS = "insert into rowferry.migration (name, plan) select 'old-' || i, '{}' from generate_series(1, %s) as i"
-WAITED = """
-select set_config('rowferry.claim_starts', jsonb_set(
-    current_setting('rowferry.claim_starts')::jsonb, '{looked_at}', to_jsonb(now() - interval '11 seconds')
-)::text, false)
-"""
 
 
 @pytest.fixture
@@ -60,194 +57,171 @@ def under_a_snapshot(dsn: str) -> Iterator[None]:
         yield
 
 
-def claim(worker: Connection) -> Batch:
-    batch = claim_batch(worker, QUEUES)
-    assert batch is not None
-    return batch
+class Process:
+    """One session of a worker, with what it knows of the lines, and a clock that tests set."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.seconds = 0.0
+        self.lines = WaitingLines(lambda: self.seconds)
+
+    def poll(self) -> Batch | None:
+        return claim_batch(self.connection, QUEUES, lines=self.lines)
+
+    def claim(self) -> Batch:
+        batch = self.poll()
+        assert batch is not None
+        return batch
+
+    def finish(self) -> int:
+        """Claim a batch, make it DONE, commit and return its id."""
+        batch = self.claim()
+        done = "update rowferry.batch_queue set status = 'DONE', migrated = 1 where id = %s"
+        self.connection.execute(done, (batch.id,))
+        self.connection.commit()
+        return batch.id
+
+    def plans(self, act: Callable[[], object]) -> list[Plan]:
+        """Return the plans of the statements inside of functions, and roll back."""
+        with explained(self.connection) as plans:
+            act()
+            return plans.take_inner()
+
+    def cost(self) -> int:
+        """Return how many pages the cheapest of three polls touched: one of them may have looked from the beginning."""
+        return min(sum(plan.touched for plan in self.plans(self.poll)) for _ in range(3))
 
 
-def finish(worker: Connection) -> int:
-    """Claim a batch, make it DONE, commit and return its id."""
-    batch = claim(worker)
-    worker.execute("update rowferry.batch_queue set status = 'DONE', migrated = 1 where id = %s", (batch.id,))
-    worker.commit()
-    return batch.id
+@pytest.fixture
+def process(worker: Connection) -> Process:
+    return Process(worker)
 
 
-def touched_by_poll(worker: Connection) -> int:
-    """Return how many pages a claim touches, in vain or not; it ends as an idle worker's does."""
-    with explained(worker) as plans:
-        claim_batch(worker, QUEUES)
-        touched = sum(plan.touched for plan in plans.take_inner())
-        end_poll(worker)
-    return touched
-
-
-def claim_cost(worker: Connection) -> int:
-    """Return how many pages the cheapest of three claims touched: one of them may have looked from the beginning."""
-    costs: list[int] = []
-    for _ in range(3):
-        with explained(worker) as plans:
-            claim(worker)
-            costs.append(sum(plan.touched for plan in plans.take_inner()))
-            worker.commit()
-    return min(costs)
-
-
+@pytest.mark.parametrize("left", [10, 0], ids=["beside others of its line", "of another migration"])
 def test_batches_that_finished_under_a_strangers_snapshot_cost_a_claim_nothing(
-    any_database: str, worker: Connection, other: Other
+    any_database: str, process: Process, other: Other, left: int
 ) -> None:
     other.execute(FILL, (MANY,))
     with under_a_snapshot(any_database):
-        other.execute(FINISH, (MANY - 10,))
-        assert claim_cost(worker) <= 60
-        worker.execute("reset rowferry.claim_starts")
-        with explained(worker) as plans:
-            claim(worker)
-            assert sum(plan.touched for plan in plans.take_inner()) > 500, "the proof that they are there to be read"
-
-
-def test_where_a_batch_was_claimed_is_remembered_beyond_the_transaction(worker: Connection, other: Other) -> None:
-    other.execute(FILL, (2,))
-    finish(worker)
-    last = finish(worker)
-    starts = (
-        "select f.value ->> 1 as id from jsonb_each(current_setting('rowferry.claim_starts')::jsonb -> 'starts') as f"
-    )
-    assert [row["id"] for row in worker.execute(starts)] == [str(last)]
-
-
-def test_another_migration_that_finished_under_it_costs_a_claim_nothing(
-    any_database: str, worker: Connection, other: Other
-) -> None:
-    other.execute(FILL, (MANY,))
-    with under_a_snapshot(any_database):
-        other.execute(FINISH, (MANY,))
+        other.execute(FINISH, (MANY - left,))
         other.execute(DUE_NOW, (2,))
-        assert claim_cost(worker) <= 60
+        walked = process.plans(process.claim)
+        assert sum(plan.touched for plan in walked) > 500, "the proof that they are there to be read"
+        assert process.cost() <= FEW_PAGES
 
 
-def test_an_older_batch_is_passed_over_for_ten_seconds_at_most(worker: Connection, other: Other) -> None:
+@pytest.mark.parametrize("finished", [0, 1_000], ids=["that wait", "that are finished"])
+def test_a_thousand_other_migrations_cost_a_claim_nothing(process: Process, other: Other, finished: int) -> None:
+    other.execute(ADD_MIGRATIONS, (1_000,))
+    other.execute(FILL, (20,))
+    if not finished:
+        other.execute(
+            "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) "
+            "select id, 'migrate', '{}', 1 from rowferry.migration where id > 1"
+        )
+    other.execute("vacuum analyze rowferry.migration")
+    assert process.cost() <= FEW_PAGES
+    assert is_work_left(process.connection, QUEUES)
+
+
+def test_an_older_batch_is_passed_over_for_ten_seconds_at_most(process: Process, other: Other) -> None:
     other.execute(FILL, (5,))
-    assert [finish(worker) for _ in range(2)] == [1, 2]
+    assert [process.finish() for _ in range(2)] == [1, 2]
     other.execute(OLDER)
-    assert finish(worker) in {3, 6}, "at once where the ten seconds have just passed"
-    worker.execute(WAITED)
-    assert finish(worker) in {3, 6}
-    assert {row["id"] for row in worker.execute("select id from rowferry.batch_queue where status = 'DONE'")} == {
-        1, 2, 3, 6
-    }  # fmt: skip
+    assert process.finish() == 3
+    process.seconds += 10
+    assert process.finish() == 6
 
 
-def test_an_older_batch_is_claimed_at_once_where_there_is_no_other(worker: Connection, other: Other) -> None:
+def test_an_older_batch_is_claimed_at_once_where_there_is_no_other(process: Process, other: Other) -> None:
     other.execute(FILL, (1,))
-    assert finish(worker) == 1
+    assert process.finish() == 1
     other.execute(OLDER)
-    assert finish(worker) == 2
-    assert claim_batch(worker, QUEUES) is None
-    assert not is_work_left(worker, QUEUES)
+    assert process.finish() == 2
+    assert process.poll() is None
+    assert not is_work_left(process.connection, QUEUES)
 
 
-def test_a_batch_that_was_given_back_is_the_next_again(worker: Connection, other: Other) -> None:
+def test_a_batch_that_was_given_back_is_the_next_again(process: Process, other: Other) -> None:
     other.execute(FILL, (3,))
-    assert finish(worker) == 1
-    assert claim(worker).id == 2
-    worker.rollback()
-    assert finish(worker) == 2
+    assert process.finish() == 1
+    assert process.claim().id == 2
+    process.connection.rollback()
+    assert process.finish() == 2
 
 
-def test_a_batch_whose_worker_dies_is_claimed_by_those_who_have_gone_past_it(worker: Connection, other: Other) -> None:
+def test_a_batch_whose_worker_dies_is_claimed_by_those_who_have_gone_past_it(process: Process, other: Other) -> None:
     other.execute(FILL, (4,))
     with closing(connect("doomed")) as doomed:
-        assert claim(doomed).id == 1
-        assert [finish(worker) for _ in range(2)] == [2, 3]
+        assert Process(doomed).claim().id == 1
+        assert [process.finish() for _ in range(2)] == [2, 3]
         backend = doomed.info.backend_pid
     wait_for(lambda: not other.execute("select pid from pg_stat_activity where pid = %s", (backend,)).fetchone())
-    assert {finish(worker) for _ in range(2)} == {1, 4}
-    assert claim_batch(worker, QUEUES) is None
+    assert {process.finish() for _ in range(2)} == {1, 4}
+    assert process.poll() is None
 
 
-def test_a_session_outlives_a_clock_that_was_set_back(worker: Connection, other: Other) -> None:
-    other.execute(FILL, (2,))
-    assert finish(worker) == 1
-    worker.execute(WAITED.replace("- interval '11 seconds'", "+ interval '1 day'").encode())
-    worker.commit()
-    other.execute(OLDER)
-    assert finish(worker) == 3
-
-
-def test_one_batch_is_passed_over_only_while_others_are_due(worker: Connection, other: Other) -> None:
+def test_one_batch_is_passed_over_only_while_others_are_due(process: Process, other: Other) -> None:
     """A batch that is due later, as after a RETRY, does not move the start past those that come before it."""
     other.execute(FILL, (1,))
-    later = timedelta(minutes=10)
     other.execute(
         "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, run_after) "
         "values (1, 'migrate', '{}', 1, now() + %s)",
-        (later,),
+        (timedelta(minutes=10),),
     )
-    assert finish(worker) == 1
-    assert claim_batch(worker, QUEUES) is None
+    assert process.finish() == 1
+    assert process.poll() is None
     other.execute(DUE_NOW, (1,))
-    assert finish(worker) == 3
+    assert process.finish() == 3
 
 
-def test_a_claim_in_vain_tries_what_others_hold_once(worker: Connection, other: Other) -> None:
-    """It looks from the beginning as well, but tries again only where something is due before its start."""
-    other.execute(FILL, (3,))
-    assert finish(worker) == 1
-    with closing(connect("holder")) as holder:
-        holder.execute("select from rowferry.batch_queue for update")
-        with explained(worker) as plans:
-            assert claim_batch(worker, QUEUES) is None
-            tried = [plan for plan in plans.take_inner() if "skip locked" in plan.text]
-            assert len(tried) == 1
-            worker.rollback()
-            assert other.execute(OLDER).fetchone() == (claim(worker).id,)
-
-
-FINISHED = 1_000
-
-
-def test_migrations_that_are_finished_cost_a_claim_nothing(worker: Connection, other: Other) -> None:
-    """Neither while a session goes on nor where it looks from the beginning."""
-    other.execute(ADD_MIGRATIONS, (FINISHED,))
-    other.execute("vacuum analyze rowferry.migration")
-    other.execute(FILL, (20,))
-    assert touched_by_poll(worker) <= 80
-    assert claim_cost(worker) <= 60
-    assert is_work_left(worker, QUEUES)
-
-
-def test_the_first_claim_in_vain_looks_from_the_beginning_once(worker: Connection, other: Other) -> None:
-    """It has just done so: what it would find is what it has."""
-    other.execute(FILL, (1,))
-    with closing(connect("holder")) as holder:
-        holder.execute("select from rowferry.batch_queue for update")
-        with explained(worker) as plans:
-            assert claim_batch(worker, QUEUES) is None
-            texts = [plan.text for plan in plans.take_inner()]
-    looks = [text for text in texts if "walked" in text]
-    assert len(looks) == 1, texts
-
-
-def test_a_migration_that_comes_later_is_asked_at_once(worker: Connection, other: Other) -> None:
-    other.execute(FILL, (2,))
-    assert finish(worker) == 1
-    other.execute("insert into rowferry.migration (name, plan) values ('three', '{}')")
-    other.execute("insert into rowferry.queue (migration_id, name, priority) values (3, 'migrate', 9)")
-    other.execute(DUE_NOW, (3,))
-    assert finish(worker) == 3
-
-
-def test_a_finished_migration_that_is_enqueued_again_is_asked_where_nothing_else_is_due(
-    worker: Connection, other: Other
+@pytest.mark.parametrize("is_known", [False, True], ids=["first claim", "later claim"])
+def test_a_claim_in_vain_looks_once_and_tries_what_others_hold_once(
+    process: Process, other: Other, *, is_known: bool
 ) -> None:
+    """It tries again only where something is due elsewhere than it knew."""
+    other.execute(FILL, (3,))
+    with closing(connect("holder")) as holder:
+        holder.execute("select from rowferry.batch_queue for update")
+        if is_known:
+            assert process.poll() is None
+            end_poll(process.connection)
+        texts = [plan.text for plan in process.plans(process.poll)]
+        assert sum("walked" in text for text in texts) == 1
+        assert sum("skip locked" in text for text in texts) == 1
+        assert other.execute(OLDER).fetchone() == (process.claim().id,)
+
+
+@pytest.mark.parametrize("migration", [2, 3], ids=["that was finished", "that is new"])
+def test_another_migration_is_asked_within_ten_seconds(process: Process, other: Other, migration: int) -> None:
+    other.execute(FILL, (3,))
+    assert process.finish() == 1
+    other.execute("insert into rowferry.migration (name, plan) values ('three', '{}')")
+    other.execute("insert into rowferry.queue (migration_id, name, priority) values (%s, 'migrate', 9)", (migration,))
+    other.execute(DUE_NOW, (migration,))
+    assert process.finish() == 2
+    process.seconds += 10
+    assert process.finish() == 4
+
+
+def test_another_migration_is_asked_at_once_where_nothing_else_is_due(process: Process, other: Other) -> None:
     other.execute(FILL, (1,))
-    assert finish(worker) == 1
-    assert claim_batch(worker, QUEUES) is None
-    end_poll(worker)
-    other.execute(OLDER)
-    assert finish(worker) == 2, "though it was due before the session looked"
+    assert process.finish() == 1
+    other.execute(DUE_NOW, (2,))
+    assert process.finish() == 2
+
+
+def test_a_queue_of_higher_priority_is_asked_at_once_though_it_was_empty(process: Process, other: Other) -> None:
+    """As the next of a chain, which is handed its batches."""
+    other.execute(FILL, (3,))
+    other.execute("insert into rowferry.queue (migration_id, name, priority) values (1, 'verify', 1)")
+    other.execute("insert into rowferry.queue (migration_id, name) values (1, 'tag')")
+    queues = ["migrate", "tag", "verify"]
+    assert claim_batch(process.connection, queues, lines=process.lines)
+    for queue in ("tag", "verify"):
+        other.execute(DUE_NOW.replace("migrate", queue).encode(), (1,))
+    claimed = claim_batch(process.connection, queues, lines=process.lines)
+    assert (claimed and claimed.queue_name) == "verify"
 
 
 @pytest.fixture
@@ -259,29 +233,26 @@ def behind_the_dead(any_database: str, other: Other) -> Iterator[Other]:
         yield other
 
 
-def test_a_poll_in_vain_walks_the_dead_rows_once(worker: Connection, behind_the_dead: Other) -> None:
-    behind_the_dead.execute(FINISH, (1,))
-    assert claim_batch(worker, QUEUES) is None
-    end_poll(worker)
-    assert min(touched_by_poll(worker) for _ in range(2)) <= 60
-
-
-def test_a_poll_beside_batches_that_others_hold_walks_the_dead_rows_once(
-    worker: Connection, behind_the_dead: Other
-) -> None:
+@pytest.mark.parametrize("waits", [True, False], ids=["beside a batch that another holds", "where none waits"])
+def test_a_poll_in_vain_walks_the_dead_rows_once(process: Process, behind_the_dead: Other, *, waits: bool) -> None:
+    """Within ten seconds."""
     with closing(connect("holder")) as holder:
-        assert claim_batch(holder, QUEUES) is not None
-        assert claim_batch(worker, QUEUES) is None
-        end_poll(worker)
-        assert min(touched_by_poll(worker) for _ in range(2)) <= 60
+        if waits:
+            assert Process(holder).poll() is not None
+        else:
+            behind_the_dead.execute(FINISH, (1,))
+        walked = process.plans(process.poll)
+        assert sum(plan.touched for plan in walked) > 500, "the proof that they are there to be read"
+        assert process.cost() <= FEW_PAGES
+        process.seconds += 10
+        assert sum(plan.touched for plan in process.plans(process.poll)) > 500, "what comes back is found"
 
 
-def test_work_that_others_hold_is_found_without_walking_the_dead_rows(
-    worker: Connection, behind_the_dead: Other
-) -> None:
+def test_work_that_others_hold_is_found_without_walking_the_dead_rows(process: Process, behind_the_dead: Other) -> None:
+    worker = process.connection
     with closing(connect("holder")) as holder, closing(Ledger("h:1:x")) as ledger:
         ledger.call("heartbeat", "h:1:x", "h", 1, "0", 1, 1, QUEUES)
-        begin_attempt(ledger, claim(holder), "h:1:x")
+        begin_attempt(ledger, Process(holder).claim(), "h:1:x")
         with explained(worker) as plans:
             assert is_work_left(worker, QUEUES)
             plans.take()  # the first one reads the catalog as well
@@ -293,20 +264,11 @@ def test_work_that_others_hold_is_found_without_walking_the_dead_rows(
             assert sum(plan.touched for plan in plans.take()) > 500, "the proof that they are there to be read"
 
 
-def test_a_batch_that_is_given_back_does_not_make_its_session_walk_the_dead_rows_again(
-    worker: Connection, behind_the_dead: Other
+def test_a_batch_that_is_given_back_does_not_make_its_process_walk_the_dead_rows_again(
+    process: Process, behind_the_dead: Other
 ) -> None:
-    assert claim(worker).id == MANY
-    give_back(worker)
+    assert process.claim().id == MANY
+    process.connection.rollback()
     with closing(connect("other")) as another:
-        assert claim(another).id == MANY, "the proof that it was given back"
-    assert min(touched_by_poll(worker) for _ in range(2)) <= 60
-
-
-def test_a_batch_of_a_failed_transaction_is_given_back_too(worker: Connection, other: Other) -> None:
-    other.execute(FILL, (1,))
-    assert claim(worker).id == 1
-    with pytest.raises(psycopg.errors.DivisionByZero):
-        worker.execute("select 1 / 0")
-    give_back(worker)
-    assert finish(worker) == 1
+        assert Process(another).claim().id == MANY, "the proof that it was given back"
+    assert process.cost() <= FEW_PAGES

@@ -11,6 +11,7 @@ from rowferry.db.connection import Connection
 from rowferry_worker.attempts import begin_attempt
 from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.ledger import Ledger
+from rowferry_worker.waiting_lines import WaitingLines
 from support.postgres.plans import explained
 from support.processes.processes import wait_for
 from support.queue.lines import Line, Lines, claim_and_finish, finish, sessions
@@ -62,7 +63,7 @@ def test_a_small_migration_that_comes_later_has_its_share_of_the_claims(lines: L
     lines.add(SMALL, 10)
     claims = claim_and_finish(lines, ["migrate"], 310)
     last = max(place for place, line in enumerate(claims) if line == SMALL)
-    assert share(claims[: last + 1], SMALL) == pytest.approx(0.5, abs=WITHIN)
+    assert abs(10 - (last + 1) / 2) <= 2, "to within a batch or two"
     assert Counter(claims) == {LARGE: 300, SMALL: 10}
 
 
@@ -98,9 +99,9 @@ def test_sessions_that_keep_their_claims_share_as_well(lines: Lines) -> None:
     lines.add(LARGE, 300)
     lines.register("small")
     lines.add(SMALL, 100)
-    names = lines.names()
+    names, known = lines.names(), WaitingLines()
     with sessions(50) as workers:
-        batches = [claim_batch(worker, ["migrate"]) for worker in workers]
+        batches = [claim_batch(worker, ["migrate"], lines=known) for worker in workers]
         held = Counter(names[batch.migration_id] for batch in batches if batch is not None)
         assert len({batch.id for batch in batches if batch is not None}) == 50
     assert held["small"] / 50 == pytest.approx(0.5, abs=WITHIN)
@@ -297,23 +298,18 @@ def finish_first(lines: Lines, worker: Connection) -> None:
     )
 
 
-def test_thirty_queues_cost_a_claim_one_index_read_each(lines: Lines) -> None:
-    queues = [f"q{number}" for number in range(30)]
+def test_thirty_queues_cost_a_claim_what_one_does(lines: Lines) -> None:
+    queues, known = [f"q{number}" for number in range(30)], WaitingLines()
     lines.register("one", {queue: {"max_in_hand": 3} for queue in queues})
     for queue in queues:
         lines.add(("one", queue), 300)
     lines.session.execute("analyze rowferry.batch_queue, rowferry.queue, rowferry.migration")
     with sessions(1) as (worker,), explained(worker) as plans:
-        assert claim_batch(worker, queues) is not None
+        assert claim_batch(worker, queues, lines=known) is not None
         plans.take()
-        assert claim_batch(worker, queues) is not None
+        assert claim_batch(worker, queues, lines=known) is not None
         found = plans.take_inner()
-    earlier = [plan for plan in found if "batch_attempt" in plan.tables]
-    assert len(earlier) == 1, "of the queue that has the turn"
-    reading = [plan for plan in found if {"batch_queue", "queue"} & plan.tables and plan not in earlier]
-    assert len(reading) == 2
+    locking = [plan for plan in found if "skip locked" in plan.text]
+    assert [(plan.indexes, plan.most_rows()) for plan in locking] == [({"batch_queue_due_idx"}, 1)]
     assert [plan.scanned() - {"migration"} for plan in found] == [set() for _ in found]
-    indexes = {"batch_queue_due_idx", "queue_name_key", "migration_pkey", "claim_key_pkey"}
-    assert {name for plan in reading for name in plan.indexes} <= indexes
-    assert max(plan.most_rows() for plan in reading) <= 30
-    assert sum(plan.touched for plan in found) <= 30 * 5 + 35
+    assert sum(plan.touched for plan in found) <= 60

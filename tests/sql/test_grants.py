@@ -66,7 +66,6 @@ def test_every_function_belongs_to_a_purpose_but_for_the_owners_and_the_triggers
     triggers = {path.stem for path in list_sql("functions") if "returns trigger" in path.read_text(encoding="utf-8")}
     inner = {
         "compact_tally",
-        "find_oldest",
         "seal_claim",
         "check_claim",
         "check_part",
@@ -75,7 +74,6 @@ def test_every_function_belongs_to_a_purpose_but_for_the_owners_and_the_triggers
         "count_batch",
         "hand_on",
         "lock_oldest",
-        "may_have_more",
         "refuse_claim",
         "take_place",
     }
@@ -84,7 +82,7 @@ def test_every_function_belongs_to_a_purpose_but_for_the_owners_and_the_triggers
 
 def test_nobody_else_may_run_the_functions(table: EntryTable, roles: Roles) -> None:
     with psycopg.connect(log_in(table, roles["worker"])) as connection, pytest.raises(errors.InsufficientPrivilege):
-        connection.execute("select rowferry.claim_batch('{migrate}')")
+        connection.execute("select rowferry.claim_batch('{1}', '{migrate}')")
 
 
 @pytest.mark.parametrize("name", ["plain", "Mixed Case", 'with "quotes"', "50%", "ünï"])

@@ -33,7 +33,7 @@ def worker(ten: EntryTable) -> Iterator[Connection]:
 
 
 def claim(worker: Connection) -> tuple[int, int]:
-    (batch,) = call(worker, "claim_batch", ["migrate"])
+    (batch,) = call(worker, "claim_batch", [1], ["migrate"])
     return batch["id"], begin(worker, batch["id"])
 
 
@@ -84,7 +84,7 @@ def test_a_seal_that_was_kept_over_a_savepoint_finishes_nothing_that_another_hol
     ten.enqueue(10)
     batch_id, attempt_id = keep_seal(worker)
     with psycopg.connect(ten.dsn) as other:
-        other.execute("select rowferry.claim_batch('{migrate}')")
+        other.execute("select rowferry.claim_batch('{1}', '{migrate}')")
         with pytest.raises(errors.ObjectNotInPrerequisiteState, match="not claimed"):
             act(worker, function, batch_id, attempt_id)
         other.rollback()
@@ -133,7 +133,7 @@ def test_a_transaction_that_has_claimed_two_batches_may_end_either(
     ten.add_legacy(range(10, 20))
     ten.enqueue(10)
     ten.execute("update rowferry.batch_queue set queue_name = 'verify' where id = 2")
-    claimed = [batch["id"] for queue in ("migrate", "verify") for batch in call(worker, "claim_batch", [queue])]
+    claimed = [batch["id"] for queue in ("migrate", "verify") for batch in call(worker, "claim_batch", [1], [queue])]
     assert claimed == [1, 2]
     for batch_id in claimed:
         act(worker, function, batch_id, begin(worker, batch_id))

@@ -191,7 +191,7 @@ def test_a_verdict_touches_a_few_pages(worker: Connection, failures: int) -> Non
         plans.take()
         verdict = Verdict.ERROR if failures else Verdict.DONE
         write_verdict(worker, batch, attempt, Judgement(verdict), results)
-        check_small(plans.take_inner(), 80 + 9 * failures)
+        check_small(plans.take_inner(), 90 + 9 * failures)
 
 
 UPLOADS = """

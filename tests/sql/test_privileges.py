@@ -91,6 +91,7 @@ EXPECTED: dict[Purpose, set[str]] = {
         "EXECUTE rowferry.end_attempt",
         "EXECUTE rowferry.fail_batch",
         "EXECUTE rowferry.find_lines",
+        "EXECUTE rowferry.find_oldest",
         "EXECUTE rowferry.finish_batch",
         "EXECUTE rowferry.lose_attempts",
         "EXECUTE rowferry.judge_fault",

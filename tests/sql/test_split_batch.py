@@ -21,7 +21,7 @@ def worker(ten: EntryTable) -> Iterator[Connection]:
 
 
 def claim(worker: Connection) -> int:
-    (batch,) = call(worker, "claim_batch", ["migrate"])
+    (batch,) = call(worker, "claim_batch", [1], ["migrate"])
     return batch["id"]
 
 

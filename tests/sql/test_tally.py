@@ -96,6 +96,9 @@ BY_HAND: tuple[LiteralString, ...] = (
 )
 
 
+LINES = [1, 2, 1, 2], ["migrate", "migrate", "verify", "verify"]
+
+
 def read(connection: psycopg.Connection[Any], query: LiteralString) -> list[tuple[Any, ...]]:
     return sorted(connection.execute(query).fetchall(), key=str)
 
@@ -159,7 +162,7 @@ class Queue(RuleBasedStateMachine):
     @rule(who=st.integers(0, 2), verdict=st.sampled_from(["DONE", "ERROR", "RETRY", "RELEASED"]), failed=FAILED)
     def work(self, who: int, verdict: str, failed: list[tuple[str, str]]) -> None:
         with self.acting(who) as session:
-            for batch in call(session, "claim_batch", ["migrate", "verify"]):
+            for batch in call(session, "claim_batch", *LINES):
                 (attempt,) = call(session, "begin_attempts", [batch["id"]], [batch["requeues"]], f"w{who}")
                 ends = ([batch["id"]], attempt["attempt_id"])
                 ids = [str(number) for number, _ in enumerate(failed)]
@@ -170,7 +173,7 @@ class Queue(RuleBasedStateMachine):
     @rule(who=st.integers(0, 2), verdict=st.sampled_from(["ERROR", "RETRY", "RELEASED"]))
     def fail(self, who: int, verdict: str) -> None:
         with self.acting(who) as session:
-            for batch in call(session, "claim_batch", ["migrate", "verify"]):
+            for batch in call(session, "claim_batch", *LINES):
                 (attempt,) = call(session, "begin_attempts", [batch["id"]], [batch["requeues"]], f"w{who}")
                 call(session, "fail_batch", batch["id"], attempt["attempt_id"], verdict, "0 s", "e")
 

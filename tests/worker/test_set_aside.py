@@ -160,7 +160,7 @@ def test_a_queue_that_is_passed_over_in_one_migration_is_served_in_others(
             lines.add((name, "note"), 1)
         names = {name: number for number, name in lines.names().items()}
     found: list[tuple[str, str]] = []
-    while batch := claim_batch(connection, ["note", "tag"], None, (), [(names["one"], "tag")]):
+    while batch := claim_batch(connection, ["note", "tag"], None, [(names["one"], "tag")]):
         found.append(({number: name for name, number in names.items()}[batch.migration_id], batch.queue_name))
         finish(connection, batch)
     assert sorted(found) == [("one", "note"), ("two", "note"), ("two", "tag")]

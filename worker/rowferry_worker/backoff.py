@@ -11,6 +11,7 @@ from rowferry.batch import Batch
 from rowferry.errors import DatabaseBusy, MigrationFault, UsageError
 from rowferry.s3.retry import retry_delay
 from rowferry_worker.ledger import Ledger
+from rowferry_worker.waiting_lines import Line
 
 _log = logging.getLogger(__name__)
 
@@ -43,10 +44,6 @@ class _Trouble:
     """Why it is unusable here; None: it is usable, perhaps after a wait."""
 
 
-Line = tuple[int, str]
-"""A queue of a migration: the id of that, and the name of the queue."""
-
-
 class Backoff:
     """The troubles of each migration, by its id, and of each queue; shared by the slots of a process."""
 
@@ -56,15 +53,8 @@ class Backoff:
         self.troubles: dict[int | Line, _Trouble] = {}
         """By migration, or by its queue; empty while all is well."""
 
-    def passed_over(self) -> list[int]:
-        """Return the ids of the migrations to skip now."""
-        return [known for known in self._list_waiting() if isinstance(known, int)]
-
-    def passed_over_queues(self) -> list[Line]:
-        """Return the queues to skip now, of migrations whose other queues are not."""
-        return [known for known in self._list_waiting() if not isinstance(known, int)]
-
-    def _list_waiting(self) -> list[int | Line]:
+    def passed_over(self) -> list[int | Line]:
+        """Return the migrations to skip now, by id, and the queues to skip of others."""
         with self._turn:
             return [known for known, trouble in self.troubles.items() if trouble.until > self._clock()]
 

@@ -141,8 +141,7 @@ class Slot:
             connection = self._connect()
             began = time.monotonic()
             with metrics.claim_seconds.time():
-                skipped = state.backoff.passed_over_queues()
-                batch = claim_batch(connection, state.queues, migrations, state.passed_over(), skipped)
+                batch = claim_batch(connection, state.queues, migrations, state.passed_over(), state.lines)
             if state.ledger.is_pooled and time.monotonic() - began > LONG_WAIT.total_seconds():
                 self._others.note_pool_wait()
             if batch is not None:

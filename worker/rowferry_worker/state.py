@@ -16,6 +16,7 @@ from rowferry_worker.monitoring.heartbeat import ClusterState, WorkerReport
 from rowferry_worker.options import Options
 from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.service import MAX_TURN, SlotWatchdog
+from rowferry_worker.waiting_lines import Line, WaitingLines
 
 LOOK_UP_SECONDS = 0.25
 
@@ -123,6 +124,7 @@ class WorkerState:
     """How far the claimed batches are, by attempt."""
     attempts: AttemptRecorder = field(init=False)
     turns: ClaimTurns = field(default_factory=ClaimTurns)
+    lines: WaitingLines = field(default_factory=WaitingLines)
     cluster: ClusterState = field(default_factory=ClusterState)
 
     def __post_init__(self) -> None:
@@ -130,8 +132,8 @@ class WorkerState:
         self.attempts = AttemptRecorder(self.ledger, self.worker_id)
         self.migration_contexts.on_return = self._note_return
 
-    def passed_over(self) -> list[int]:
-        """Return the ids of the migrations to claim no batch of now."""
+    def passed_over(self) -> list[int | Line]:
+        """Return the migrations to claim no batch of now, by id, and single queues of others."""
         contexts = self.migration_contexts
         moving = list(self.moving.values())  # at once: batches of other slots end meanwhile
         return [*self.backoff.passed_over(), *contexts.away(), *contexts.at_row_bound(moving)]

@@ -32,7 +32,7 @@ def at_work(
         connection = until.enter_context(closing(connect("worker test")))
 
         def take_turn() -> bool:
-            batch = claim_batch(connection, list(queues), passed_over=state.passed_over())
+            batch = claim_batch(connection, list(queues), passed_over=state.passed_over(), lines=state.lines)
             if batch is None:
                 connection.rollback()
             else:

@@ -23,8 +23,6 @@ MIGRATIONS = ("m", "n")
 QUEUES = ("migrate", "verify", "tag")
 WORKERS = ("web-01:11:a", "web-01:12:b", "web-02:21:c")
 PATTERNS = (None, "NoSuchKey", "%Access%", "set to ERROR by hand%")
-LOOK_FROM_THE_BEGINNING = "select set_config('rowferry.claim_starts', '', true)"
-"""Elsewhere a claim may miss a batch that has come back, for 10 seconds."""
 PARK = """
 update rowferry.batch_queue set status = 'ERROR' where id = (
     select min(q.id) from rowferry.batch_queue as q inner join rowferry.migration as m on q.migration_id = m.id
@@ -319,7 +317,6 @@ class World:
         self.let_go(worker)
         self.come(worker, QUEUES)
         session = self.sessions[worker]
-        session.execute(LOOK_FROM_THE_BEGINNING)
         batch = claim_batch(session, [queue])
         if batch is None:
             session.rollback()

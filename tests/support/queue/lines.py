@@ -12,6 +12,7 @@ from psycopg.types.json import Jsonb
 from rowferry.batch import Batch
 from rowferry.db.connection import Connection, connect
 from rowferry_worker.batch.claim import claim_batch
+from rowferry_worker.waiting_lines import WaitingLines
 
 Line = tuple[str, str]
 """The name of a migration, and of a queue."""
@@ -88,10 +89,10 @@ def finish(connection: Connection, batch: Batch) -> None:
 
 def claim_and_finish(lines: Lines, queues: list[str], count: int) -> list[Line]:
     """Claim and finish so many batches in one session; return the line of each, in order."""
-    names, found = lines.names(), list[Line]()
+    names, found, known = lines.names(), list[Line](), WaitingLines()
     with closing(connect("worker")) as connection:
         for _ in range(count):
-            batch = claim_batch(connection, queues)
+            batch = claim_batch(connection, queues, lines=known)
             assert batch is not None
             found.append((names[batch.migration_id], batch.queue_name))
             finish(connection, batch)

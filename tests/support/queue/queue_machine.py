@@ -43,8 +43,6 @@ on conflict (migration_id, name) do update set max_in_hand = excluded.max_in_han
 """
 TRACKS = '{"unsettled": null}'
 VISIBLE = "select id, queue_name from rowferry.batch_queue"
-LOOK_FROM_THE_BEGINNING = "select set_config('rowferry.claim_starts', '', true)"
-"""Elsewhere a claim may miss a batch that has come back, for 10 seconds: tests/sql/test_claim_start.py."""
 DUE = "select id, run_after from rowferry.batch_queue where status = 'INIT' and run_after <= clock_timestamp()"
 
 
@@ -128,7 +126,6 @@ class WorkersMachine(RuleBasedStateMachine):
 
     def _claim(self, number: int, queue: str) -> None:
         expected = self.model.claimable(queue, {row["id"]: row["run_after"] for row in self.table.execute(DUE)})
-        self.sessions[number].execute(LOOK_FROM_THE_BEGINNING)
         batch = claim_batch(self.sessions[number], [queue])
         assert (batch and batch.id) == expected
         if batch is None:

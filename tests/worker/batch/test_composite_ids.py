@@ -164,7 +164,7 @@ def split(table: EntryTable) -> Callable[[str, str, str | None], None]:
 
     def split(first: str, last: str, keep: str | None) -> None:
         with connect("worker test") as worker:
-            (claimed,) = worker.execute("select id from rowferry.claim_batch(array['migrate'])").fetchall()
+            (claimed,) = worker.execute("select id from rowferry.claim_batch('{1}', '{migrate}')").fetchall()
             split_batch(worker, claimed["id"], first, last, count=5, keep=keep)
 
     return split

@@ -37,7 +37,7 @@ def settle_silently(_: BatchContext, entries: Sequence[Entry]) -> Performed:
 
 
 def run_one(slot: Slot) -> None:
-    batch = claim_batch(slot.connection, ["note"])
+    batch = claim_batch(slot.connection, ["note"], lines=slot.state.lines)
     assert batch is not None
     ClaimedBatch(slot.state, slot.connection, batch, Queue(find_queue("note").spec, settle_silently)).run()
 

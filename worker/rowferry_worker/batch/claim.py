@@ -1,8 +1,6 @@
 """Step 1 of 5: claim a batch; without one, find out whether any work is left."""
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from random import sample
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from psycopg.pq import TransactionStatus
@@ -13,36 +11,60 @@ from rowferry.db.statements import statement
 from rowferry.errors import UsageError, WorkLeft
 from rowferry.formatting import count_batches
 from rowferry.s3.retry import LONGEST
-
-Line = tuple[int, str]
-"""A queue of a migration: the id of that, and the name of the queue."""
+from rowferry_worker.waiting_lines import Line, WaitingLine, WaitingLines
 
 
 def claim_batch(
     connection: Connection,
     queues: list[str],
-    migrations: list[str] | None = None,
-    passed_over: Sequence[int] = (),
-    passed_over_queues: Sequence[Line] = (),
+    migrations: Collection[str] | None = None,
+    passed_over: Collection[int | Line] = (),
+    lines: WaitingLines | None = None,
 ) -> Batch | None:
-    """Lock the oldest due batch of these queues and return it; None when none is free.
+    """Lock the oldest due batch of one of these queues and return it; None when none is free.
 
-    `migrations`: names to serve, None: all; `passed_over`: ids of migrations to skip, `passed_over_queues`: of single
-    queues of theirs.
+    `migrations`: names to serve, None: all; `passed_over`: migrations to skip, by id, and single queues of others.
+    `lines`: what this process knows of the waiting batches, None: nothing.
 
     This opens a transaction on `connection`, which is the lease: when it ends, the batch is free again. What is done
     from here on is done under the savepoint `work` (sql/queries/savepoints.sql). On a connection in autocommit, all of
     that is one round trip.
     """
-    for names, skipped in group_queues(queues, passed_over_queues):
-        with connection.pipeline():
-            if connection.autocommit and connection.info.transaction_status is TransactionStatus.IDLE:
-                connection.execute(statement("begin_claim"))
-            claimed = connection.execute(compose_call("claim_batch", 3), (names, migrations, [*passed_over, *skipped]))
-            connection.execute(statement("begin_work"))
-        if row := claimed.fetchone():
-            return _read_batch(row)
-    return None
+    lines = WaitingLines() if lines is None else lines
+    has_looked = not lines.is_known()
+    if has_looked:
+        _look(connection, queues, lines)
+    while True:
+        for asked in lines.choose(migrations, passed_over):
+            if batch := _claim_of(connection, asked, lines):
+                return batch
+        if has_looked or not lines.may_look_again():
+            return None
+        has_looked = True
+        if not _look(connection, queues, lines):
+            return None
+
+
+def _look(connection: Connection, queues: list[str], lines: WaitingLines) -> bool:
+    """Find out where the waiting batches begin; return whether that is elsewhere than was known."""
+    return lines.note_look(connection.execute(statement("look"), {"queues": queues}).fetchall())
+
+
+def _claim_of(connection: Connection, asked: Sequence[WaitingLine], lines: WaitingLines) -> Batch | None:
+    """Claim a batch of the first of these lines that has one to give."""
+    places = [(line.migration_id, line.queue_name, line.since, line.since_id) for line in asked]
+    with connection.pipeline():
+        if connection.autocommit and connection.info.transaction_status is TransactionStatus.IDLE:
+            connection.execute(statement("begin_claim"))
+        claimed = connection.execute(
+            compose_call("claim_batch", 4), [list(column) for column in zip(*places, strict=True)]
+        )
+        connection.execute(statement("begin_work"))
+    row = claimed.fetchone()
+    if row is None:
+        return None
+    lines.note_claim((row["migration_id"], row["queue_name"]), row.pop("since"), row["id"])
+    return _read_batch(row)
 
 
 def _read_batch(row: dict[str, Any]) -> Batch:
@@ -58,47 +80,15 @@ def _read_batch(row: dict[str, Any]) -> Batch:
 
 
 def end_poll(connection: Connection) -> None:
-    """End the transaction of a claim in vain; the session keeps in mind where the waiting batches begin."""
+    """End the transaction of a claim in vain."""
     connection.commit()
-
-
-def give_back(connection: Connection) -> None:
-    """Roll back a claim: the batch is free again.
-
-    What the session has found out of where the waiting batches begin outlives that, unless a statement has failed: an
-    outage makes workers give back one batch after another.
-    """
-    if connection.info.transaction_status is not TransactionStatus.INTRANS:
-        connection.rollback()
-        return
-    (row,) = connection.execute(statement("read_claim_starts")).fetchall()
-    connection.rollback()
-    connection.execute(statement("keep_claim_starts"), row)
-    connection.commit()
-
-
-def group_queues(queues: list[str], passed_over: Sequence[Line]) -> list[tuple[list[str], list[int]]]:
-    """Return the queues to ask for at once, with the migrations to skip for them; several in a random order.
-
-    Nearly always one group: all of them.
-    """
-    if not passed_over:
-        return [(queues, [])]
-    skipped: dict[str, list[int]] = {
-        name: sorted(one for one, queue in passed_over if queue == name) for name in queues
-    }
-    groups: dict[tuple[int, ...], list[str]] = defaultdict(list)
-    for name in queues:
-        groups[*skipped[name]].append(name)
-    found = [(names, list(skips)) for skips, names in groups.items()]
-    return sample(found, len(found))
 
 
 def is_work_left(
     connection: Connection,
     queues: list[str],
     migrations: list[str] | None = None,
-    passed_over: Sequence[int | Line] = (),
+    passed_over: Collection[int | Line] = (),
 ) -> bool:
     """Return whether a batch of these queues, or of one that leads to them, is still INIT, claimed or not.
 

@@ -26,7 +26,6 @@ from rowferry.errors import (
 from rowferry.logs import log_fields
 from rowferry.s3.retry import retry_delay
 from rowferry_worker.backoff import pause_after_faults
-from rowferry_worker.batch.claim import give_back
 from rowferry_worker.batch.context import BatchContext, BatchReleased, Queue
 from rowferry_worker.batch.crash_policy import choose_wait, count_strikes, describe_wait
 from rowferry_worker.batch.process import BatchResult, process
@@ -64,7 +63,7 @@ class ClaimedBatch:
             return
         self.work = metrics.name_work(migration.name, self.batch.queue_name)
         if migration.is_away():  # since a moment ago: the next claim passes it over
-            give_back(self.connection)
+            self.connection.rollback()
         elif migration.is_held_up():
             self._hold_back(migration)
         else:
@@ -84,7 +83,7 @@ class ClaimedBatch:
             sides = self.queue.spec.sides | list_sides(batch.payload)
             migration = state.migration_contexts.find(self.connection, batch, sides, self.queue.spec)
         except (UsageError, ObjectError) as error:
-            give_back(self.connection)
+            self.connection.rollback()
             unusable = error if isinstance(error, UsageError) else UsageError(str(error))
             if state.options.end_when_unusable:
                 raise unusable from error
@@ -111,7 +110,7 @@ class ClaimedBatch:
 
     def _hold_back(self, migration: MigrationContext) -> None:
         """Put the batch back unchanged, and skip its migration until the replicas may have caught up."""
-        give_back(self.connection)
+        self.connection.rollback()
         fields = {"max_replica_lag": migration.plan.database.max_replica_lag}
         _log.warning("a replica is behind, holding back", extra=fields)
         metrics.limit_wait_seconds.labels("max_replica_lag").inc(HEARTBEAT_INTERVAL.total_seconds())
@@ -124,7 +123,7 @@ class ClaimedBatch:
         with state.batch_lock.hold(alone=alone, unless=state.stopping) as acquired:
             self.steps.add("held", time.monotonic() - asked)
             if not acquired:
-                give_back(self.connection)
+                self.connection.rollback()
                 return True
             with self.steps.step("claim"):
                 attempt = state.attempts.begin(batch)
@@ -256,7 +255,7 @@ class ClaimedBatch:
         self.state.ledger.enqueue("end_attempt", attempt.id, "RELEASED", str(error))
         _log.info("batch released", extra={"verdict": str(Verdict.RELEASED), "error": str(error)})
         metrics.attempts.labels(*self.work, str(Verdict.RELEASED)).inc()
-        give_back(self.connection)
+        self.connection.rollback()
         self.state.ledger.flush()
 
     def _finish(self, attempt: Attempt, result: BatchResult, migration: MigrationContext, seconds: float) -> None:
