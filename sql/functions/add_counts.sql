@@ -1,7 +1,7 @@
 -- rowferry.add_counts(p_counts rowferry.counts, p_more rowferry.counts)
---   Returns the sums of both. rowferry.sum_counts is the aggregate of it.
+--   Returns the sums of both.
 --   In plpgsql, whose plan the session keeps: below PostgreSQL 18, a function in SQL is planned anew by each statement.
---   Writes: nothing. Called by: the aggregate, and so by rowferry.tally_batches and the views of progress.
+--   Writes: nothing. Called by: the aggregate of rowferry.sum_counts.
 create or replace function rowferry.add_counts(p_counts rowferry.counts, p_more rowferry.counts)
 returns rowferry.counts
 language plpgsql
@@ -30,9 +30,3 @@ begin
     )::rowferry.counts;
 end;
 $$;
-
-create or replace aggregate rowferry.sum_counts(rowferry.counts) (
-    sfunc = rowferry.add_counts,
-    stype = rowferry.counts,
-    parallel = safe
-);

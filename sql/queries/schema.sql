@@ -164,7 +164,7 @@ select
 
 -- name: comment_on_function
 -- What an operator's tools show of a function: the head of its file.
-comment on function {described} is {comment};
+comment on routine {described} is {comment};
 
 -- name: comment_on_view
 -- The same of a view.

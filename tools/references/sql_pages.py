@@ -24,7 +24,10 @@ CALLERS = {
 }
 """Who may call a function, by the name of its grant: the heading and a sentence."""
 
-_SIGNATURE = re.compile(r"create or replace function (rowferry\.\w+\(.*?\)\nreturns .*?)\nlanguage", re.DOTALL)
+_SIGNATURE = re.compile(
+    r"create or replace (?:function )?(rowferry\.\w+\(.*?\)\nreturns .*?(?=\nlanguage)|aggregate .*?(?= \(\n))",
+    re.DOTALL,
+)
 _GRANTED = re.compile(r"grant execute on function(.*?)\bto\b", re.DOTALL)
 
 
