@@ -26,13 +26,9 @@ class SimulatedPacer(Pacer):
     def note_failed(self, key: str) -> None:
         self.note_failure()
 
-
-class PacerOfOneLimit(SimulatedPacer):
-    """The same, but that looks count as copies do."""
-
-    @property
-    def looks(self) -> int | None:
-        return None
+    def note_delay(self, seconds: float) -> None:
+        """As timers of an event loop would tell it."""
+        self.limit.delay.seconds += 0.1 * (seconds - self.limit.delay.seconds)
 
 
 @dataclass
@@ -48,19 +44,18 @@ class FixedLimit:
     def note_success(self, key: str, seconds: float, size_bytes: int, in_flight: int) -> None:
         """Change nothing."""
 
-    def note_refused(self, key: str, retry_after: float) -> None:
+    def note_refused(self, key: str) -> None:
         """Change nothing."""
 
     def note_failed(self, key: str) -> None:
         """Change nothing."""
 
+    def note_delay(self, seconds: float) -> None:
+        """Change nothing."""
+
 
 def product(simulation: Simulation) -> SimulatedPacer:
     return SimulatedPacer(1, 4096, lambda: simulation.now)
-
-
-def of_one_limit(simulation: Simulation) -> SimulatedPacer:
-    return PacerOfOneLimit(1, 4096, lambda: simulation.now)
 
 
 class SimulatedWorkers:

@@ -20,7 +20,6 @@ class Answer(NamedTuple):
     seconds: float
     result: str = "ok"
     """`ok`, `throttled` or `failed`."""
-    retry_after: float = 0.0
 
 
 class Arrival(NamedTuple):
@@ -29,7 +28,6 @@ class Arrival(NamedTuple):
     at: float
     worker: int
     operation: str
-    prefix: int
     size_bytes: int
 
 
@@ -154,24 +152,22 @@ class Bound(Protocol):
 
 @dataclass
 class Throttling:
-    """Refuses what is above its bound: one for all, one a prefix, or one an address (a worker)."""
+    """Refuses copies above its bound: one for all, or one an address (a worker)."""
 
     inside: Server
     bucket: Callable[[], Bound]
     scope: str = "all"
-    """`all`, `prefix` or `address`."""
-    operations: tuple[str, ...] = ("CopyObject",)
+    """`all` or `address`."""
     refusal_seconds: float = 0.01
-    retry_after: float = 0.0
     _buckets: dict[int, Bound] = field(default_factory=dict[int, Bound])
 
     def answer(self, arrival: Arrival, dice: Random) -> Answer:
-        if arrival.operation in self.operations:
-            name = {"all": 0, "prefix": arrival.prefix, "address": arrival.worker}[self.scope]
+        if arrival.operation == "CopyObject":
+            name = arrival.worker if self.scope == "address" else 0
             if name not in self._buckets:
                 self._buckets[name] = self.bucket()
             if not self._buckets[name].takes(arrival.at):
-                return Answer(self.refusal_seconds, "throttled", self.retry_after)
+                return Answer(self.refusal_seconds, "throttled")
         return self.inside.answer(arrival, dice)
 
 

@@ -1,4 +1,4 @@
-"""How workers meet bounds of every shape in the simulator: ADR 19's table.
+"""How workers meet bounds of every shape in the simulator: the table of docs/internals/pacing.md.
 
 python -m support.pacing.shapes [SHAPE ...]
 """
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
-from support.pacing.fleet import product, run_fleet
+from support.pacing.fleet import run_fleet
 from support.pacing.servers import (
     Bound,
     Bucket,
@@ -20,7 +20,7 @@ from support.pacing.servers import (
     constant,
     lognormal,
 )
-from support.pacing.simulator import BIN_SECONDS, Controller, Load, Simulation, Worker
+from support.pacing.simulator import BIN_SECONDS, Load, Worker
 
 SHAPES: dict[str, Callable[[float], Bound]] = {
     "bucket of 0.1 s": lambda rate: Bucket(rate, 0.1),
@@ -35,7 +35,7 @@ SHAPES: dict[str, Callable[[float], Bound]] = {
 }
 """A harsh one counts the requests that it refuses as well."""
 RATES, WORKERS = (30, 300, 1000, 3500), (1, 4, 16)
-SECONDS, SETTLED_BINS, WINDOW_BINS = 45.0, 20, 8
+SECONDS, SETTLED_BINS = 45.0, 20
 
 
 class Met(NamedTuple):
@@ -45,10 +45,8 @@ class Met(NamedTuple):
     """The share of the bound, from 5 s after the first refusal on, and ..."""
     refused: float
     """... the share of requests that was refused then."""
-    reached_after: float | None
-    """Seconds until 0.9 was used over two seconds; None: never."""
-    silence: float
-    """The longest time without a request, in seconds."""
+    refused_in_all: float
+    """The same from the start on."""
 
 
 NEAR = Load(cpu_seconds=0.0001)
@@ -75,11 +73,10 @@ def measure(
     scope: str = "all",
     load: Load = FAR,
     seed: int = 1,
-    controller: Callable[[Simulation], Controller] = product,
 ) -> Met:
     """Let so many workers run at a bound; `unlucky`: the share that is refused at random as well."""
     server = make_server(lambda: SHAPES[shape](rate), load, unlucky=unlucky, scope=scope)
-    fleet = run_fleet(server, workers, seconds=SECONDS, load=load, seed=seed, controller=controller)
+    fleet = run_fleet(server, workers, seconds=SECONDS, load=load, seed=seed)
     return describe(fleet, rate)
 
 
@@ -88,24 +85,17 @@ def describe(fleet: list[Worker], rate: float) -> Met:
     bins = range(int(SECONDS / BIN_SECONDS))
     done = [sum(worker.done.get(number, 0) for worker in fleet) for number in bins]
     refused = [sum(worker.refused.get(number, 0) for worker in fleet) for number in bins]
-    first = next((number for number in bins if refused[number]), 0)
-    windows = [sum(done[number : number + WINDOW_BINS]) for number in bins[first:-WINDOW_BINS]]
-    enough = 0.9 * rate * WINDOW_BINS * BIN_SECONDS
-    reached = next((number * BIN_SECONDS for number, window in enumerate(windows) if window >= enough), None)
-    settled = slice(first + SETTLED_BINS, None)
+    settled = slice(next((number for number in bins if refused[number]), 0) + SETTLED_BINS, None)
     let_through, lost = sum(done[settled]), sum(refused[settled])
     used = let_through / (len(done[settled]) * BIN_SECONDS) / rate
-    is_silent = [done[number] + refused[number] == 0 for number in bins[first:]]
-    silences = [len(list(group)) for silent, group in itertools.groupby(is_silent) if silent]
-    return Met(used, lost / max(1, let_through + lost), reached, max(silences, default=0) * BIN_SECONDS)
+    return Met(used, lost / max(1, let_through + lost), sum(refused) / max(1, sum(done) + sum(refused)))
 
 
 def main() -> None:
     """Print a line for each case."""
     for shape, rate, workers in itertools.product(sys.argv[1:] or SHAPES, RATES, WORKERS):
         met = measure(shape, rate, workers)
-        reached = "never" if met.reached_after is None else f"{met.reached_after:.2f} s"
-        figures = f"{met.used:.2f} | {100 * met.refused:.1f} % | {reached} | {met.silence:.2f} s"
+        figures = f"{met.used:.2f} | {100 * met.refused:.1f} % | {100 * met.refused_in_all:.1f} %"
         sys.stdout.write(f"| {shape} | {rate} | {workers} | {figures} |\n")
         sys.stdout.flush()
 

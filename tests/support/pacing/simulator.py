@@ -1,18 +1,18 @@
 """A discrete-event simulation of workers that copy objects under a controller; the same seed gives the same run."""
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
 from rowferry.s3.retry import LONGEST_TURN
 from support.pacing.batches import CLAIM_SECONDS, Batch, Batches
-from support.pacing.servers import LARGE, SMALL, Arrival, Latency, Server
+from support.pacing.servers import LARGE, SMALL, Answer, Arrival, Latency, Server
 
 BIN_SECONDS = 0.25
 TRIES = 6
-LOOK = "HeadObject"
+COPY, LOOK = "CopyObject", "HeadObject"
 
 
 class Controller(Protocol):
@@ -36,12 +36,16 @@ class Controller(Protocol):
         """Take a success in."""
         ...
 
-    def note_refused(self, key: str, retry_after: float) -> object:
+    def note_refused(self, key: str) -> object:
         """Take a refusal for the rate in."""
         ...
 
     def note_failed(self, key: str) -> object:
         """Take any other failure in."""
+        ...
+
+    def note_delay(self, seconds: float) -> object:
+        """Take in how long a response has waited for this worker's CPU."""
         ...
 
 
@@ -73,9 +77,7 @@ class Simulation:
 class Load:
     """What objects a worker copies."""
 
-    operations: Sequence[str] = ("CopyObject",)
     share_large: float = 0.0
-    prefixes: int = 1
     cpu_seconds: float = 0.0
     travel: Latency | None = None
     """How long requests take to their server, which decides when they come; None: no time."""
@@ -84,11 +86,10 @@ class Load:
 
 
 class Try(NamedTuple):
-    """One try of one of an object's requests."""
+    """One try to copy an object, or to look at it."""
 
-    step: int
+    operation: str
     size_bytes: int
-    prefix: int
     tried: int
     batch: Batch | None = None
 
@@ -130,12 +131,11 @@ class Worker:
             self.in_flight += 1
             if batch.is_looked_at:
                 self.looks += 1
-                self._send(Try(0, SMALL, 0, 1, batch), LOOK)
+                self._send(Try(LOOK, SMALL, 1, batch))
                 continue
             dice = self.simulation.dice
             size = LARGE if self.load.share_large and dice.random() < self.load.share_large else SMALL
-            prefix = dice.randrange(self.load.prefixes) if self.load.prefixes > 1 else 0
-            self._take_turn(Try(0, size, prefix, 1, batch))
+            self._take_turn(Try(COPY, size, 1, batch))
 
     def _find_next(self) -> Batch | None:
         """Return the batch whose next object may be copied or looked at now."""
@@ -153,7 +153,7 @@ class Worker:
         self._start_objects()
 
     def _take_turn(self, copy: Try) -> None:
-        wait = self.controller.reserve(self.load.operations[copy.step])
+        wait = self.controller.reserve(COPY)
         if wait > LONGEST_TURN.total_seconds():
             self.simulation.at(self.simulation.now + LONGEST_TURN.total_seconds(), self._take_turn, copy)
         elif wait > 0:
@@ -161,13 +161,12 @@ class Worker:
         else:
             self._send(copy)
 
-    def _send(self, copy: Try, operation: str = "") -> None:
+    def _send(self, copy: Try) -> None:
         simulation = self.simulation
         started = sent = simulation.now
         if self.load.cpu_seconds:
             sent = self._cpu_free_at = max(started, self._cpu_free_at) + self.load.cpu_seconds / 2
-        operation = operation or self.load.operations[copy.step]
-        arrival = Arrival(sent, self.number, operation, copy.prefix, copy.size_bytes)
+        arrival = Arrival(sent, self.number, copy.operation, copy.size_bytes)
         if self.load.travel is None:
             self._arrive(arrival, started, copy)
         else:
@@ -176,50 +175,43 @@ class Worker:
 
     def _arrive(self, arrival: Arrival, started: float, copy: Try) -> None:
         answer = self.simulation.server.answer(arrival, self.simulation.dice)
-        self.simulation.at(arrival.at + answer.seconds, self._receive, answer, arrival.operation, started, copy)
+        self.simulation.at(arrival.at + answer.seconds, self._receive, answer, started, copy)
 
-    def _receive(self, answer: Any, operation: str, started: float, copy: Try) -> None:
+    def _receive(self, answer: Answer, started: float, copy: Try) -> None:
         simulation = self.simulation
         if self.load.cpu_seconds:
+            self.controller.note_delay(max(0.0, self._cpu_free_at - simulation.now))
             self._cpu_free_at = max(simulation.now, self._cpu_free_at) + self.load.cpu_seconds / 2
             if self._cpu_free_at > simulation.now:
-                simulation.at(self._cpu_free_at, self._take_in, answer, operation, started, copy)
+                simulation.at(self._cpu_free_at, self._take_in, answer, started, copy)
                 return
-        self._take_in(answer, operation, started, copy)
+        self._take_in(answer, started, copy)
 
-    def _take_in(self, answer: Any, operation: str, started: float, copy: Try) -> None:
-        simulation, controller = self.simulation, self.controller
+    def _take_in(self, answer: Answer, started: float, copy: Try) -> None:
+        simulation, controller, operation = self.simulation, self.controller, copy.operation
         if answer.result == "ok":
             controller.note_success(operation, simulation.now - started, copy.size_bytes, self.in_flight)
-            if operation == LOOK:
-                self._end(copy, operation)
-                return
-            if copy.step + 1 < len(self.load.operations):
-                self._take_turn(copy._replace(step=copy.step + 1, tried=1))
-                return
-            bin_ = int(simulation.now / BIN_SECONDS)
-            self.done[bin_] = self.done.get(bin_, 0) + 1
-            self._end(copy, operation)
+            if operation == COPY:
+                bin_ = int(simulation.now / BIN_SECONDS)
+                self.done[bin_] = self.done.get(bin_, 0) + 1
+            self._end(copy)
             return
         if answer.result == "throttled":
             bin_ = int(simulation.now / BIN_SECONDS)
             self.refused[bin_] = self.refused.get(bin_, 0) + 1
-            controller.note_refused(operation, answer.retry_after)
+            controller.note_refused(operation)
         else:
             controller.note_failed(operation)
         if copy.tried == TRIES:
-            self._end(copy, operation)
+            self._end(copy)
             return
-        pause = max(answer.retry_after, simulation.dice.random() * min(5.0, 0.1 * 2**copy.tried))
-        copy = copy._replace(tried=copy.tried + 1)
-        if operation == LOOK:
-            simulation.at(simulation.now + pause, self._send, copy, LOOK)
-        else:
-            simulation.at(simulation.now + pause, self._take_turn, copy)
+        pause = simulation.dice.random() * min(5.0, 0.1 * 2**copy.tried)
+        again = self._send if operation == LOOK else self._take_turn
+        simulation.at(simulation.now + pause, again, copy._replace(tried=copy.tried + 1))
 
-    def _end(self, copy: Try, operation: str) -> None:
+    def _end(self, copy: Try) -> None:
         self.in_flight -= 1
-        self.looks -= operation == LOOK
+        self.looks -= copy.operation == LOOK
         assert copy.batch is not None
         self._batches.end_object(copy.batch)
         self._start_objects()

@@ -1,26 +1,54 @@
-"""The limit of objects in flight: what latency allows, bounded by rates and by outages."""
+"""How many objects are in flight: as many as raise the throughput, by Little's law.
+
+Throughput is the number in flight divided by latency (J. D. C. Little, 1961). So the number is raised, and latency
+compared with that of the round before, for requests of the same kind: where it rises nearly as much as the number,
+more does not pay. No best latency is remembered: a server that becomes slower or faster for good misleads nothing.
+"""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from rowferry_worker.pacing.climb import Climb, Round
-from rowferry_worker.pacing.latency import Kind, LatencyWindow
+from rowferry_worker.pacing.loop_delay import LoopDelay
 
-START = 16
+START = 64
 """Objects in flight to begin with, and what latency alone never goes below."""
-ALONE = 4
-"""With more live workers than this, each grows more slowly at the start."""
-GENTLE_GROWTH = 1.4
-USED = 0.7
-"""The share of the limit that must be in use for a round to tell anything."""
+CLIMB, STEP = 4.0, 1.25
+"""The factor of each round at the start, and of later experiments."""
+PAYS, FREE = 0.4, 0.15
+"""Elasticities of throughput to the number in flight: more pays above the first, fewer cost nothing below the other."""
+RESERVE = 1.5
+"""Objects in flight, as a multiple of what the throughput needs by Little's law."""
+SAMPLES = 256
+"""The fewest responses of an experiment; an eighth tells the larger differences of the climb."""
 ROUND_SECONDS = 0.05
 """The shortest round."""
-RAMP = 8
-"""After an outage the limit begins at this part of what it was, and doubles each round."""
+USED = 0.7
+"""The part of the limit that must be in use for a round to tell anything."""
+DELAYED = 0.3
+"""The part of the latency that may be the event loop's own: with more, it tells nothing of the server."""
+PROBE_SECONDS, PROBE_MOST_SECONDS = 2.0, 10.0
+"""How long the limit rests until an experiment; twice as long after each that won nothing."""
 SILENT_SECONDS = 1.0
-"""So long with failures and no success is an outage."""
-BUSY = 0.3
-"""The share of the objects in flight that must be in requests: the others wait for memory, or for a retry."""
+"""So long with failures and no success is an outage: the limit begins anew."""
+
+Kind = tuple[str, int]
+"""The server and operation, and the number of bits of the size in bytes."""
+
+
+class Round(NamedTuple):
+    """What a round of responses has shown."""
+
+    load: float
+    """Objects in flight, on average."""
+    seconds: dict[Kind, float]
+    """The mean latency of each kind."""
+
+    def slowdown(self, sums: Mapping[Kind, tuple[int, float]]) -> float:
+        """Return how many times as long later requests took, by their kinds; 1 where none is known."""
+        known = [(total, count * self.seconds[kind]) for kind, (count, total) in sums.items() if kind in self.seconds]
+        return sum(total for total, _ in known) / sum(expected for _, expected in known) if known else 1.0
 
 
 @dataclass(slots=True)
@@ -35,102 +63,135 @@ class InFlightLimit:
     value: int = field(init=False)
     """How many objects may be in flight now."""
     free: int = field(init=False)
-    """The same for what no rate holds back: a look at an object that was copied."""
+    """The same for requests that no rate holds back."""
     cap: float = field(init=False, default=math.inf)
     """What rates allow while they hold requests back: more in flight would only wait longer."""
     latency: float = field(init=False, default=0.1)
-    """The seconds that successes took lately, of any kind."""
-    _climb: Climb = field(init=False)
-    _window: LatencyWindow = field(init=False, default_factory=LatencyWindow)
-    _began: float = field(init=False, default=0.0)
-    _load: int = field(init=False, default=0)
+    """The mean latency of the last round."""
+    delay: LoopDelay = field(init=False, default_factory=LoopDelay)
+    _target: float = field(init=False)
+    """What latency allows."""
+    _factor: float = field(init=False, default=CLIMB)
+    """What the present experiment, or the next one, multiplies the target by."""
+    _before: Round | None = field(init=False, default=None)
+    """The round before the present experiment; None: the target rests."""
+    _first: Round | None = field(init=False, default=None)
+    """The first round of the climb."""
+    _probe_at: float = field(init=False, default=-math.inf)
+    _probe_after: float = field(init=False, default=PROBE_SECONDS)
+    _sums: dict[Kind, tuple[int, float]] = field(init=False, default_factory=dict[Kind, tuple[int, float]])
+    """The successes of the round, and the seconds that they took together."""
+    _count: int = field(init=False, default=0)
+    _load: float = field(init=False, default=0.0)
+    _began: float = field(init=False, default=-math.inf)
+    """When the round began: requests from before tell nothing of it."""
     _succeeded_at: float = field(init=False, default=-math.inf)
-    _ramp: float = field(init=False, default=math.inf)
-    """What an outage has left of the limit."""
-    _answers: int = field(init=False, default=0)
-    """Responses since the limit was last raised after an outage."""
-    _was_doubling: bool = field(init=False, default=True)
 
     def __post_init__(self) -> None:
         """Begin small."""
-        lowest = max(min(START, self.most), self.least)
-        self._climb = Climb(float(lowest), float(lowest), float(self.most))
+        self._move(0.0, -math.inf)
         self._apply()
 
     def begin_among(self, workers: int) -> None:
-        """Begin more gently beside other workers; nothing once there was a response."""
+        """Begin with less beside other workers; nothing once there was a response."""
         if self._succeeded_at == -math.inf and workers > 1:
-            self._climb.target = max(2.0, self.least, min(self._climb.target, START / workers))
-            self._climb.growth = GENTLE_GROWTH if workers > ALONE else self._climb.growth
+            self._target = max(2.0, self.least, min(self._target, START / workers))
             self._apply()
 
-    def note(self, kind: Kind, seconds: float, in_flight: int, now: float) -> bool:
-        """Take a success in; return whether a round has ended, after which the limit may be another."""
-        if self._ramp < math.inf:
-            return self.note_answer(now)
+    def note(self, kind: Kind, count: int, seconds: float, in_flight: int, now: float) -> bool:
+        """Take in so many successes, and their seconds together; return whether the limit may be another now."""
         self._succeeded_at = now
-        if now - seconds < self._climb.moved_at:
+        began = now - seconds / count
+        if began < self._began:
             return False
-        if not self._load:
-            self._began = max(self._began, now - seconds)
-        self._load += in_flight
-        window = self._window
-        window.note(kind, seconds)
-        if window.count < self.value or now - self._began < ROUND_SECONDS:
+        if not self._count:
+            self._began = began
+        counted, taken = self._sums.get(kind, (0, 0.0))
+        self._sums[kind] = counted + count, taken + seconds
+        self._count += count
+        self._load += in_flight * count
+        is_step = self._before is not None and self._factor <= STEP
+        least = max(self.value, SAMPLES if is_step else SAMPLES // 8)
+        if self._count < least or now - self._began < ROUND_SECONDS:
             return False
         self._end_round(now)
-        return True
-
-    def note_answer(self, now: float) -> bool:
-        """Take in that the server is there; return whether the limit is another now, since an outage is over."""
-        self._succeeded_at = now
-        if self._ramp == math.inf:
-            return False
-        self._answers += 1
-        if self._answers < self.value:
-            return False
-        self._answers = 0
-        self._ramp = self._ramp * 2 if self._ramp * 2 < self._climb.target else math.inf
-        self._climb.forget_rounds()
-        self._begin_round(now)
         self._apply()
         return True
 
+    def note_answer(self, now: float) -> None:
+        """Take in that the server is there."""
+        self._succeeded_at = now
+
     def note_failure(self, now: float) -> bool:
-        """Take in a failure that is no refusal; return whether it shows an outage, which makes the limit low."""
-        if now - self._succeeded_at < SILENT_SECONDS or self._ramp < math.inf or self._succeeded_at == -math.inf:
+        """Take in a failure that is no refusal; return whether it shows an outage: the limit begins anew after one."""
+        if not SILENT_SECONDS <= now - self._succeeded_at < math.inf:
             return False
-        self._ramp, self._answers = max(1.0, self._climb.target / RAMP), 0
+        self._succeeded_at, self._factor, self._before = math.inf, CLIMB, None
+        self._probe_at = -math.inf
+        self._move(0.0, now)
         self._apply()
         return True
 
     def set_cap(self, cap: float, now: float) -> None:
-        """Let rates decide what is in flight, or, with infinity, latency again."""
-        if self.cap == math.inf:
-            self._was_doubling = self._climb.phase == "doubling"
-        elif cap == math.inf:
-            self._climb.begin_at(float(self.value), now, doubling=self._was_doubling)
-            self._begin_round(now)
+        """Let rates decide what is in flight, or, with infinity, latency again, from there on."""
+        if cap == math.inf and self.cap < math.inf:
+            self._move(float(self.value), now)
+            self._before = None
         self.cap = cap
         self._apply()
 
     def _apply(self) -> None:
         """Put the bounds into effect."""
-        allowed = self._climb.target if self.cap == math.inf else self.cap
-        self.value = max(1, self.least, int(min(allowed, self._ramp, self.most)))
-        self.free = max(self.value, int(min(self._climb.target, self._ramp, self.most)))
+        self.value = max(1, self.least, int(min(self._target if self.cap == math.inf else self.cap, self.most)))
+        self.free = max(self.value, int(self._target))
 
     def _begin_round(self, now: float) -> None:
-        self._window, self._began, self._load = LatencyWindow(), now, 0
+        self._sums, self._count, self._load, self._began = {}, 0, 0.0, now
+
+    def _move(self, target: float, now: float) -> None:
+        self._target = min(float(self.most), max(float(min(START, self.most)), float(self.least), target))
+        self._begin_round(now)
 
     def _end_round(self, now: float) -> None:
-        """Move the limit by what the round has shown, unless something else than the target bounded it."""
-        ended = Round(self._load / self._window.count, self._window.summarize())
-        self.latency = self._window.mean_seconds()
-        busy = self.latency * self._window.count / (now - self._began)
+        """Move the target by what the round has shown, unless something else bounded it."""
+        sums, load = self._sums, self._load / self._count
+        seconds = sum(taken for _, taken in sums.values())
+        busy = seconds / (now - self._began)
+        self.latency = seconds / self._count
+        own = self.delay.seconds / self.latency
         self._begin_round(now)
-        if self.cap < math.inf or ended.load < USED * self.value or busy < BUSY * ended.load:
-            self._climb.forget_rounds()
-        else:
-            self._climb.end_round(ended, now)
-        self._apply()
+        if self.cap < math.inf or min(load, 2 * busy) < USED * self.value:
+            return
+        ended = Round(load, {kind: taken / count for kind, (count, taken) in sums.items()})
+        if own > DELAYED:
+            self._move(min(self._target, RESERVE * load * (1 - own)), now)
+        elif self._before is not None:
+            self._judge(self._before, ended, sums, now)
+        elif now >= self._probe_at:
+            self._first = ended
+            self._try(ended, now)
+
+    def _try(self, before: Round, now: float) -> None:
+        was, self._before = self._target, before
+        self._move(was * self._factor, now)
+        if abs(self._target - was) < 1:
+            self._rest(was, now)
+
+    def _judge(self, before: Round, ended: Round, sums: Mapping[Kind, tuple[int, float]], now: float) -> None:
+        """Keep the target that was tried if it pays, and try the next; or go back."""
+        ratio = math.log(ended.load / before.load)
+        gain = 1 - math.log(before.slowdown(sums)) / ratio if ratio * math.log(self._factor) > 0 else PAYS
+        if gain > PAYS if ratio > 0 else gain < FREE:
+            self._probe_after = PROBE_SECONDS
+            self._try(ended, now)
+            return
+        target = before.load
+        if self._factor == CLIMB and self._first is not None:
+            target = max(target, RESERVE * ended.load / self._first.slowdown(sums))
+        self._probe_after = min(2 * self._probe_after, PROBE_MOST_SECONDS)
+        self._rest(target, now)
+
+    def _rest(self, target: float, now: float) -> None:
+        self._factor, self._before = 1 / STEP if self._factor == STEP else STEP, None
+        self._probe_at = now + self._probe_after
+        self._move(target, now)

@@ -6,18 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rowferry.s3.retry import LONGEST_TURN
-from rowferry_worker.pacing.in_flight import InFlightLimit
-from rowferry_worker.pacing.learned_rate import LearnedRate
-from rowferry_worker.pacing.rate_limit import RateLimiter, Waits
-from rowferry_worker.pacing.tenths import TENTH_SECONDS
+from rowferry_worker.pacing.in_flight import RESERVE, InFlightLimit
+from rowferry_worker.pacing.learned_rate import FEW, LearnedRate
+from rowferry_worker.pacing.rate_limit import RateLimiter
 
-RESERVE, FEW = 1.5, 4
-"""Objects in flight while a rate holds them back: so many times what the rate needs, and a few."""
+TENTH_SECONDS = 0.1
+"""How often rates are decided on."""
 LONGEST_SECONDS = LONGEST_TURN.total_seconds()
-LONELY_BEATS = 2
-"""A worker of which so many heartbeats told no other that is held back shares no bound: others would meet it."""
-STALE_SECONDS = 16.0
-"""What other workers get through is forgotten when so many seconds have brought no heartbeat."""
 
 
 @dataclass(slots=True)
@@ -32,10 +27,8 @@ class Pacer:
     clock: Callable[[], float] = time.monotonic
     limit: InFlightLimit = field(init=False)
     rates: dict[str, LearnedRate] = field(init=False, default_factory=dict[str, LearnedRate])
-    _bounds: dict[RateLimiter, Waits] = field(init=False, default_factory=dict[RateLimiter, Waits])
-    """How long requests wait for the bounds of the plan."""
-    _is_alone: bool = field(init=False, default=True)
-    _heard_at: float = field(init=False, default=0.0)
+    _bounds: set[RateLimiter] = field(init=False, default_factory=set[RateLimiter])
+    """The bounds of plans that requests have asked."""
     _decide_at: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
@@ -52,27 +45,27 @@ class Pacer:
         wait = 0.0 if rate is None or rate.per_second is None else rate.reserve(self.clock())
         if bound is None or wait > LONGEST_SECONDS:
             return wait
-        bound_wait = self._reserve_bound(bound)
+        self._bounds.add(bound)
+        bound_wait = bound.reserve().total_seconds()
         if bound_wait > LONGEST_SECONDS and rate is not None:
             rate.give_back()
         return max(wait, bound_wait)
 
-    def _reserve_bound(self, bound: RateLimiter) -> float:
-        waits = self._bounds.get(bound)
-        if waits is None:
-            waits = self._bounds[bound] = Waits()
-        wait = bound.reserve().total_seconds()
-        waits.note(wait)
-        return wait
-
     def note_success(self, key: str, seconds: float, size_bytes: int, in_flight: int) -> bool:
         """Take a success in, by the size of its body; return whether the limit may be another now."""
+        return self._note(key, 1, seconds, size_bytes, in_flight)
+
+    def note_successes(self, key: str, seconds: Sequence[float], size_bytes: int, in_flight: int) -> bool:
+        """Take in what a connection has finished since it last said so; `size_bytes` of one. Else as `note_success`."""
+        return bool(seconds) and self._note(key, len(seconds), sum(seconds), size_bytes, in_flight)
+
+    def _note(self, key: str, count: int, seconds: float, size_bytes: int, in_flight: int) -> bool:
         now = self.clock()
         rate = self.rates.get(key)
         if rate is None:
-            rate = self._begin_rate(key, now)
-        rate.note_success(seconds)
-        has_ended = self.limit.note((key, size_bytes.bit_length()), seconds, in_flight, now)
+            rate = self.rates[key] = LearnedRate(now)
+        rate.note_successes(count, seconds)
+        has_ended = self.limit.note((key, size_bytes.bit_length()), count, seconds, in_flight, now)
         return self._decide(now) if now >= self._decide_at else has_ended
 
     def note_successes(self, key: str, seconds: Sequence[float], size_bytes: int, in_flight: int) -> bool:
@@ -87,13 +80,14 @@ class Pacer:
         now = self.clock()
         rate = self.rates.get(key)
         if rate is None:
-            rate = self._begin_rate(key, now)
-        is_urgent = rate.note_refused(now, retry_after)
+            rate = self.rates[key] = LearnedRate(now)
+        is_urgent = rate.note_refused(retry_after)
         return self._decide(now) if is_urgent or now >= self._decide_at else False
 
     def note_answer(self) -> bool:
         """Take in that the server is there, with an answer that says nothing of its pace; else as `note_success`."""
-        return self.limit.note_answer(self.clock())
+        self.limit.note_answer(self.clock())
+        return False
 
     def note_failure(self) -> bool:
         """Take in a failure that says nothing of the rate; else as `note_success`."""
@@ -104,57 +98,42 @@ class Pacer:
 
         A worker that starts beside others begins gently, and at an even share where they are held back.
         """
-        now = self._heard_at = self.clock()
-        self._is_alone = workers <= 1
+        now = self.clock()
         self.limit.begin_among(workers)
-        for key in rates.keys() - self.rates.keys():
-            per_second, held_back = rates[key]
-            self._begin_rate(key, now).hold_back(per_second / (held_back + 1))
+        for key, (per_second, held_back) in rates.items():
+            if key not in self.rates:
+                self.rates[key] = LearnedRate(now)
+                self.rates[key].hold_back(per_second / (held_back + 1), now)
         for key, rate in self.rates.items():
             per_second, held_back = rates.get(key, (0.0, 0))
-            rate.fair = None
-            rate.lonely_beats = rate.lonely_beats + 1 if held_back <= 1 and rate.is_held_back else 0
-            rate.is_alone = self._is_alone or rate.lonely_beats >= LONELY_BEATS
+            rate.fair = per_second / held_back if held_back > 1 else 0.0
             if 2 * held_back > workers > 1:
-                rate.follow(per_second / held_back)
-            if held_back:
-                rate.fair = per_second / held_back if held_back > 1 else None
-
-    def _begin_rate(self, key: str, now: float) -> LearnedRate:
-        rate = self.rates[key] = LearnedRate(now, is_alone=self._is_alone)
-        return rate
+                rate.follow()
 
     def _decide(self, now: float) -> bool:
-        """Let each rate decide, and bound what is in flight by the longest wait for one."""
+        """Let each rate decide, and bound what is in flight by what the slowest needs."""
         self._decide_at = now + TENTH_SECONDS
-        if now - self._heard_at > STALE_SECONDS:
-            for rate in self.rates.values():
-                rate.fair = None
+        self.limit.delay.watch()
         cap = math.inf
         for rate in self.rates.values():
-            was_free = rate.per_second is None
             rate.end_tenth(now)
             if rate.per_second is not None:
-                is_new = was_free or rate.is_new
-                cap = min(cap, self._find_cap(rate.waits, rate.per_second, rate.latency, is_new=is_new))
-                rate.is_new = False
-        for bound, waits in self._bounds.items():
-            per_second = bound.per_second()
-            if per_second is not None and (waits.seconds > 0 or self.limit.cap < math.inf):
-                cap = min(cap, self._find_cap(waits, per_second, self.limit.latency, is_new=False))
+                cap = min(cap, self._find_cap(rate.turns.take_mean_wait(), rate.per_second, rate.latency))
+        for bound in self._bounds:
+            wait, per_second = bound.turns.take_mean_wait(), bound.per_second()
+            if per_second is not None and (wait or self.limit.cap < math.inf):
+                cap = min(cap, self._find_cap(wait, per_second, self.limit.latency))
         if cap >= self.most:
             cap = math.inf
         if cap < math.inf or self.limit.cap < math.inf:
             self.limit.set_cap(cap, now)
         return True
 
-    def _find_cap(self, waits: Waits, per_second: float, latency: float, *, is_new: bool) -> float:
-        """Return how many objects may be in flight so that turns wait about half a round trip."""
-        wait, cap, enough = waits.take_mean(), self.limit.cap, per_second * latency * RESERVE + FEW
-        if cap == math.inf or is_new:
+    def _find_cap(self, wait: float | None, per_second: float, latency: float) -> float:
+        """Return how many objects may be in flight at a rate, so that turns wait a little; `wait`: they do now."""
+        cap, enough = self.limit.cap, per_second * latency * RESERVE + FEW
+        if wait is None or not enough <= cap < math.inf:
             return enough
-        if wait is None:
-            return max(cap, enough)
-        wanted = min(max(0.5 * latency, 2 / per_second), 0.5 * LONGEST_SECONDS)
-        change = 0.3 * (wanted - wait) * per_second
-        return max(1.0, cap + max(-0.2 * cap, min(0.2 * cap + 1, change)))
+        if wait < 0.25 * latency:
+            return 1.2 * cap + 1
+        return max(enough, 0.9 * cap) if wait > 0.5 * LONGEST_SECONDS else cap

@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from threading import Lock
 
@@ -15,7 +14,7 @@ NO_WAIT = timedelta(0)
 class Turns:
     """Gives turns at a rate. Source: the generic cell rate algorithm (ITU-T I.371, 1996), as a virtual schedule."""
 
-    __slots__ = ("_burst", "_held_until", "_longest", "_next", "_rate")
+    __slots__ = ("_burst", "_held_until", "_longest", "_next", "_rate", "_waits")
 
     def __init__(self, burst_seconds: float, longest_seconds: float = math.inf) -> None:
         """`burst_seconds`: how much of an unused moment may be caught up with; `longest_seconds`: the longest wait."""
@@ -24,6 +23,7 @@ class Turns:
         self._next = 0.0
         self._rate = 0.0
         self._held_until = -math.inf
+        self._waits = (0, 0.0)
 
     def reserve(self, now: float, rate: float, turns: int = 1) -> float:
         """Take so many turns at `rate` a second and return the seconds to wait before using them.
@@ -36,10 +36,16 @@ class Turns:
                 self._next = first + (self._next - first) * self._rate / rate
             self._rate = rate
         begin = max(self._next, self._held_until, now - self._burst)
-        if begin - now > self._longest:
-            return begin - now
-        self._next = begin + turns / rate
-        return max(0.0, begin - now)
+        wait = max(0.0, begin - now)
+        self._waits = self._waits[0] + 1, self._waits[1] + wait
+        if wait <= self._longest:
+            self._next = begin + turns / rate
+        return wait
+
+    def take_mean_wait(self) -> float | None:
+        """Return the seconds that turns have waited on average since that was last asked; None where there was none."""
+        (count, seconds), self._waits = self._waits, (0, 0.0)
+        return seconds / count if count else None
 
     def give_back(self) -> None:
         """Let somebody else have a turn that was taken last."""
@@ -49,25 +55,6 @@ class Turns:
     def hold_until(self, moment: float) -> None:
         """Give no turn before `moment`."""
         self._held_until = max(self._held_until, moment)
-
-
-@dataclass(slots=True)
-class Waits:
-    """How long turns have waited since that was last asked."""
-
-    seconds: float = 0.0
-    turns: int = 0
-
-    def note(self, seconds: float) -> None:
-        """Take in how long a turn waits."""
-        self.seconds += seconds
-        self.turns += 1
-
-    def take_mean(self) -> float | None:
-        """Return the seconds that a turn waited on average, and begin anew; None where there was none."""
-        mean = self.seconds / self.turns if self.turns else None
-        self.seconds, self.turns = 0.0, 0
-        return mean
 
 
 class RateLimiter:
@@ -82,7 +69,7 @@ class RateLimiter:
         """`per_second`: the rate of this worker at this moment; None: no bound. `longest_seconds`: the longest wait."""
         self.per_second = per_second
         self._clock = clock
-        self._turns = Turns(BURST.total_seconds(), longest_seconds)
+        self.turns = Turns(BURST.total_seconds(), longest_seconds)
         self._lock = Lock()
 
     def reserve(self, turns: int = 1) -> timedelta:
@@ -94,4 +81,4 @@ class RateLimiter:
         if rate is None:
             return NO_WAIT
         with self._lock:
-            return timedelta(seconds=self._turns.reserve(self._clock(), rate, turns))
+            return timedelta(seconds=self.turns.reserve(self._clock(), rate, turns))

@@ -1,0 +1,97 @@
+"""The limit of objects in flight moves by what it did to throughput, and by nothing else."""
+
+import asyncio
+import time
+
+import pytest
+
+from rowferry_worker.pacing.in_flight import CLIMB, SILENT_SECONDS, START, USED, InFlightLimit
+from rowferry_worker.pacing.loop_delay import LoopDelay
+
+KIND = ("server/bucket PutObject", 0)
+SECONDS = 0.1
+"""What each response takes."""
+
+
+def end_round(limit: InFlightLimit, now: float, seconds: float = SECONDS, in_flight: int | None = None) -> float:
+    """Let a round of responses end; return the time after it."""
+    count = in_flight or limit.value
+    while not limit.note(KIND, 1, seconds, count, now):
+        now += seconds / count
+    return now + seconds
+
+
+@pytest.mark.parametrize(
+    ("in_flight", "grows"), [(int(USED * START) - 1, False), (int(USED * START) + 1, True)], ids=["unused", "used"]
+)
+def test_a_limit_grows_only_where_it_is_used(in_flight: int, *, grows: bool) -> None:
+    """What fewer objects in flight cost tells nothing of what more would cost: few entries wait, or memory is short."""
+    limit, now = InFlightLimit(1, 1000), 0.0
+    for _ in range(3):
+        now = end_round(limit, now, in_flight=in_flight)
+    assert (limit.value > START) is grows
+
+
+def test_the_limit_has_climbed_after_three_rounds_of_the_same_latency() -> None:
+    limit, now = InFlightLimit(1, 4096), 0.0
+    for factor in (CLIMB, CLIMB**2, CLIMB**3):
+        now = end_round(limit, now)
+        assert limit.value == min(4096, START * factor)
+
+
+def test_the_climb_ends_where_latency_rises_as_the_load_does() -> None:
+    limit = InFlightLimit(1, 4096)
+    now = end_round(limit, 0.0)
+    now = end_round(limit, now, SECONDS * CLIMB)
+    assert START <= limit.value <= 1.5 * START
+
+
+def test_a_round_that_the_event_loop_delayed_tells_nothing_of_the_server() -> None:
+    """Latency has risen as the load has, which would end the climb; but it is this process that was late."""
+    limit = InFlightLimit(1, 4096)
+    now = end_round(limit, 0.0)
+    limit.delay.seconds = 3 * SECONDS
+    now = end_round(limit, now, 4 * SECONDS)
+    limit.delay.seconds = 0.0
+    now = end_round(limit, now)
+    assert limit.value >= START * CLIMB, "the climb goes on"
+
+
+def test_failures_after_a_silence_are_an_outage_after_which_the_climb_begins_anew() -> None:
+    limit, now = InFlightLimit(1, 4096), 0.0
+    for _ in range(3):
+        now = end_round(limit, now)
+    before = limit.value
+    assert not limit.note_failure(now - SECONDS + SILENT_SECONDS / 2)
+    assert limit.value == before
+    now += SILENT_SECONDS
+    assert limit.note_failure(now)
+    assert limit.value == START
+    assert not limit.note_failure(now + 1.0), "an outage is one"
+    for _ in range(3):
+        now = end_round(limit, now)
+    assert limit.value >= before
+
+
+def test_failures_before_any_success_say_nothing_of_an_outage() -> None:
+    """The server may never have been there: nothing is known that could be lost."""
+    limit = InFlightLimit(1, 1000)
+    assert not limit.note_failure(100.0)
+
+
+def test_workers_that_start_together_begin_with_a_part_each() -> None:
+    limit = InFlightLimit(1, 4096)
+    limit.begin_among(16)
+    assert limit.value == START // 16
+
+
+def test_the_delay_of_a_busy_event_loop_is_measured() -> None:
+    async def measure(busy_seconds: float) -> float:
+        delay = LoopDelay()
+        delay.watch()
+        for _ in range(20):
+            time.sleep(busy_seconds)  # the loop is to be late
+            await asyncio.sleep(0.005)
+        return delay.seconds
+
+    assert asyncio.run(measure(0.05)) > 0.02
