@@ -34,7 +34,7 @@ def test_options_are_completed(run_rowferry: Run) -> None:
 
 def test_the_applications_that_are_known_are_completed(run_rowferry: Run) -> None:
     words = {"COMP_WORDS": "rowferry plan --for ma", "COMP_CWORD": "3"}
-    assert run_rowferry(_ROWFERRY_COMPLETE="bash_complete", **words).stdout == "plain,mastodon\n"
+    assert run_rowferry(_ROWFERRY_COMPLETE="bash_complete", **words).stdout == "plain,mastodon\nplain,mattermost\n"
 
 
 def test_the_help_says_how_to_switch_it_on(run_rowferry: Run) -> None:

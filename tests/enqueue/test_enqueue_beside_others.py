@@ -48,8 +48,8 @@ def enqueued(table: EntryTable, monkeypatch: pytest.MonkeyPatch) -> EntryTable:
 
 def test_a_migration_is_paused_and_resumed_while_an_enqueue_runs(enqueued: EntryTable) -> None:
     with slow_enqueue(enqueued) as running, connect("test", autocommit=True) as connection:
-        assert [each.changed for each in pause(connection, "avatars")] == [True]
-        assert [each.changed for each in resume(connection, "avatars")] == [True]
+        assert [each["changed"] for each in pause(connection, "avatars")] == [True]
+        assert [each["changed"] for each in resume(connection, "avatars")] == [True]
         enqueued.execute("update rowferry.migration set paused_at = now() where name = 'avatars'")
     assert running.result()[0].entries == 1
     assert enqueued.execute("select from rowferry.migration where paused_at is not null")
@@ -61,7 +61,7 @@ def test_a_new_migration_is_paused_while_its_first_enqueue_runs(
     monkeypatch.setenv(LOCK_TIMEOUT, "0.1")
     table.add_legacy([1])
     with slow_enqueue(table) as running, connect("test", autocommit=True) as connection:
-        assert [each.changed for each in pause(connection, "avatars")] == [True]
+        assert [each["changed"] for each in pause(connection, "avatars")] == [True]
     assert running.result()[0].entries == 1
 
 

@@ -89,7 +89,7 @@ def test_cancelled_requests_leave_no_connection_and_no_place_behind(monkeypatch:
                 await asyncio.sleep(0.01)
         assert not client._deadlines._in_flight
         assert not pool._opening
-        assert all(waiter.done() for waiter in pool._waiting)
+        assert all(waiter.done() for waiter in pool.waiting)
         assert pool._outbox.busy == 0
         assert pool._open == set(pool._idle)
         return pool._descriptors.used - len(pool._open)

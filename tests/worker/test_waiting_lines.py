@@ -14,7 +14,7 @@ ROW = {"migration_id": 1, "migration": "m", "priority": 0, "weight": 1.0, "is_du
 def know(*rows: Mapping[str, object], walked: int = 0) -> WaitingLines:
     """Return what a look has found: lines that are as ROW but for what is said here."""
     lines = WaitingLines()
-    lines.note_look([ROW | {"queue_name": "q", "walked": walked} | row for row in rows])
+    lines.note_look([{**ROW, "queue_name": "q", "walked": walked, **row} for row in rows])
     return lines
 
 

@@ -42,7 +42,7 @@ COPIED = (
 HEADERS = {"x-amz-request-id": "A1", "Server": "stand-in", "Date": "Fri, 27 Nov 2026 08:00:00 GMT"}
 USUAL: dict[Kind, Behaviour] = {
     "copy": answer(200, COPIED, **HEADERS),
-    "look": answer(200, ETag=f'"{DIGEST}"', Last_Modified="Fri, 27 Nov 2026 07:00:00 GMT", **HEADERS),
+    "look": answer(200, b"", ETag=f'"{DIGEST}"', Last_Modified="Fri, 27 Nov 2026 07:00:00 GMT", **HEADERS),
 }
 RESULT = CopyResult(Outcome.MIGRATED, etag=DIGEST)
 """Of the copies that are looked at."""
@@ -54,7 +54,7 @@ class Seen:
     """What has come of objects: results by key, in words; what was counted; what was sent."""
 
     results: dict[str, str]
-    counts: Counter[tuple[str, str, str]]
+    counts: Counter[tuple[SideName, str, str]]
     sent: list[str]
     connections: int
 

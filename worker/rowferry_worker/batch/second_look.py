@@ -57,7 +57,7 @@ def look_at_sources(
         copied_again = {key: result.began for key, result in changed.items() if isinstance(result, CopyResult)}
         read_at |= dict.fromkeys(looked_at, began) | copied_again
         times.update(changed.keys())
-        current = set() if copied_again else current | looked_at.keys()
+        current = set[str]() if copied_again else current | looked_at.keys()
         candidates = changed if copied_again and stays else candidates
     return found
 

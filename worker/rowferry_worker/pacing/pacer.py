@@ -68,13 +68,6 @@ class Pacer:
         has_ended = self.limit.note((key, size_bytes.bit_length()), count, seconds, in_flight, now)
         return self._decide(now) if now >= self._decide_at else has_ended
 
-    def note_successes(self, key: str, seconds: Sequence[float], size_bytes: int, in_flight: int) -> bool:
-        """Take in successes that have ended since the last call, as `note_success`."""
-        has_changed = False
-        for each in seconds:
-            has_changed |= self.note_success(key, each, size_bytes, in_flight)
-        return has_changed
-
     def note_refused(self, key: str, retry_after: float = 0.0) -> bool:
         """Take in a refusal that asks to slow down, for `retry_after` seconds at least; else as `note_success`."""
         now = self.clock()
