@@ -8,8 +8,6 @@ import ssl
 from pathlib import Path
 from typing import Any
 
-from botocore.httpsession import get_cert_path  # pyright: ignore[reportUnknownVariableType]
-
 from rowferry.errors import UsageError
 
 VARIABLES = ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
@@ -47,7 +45,11 @@ def find_authorities(bundle: str | None) -> str | None:
     if paths.cafile:
         return paths.cafile
     has_folder = bool(paths.capath) and any(Path(paths.capath).iterdir())
-    return None if has_folder else get_cert_path(True)
+    if has_folder:
+        return None
+    from botocore.httpsession import get_cert_path  # noqa: PLC0415  # pyright: ignore[reportUnknownVariableType]
+
+    return get_cert_path(True)
 
 
 def trust(bundle: str | None) -> ssl.SSLContext:

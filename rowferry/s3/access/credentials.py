@@ -1,16 +1,11 @@
 """Credentials of one side, from its own variables, its profile or boto3's chain; refreshed where they expire."""
 
-# pyright: reportMissingTypeStubs=false
-# botocore carries no types; what is used of it is narrowed by the protocols below.
-
+import os
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, NamedTuple, Protocol, cast
-
-import boto3.session
-from botocore.credentials import Credentials as BotocoreCredentials
-from botocore.exceptions import BotoCoreError, ClientError, ProfileNotFound
+from typing import NamedTuple, Protocol, cast
 
 from rowferry.environment import read_secret
 from rowferry.errors import CredentialsUnavailable, UsageError
@@ -18,6 +13,10 @@ from rowferry.plan import Side
 
 CHECK_EVERY = timedelta(seconds=15)
 """How often expiring credentials are checked; botocore refreshes them 15 to 10 minutes before they expire."""
+
+
+PROFILES = ("AWS_DEFAULT_PROFILE", "AWS_PROFILE")
+"""Either of them names a profile of boto3's configuration."""
 
 
 class CredentialSnapshot(Protocol):
@@ -40,11 +39,24 @@ class CredentialSnapshot(Protocol):
 
 
 class Credentials(Protocol):
-    """The part of botocore's untyped credentials that rowferry uses."""
+    """What rowferry uses of credentials, its own or botocore's."""
 
     def get_frozen_credentials(self) -> CredentialSnapshot:
         """Return the credentials of this moment, renewed first where they are about to expire."""
         ...
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GivenCredentials:
+    """Credentials that variables of the environment hold: they do not expire."""
+
+    access_key: str
+    secret_key: str
+    token: str | None
+
+    def get_frozen_credentials(self) -> CredentialSnapshot:
+        """Return these."""
+        return self
 
 
 class _Variables(NamedTuple):
@@ -67,8 +79,12 @@ def load_credentials(side: Side, environ: Mapping[str, str]) -> Credentials:
         present = present if access_key or secret_key else names.token
         raise UsageError(f"{present} is set but {absent} is not; set {names.access_key} and {names.secret_key}")
     if access_key:
-        return cast("Credentials", BotocoreCredentials(access_key, secret_key, token or None))
-    return _load_from_boto3(side, names)
+        return GivenCredentials(access_key, secret_key, token or None)
+    if side.profile is None and (given := _find_given()):
+        return given
+    from rowferry.s3.access import boto  # noqa: PLC0415 - a third of a worker's start
+
+    return boto.find_credentials(side.name, side.profile, f"set {names.access_key} and {names.secret_key}")
 
 
 def _name_variables(side: Side) -> _Variables:
@@ -76,19 +92,17 @@ def _name_variables(side: Side) -> _Variables:
     return _Variables(f"{start}_ACCESS_KEY_ID", f"{start}_SECRET_ACCESS_KEY", f"{start}_SESSION_TOKEN")
 
 
-def _load_from_boto3(side: Side, names: _Variables) -> Credentials:
-    """Return what boto3 finds for the side's profile or by its chain; it may fetch lazily, at the first use."""
-    remedy = f"set {names.access_key} and {names.secret_key}"
-    try:
-        session: Any = boto3.session.Session(profile_name=side.profile)
-        found: Credentials | None = session.get_credentials()
-    except ProfileNotFound as error:
-        raise UsageError(f"{side.name}.profile {side.profile!r} is in no AWS configuration here; {remedy}") from error
-    except (BotoCoreError, ClientError) as error:
-        raise UsageError(f"boto3 found no credentials for the {side.name} bucket ({error}); {remedy}") from error
-    if found is None:
-        raise UsageError(f"there are no credentials for the {side.name} bucket; {remedy}, or an AWS profile")
-    return found
+def _find_given() -> GivenCredentials | None:
+    """Return the credentials of AWS_*, the first of boto3's chain; None where that has to find out.
+
+    Source: boto3 documentation, "Credentials", and botocore's EnvProvider.
+    """
+    read = os.environ.get
+    if any(map(read, (*PROFILES, "AWS_CREDENTIAL_EXPIRATION"))):
+        return None
+    access_key, secret_key = read("AWS_ACCESS_KEY_ID"), read("AWS_SECRET_ACCESS_KEY")
+    token = read("AWS_SECURITY_TOKEN") or read("AWS_SESSION_TOKEN")
+    return GivenCredentials(access_key, secret_key, token or None) if access_key and secret_key else None
 
 
 def expires(credentials: Credentials) -> bool:
@@ -101,9 +115,13 @@ def take_snapshot(credentials: Credentials) -> CredentialSnapshot:
 
     Raises CredentialsUnavailable, whose words carry no secret, when they cannot be had.
     """
+    if isinstance(credentials, GivenCredentials):
+        return credentials
+    from rowferry.s3.access import boto  # noqa: PLC0415 - whose credentials these are
+
     try:
         return credentials.get_frozen_credentials()
-    except (BotoCoreError, ClientError, RuntimeError, OSError, KeyError, ValueError) as error:
+    except (*boto.FAULTS, RuntimeError, OSError, KeyError, ValueError) as error:
         # A credential process may put anything into its error: only the class is repeated.
         raise CredentialsUnavailable(
             "CredentialsUnavailable", f"renewing them failed: {type(error).__name__}"

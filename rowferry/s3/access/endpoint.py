@@ -5,30 +5,24 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from ipaddress import IPv6Address, ip_address
-from typing import Any, Literal
+from pathlib import Path
+from typing import Literal
 from urllib.parse import SplitResult, urlsplit
-
-import botocore.session
-from botocore import UNSIGNED
-from botocore.config import Config
-from botocore.exceptions import BotoCoreError
 
 from rowferry.errors import UsageError
 from rowferry.http.connect import is_link_local
 from rowferry.http.proxy import Proxy, find_proxy
 from rowferry.http.trust import check_bundle, find_bundle
 from rowferry.plan import Side
-from rowferry.s3.access.credentials import Credentials, expires, take_snapshot
-
-# pyright: reportMissingTypeStubs=false
-# botocore carries no types; what is used of it is narrowed at once.
-
+from rowferry.s3.access.credentials import PROFILES, Credentials, expires, take_snapshot
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 ALLOWED_ENDPOINTS = "ROWFERRY_ALLOWED_ENDPOINTS"
 """Comma separated `scheme://host[:port]`, each with `/bucket` where one bucket is meant; unset: everything that is not
 link-local."""
+CONFIGURATION = {"AWS_CONFIG_FILE": "~/.aws/config", "AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials"}
+"""The variables that name the files of boto3's configuration, and where these are else."""
 LINK_LOCAL = f"a link-local or metadata address, which is no S3 server; if it is one, name it in {ALLOWED_ENDPOINTS}"
 
 
@@ -82,13 +76,8 @@ def resolve_endpoint(side: Side) -> Endpoint:
     Raises UsageError when the URL or the region cannot be used, the file of certificates for an https endpoint, or the
     proxy that the environment names.
     """
-    try:
-        ca_bundle: str | None = find_bundle(_read_configured_bundle())
-        url = side.endpoint_url or _find_aws_url(side.region)
-    except BotoCoreError as error:
-        raise UsageError(
-            f"{side.name}.region {side.region!r} cannot be used ({error}); name one as AWS does"
-        ) from error
+    ca_bundle = find_bundle(_read_configured_bundle())
+    url = side.endpoint_url or _find_aws_url(side)
     endpoint = _take_apart(side, _split_url(side, url), ca_bundle)
     named = [entry == endpoint.url or entry.startswith(f"{endpoint.url}/") for entry in list_allowed(os.environ)]
     endpoint = replace(endpoint, is_named=any(named))
@@ -100,15 +89,25 @@ def resolve_endpoint(side: Side) -> Endpoint:
 
 
 def _read_configured_bundle() -> str | None:
-    """Return what boto3's configuration names as certificates. Handlers of requests would cost 15 ms of CPU here."""
-    session: Any = botocore.session.Session(include_builtin_handlers=False)
-    return session.get_config_variable("ca_bundle")
+    """Return what boto3 takes for its certificates: AWS_CA_BUNDLE, or what its configuration says, where there is one.
+
+    Source: boto3 documentation, "Configuration".
+    """
+    if "AWS_CA_BUNDLE" in os.environ:
+        return os.environ["AWS_CA_BUNDLE"]
+    named = (os.path.expandvars(os.environ.get(name, default)) for name, default in CONFIGURATION.items())
+    files = [Path(os.path.expanduser(file)) for file in named]  # noqa: PTH111 - fails not where no home is known
+    if not any(map(os.environ.get, PROFILES)) and not any(file.is_file() for file in files):
+        return None
+    from rowferry.s3.access import boto  # noqa: PLC0415 - a third of a worker's start
+
+    return boto.read_bundle()
 
 
-def _find_aws_url(region: str) -> str:
-    session: Any = botocore.session.Session()
-    config: Any = Config(ignore_configured_endpoint_urls=True, signature_version=UNSIGNED)
-    return session.create_client("s3", region_name=region, config=config).meta.endpoint_url
+def _find_aws_url(side: Side) -> str:
+    from rowferry.s3.access import boto  # noqa: PLC0415 - a third of a worker's start
+
+    return boto.find_url(side.name, side.region)
 
 
 def _split_url(side: Side, url: str) -> SplitResult:

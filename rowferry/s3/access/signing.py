@@ -10,10 +10,10 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from importlib.metadata import version
 from operator import itemgetter
 from typing import NamedTuple, Protocol
 
+from rowferry import __version__
 from rowferry.errors import ObjectRejected
 from rowferry.http.proxy import describe_target
 from rowferry.plan import Side
@@ -48,7 +48,7 @@ Headers = list[tuple[str, str]]
 SIGNED_BODY_BYTES = 64 * 1024
 """Larger bodies are not hashed a second time where their Content-MD5 is signed."""
 UNSIGNED_PAYLOAD = "UNSIGNED-PAYLOAD"
-USER_AGENT = f"User-Agent: rowferry/{version('rowferry')}\r\n\r\n"
+USER_AGENT = f"User-Agent: rowferry/{__version__}\r\n\r\n"
 _EMPTY_DIGEST = hashlib.sha256().hexdigest()
 _ALGORITHM = "AWS4-HMAC-SHA256"
 

@@ -1,0 +1,53 @@
+"""What boto3 finds on this host: credentials by its chain, its file of certificates, AWS's own hosts.
+
+Imported where one of them is asked for: it takes 0.16 s of CPU, a third of a worker's start.
+"""
+
+# pyright: reportMissingTypeStubs=false
+# botocore carries no types; what is used of it is narrowed at once.
+
+from typing import Any
+
+import boto3.session
+import botocore.session
+from botocore import UNSIGNED
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, ProfileNotFound
+
+from rowferry.errors import UsageError
+
+FAULTS = (BotoCoreError, ClientError)
+"""What botocore raises."""
+
+
+def find_credentials(side: str, profile: str | None, remedy: str) -> Any:
+    """Return what boto3 finds for a profile or by its chain; it may fetch lazily, at the first use.
+
+    Raises UsageError, which ends with the remedy, where that is nothing.
+    """
+    try:
+        session: Any = boto3.session.Session(profile_name=profile)
+        found: Any = session.get_credentials()
+    except ProfileNotFound as error:
+        raise UsageError(f"{side}.profile {profile!r} is in no AWS configuration here; {remedy}") from error
+    except FAULTS as error:
+        raise UsageError(f"boto3 found no credentials for the {side} bucket ({error}); {remedy}") from error
+    if found is None:
+        raise UsageError(f"there are no credentials for the {side} bucket; {remedy}, or an AWS profile")
+    return found
+
+
+def read_bundle() -> str | None:
+    """Return what boto3's configuration names as certificates. Handlers of requests would cost 15 ms of CPU here."""
+    session: Any = botocore.session.Session(include_builtin_handlers=False)
+    return session.get_config_variable("ca_bundle")
+
+
+def find_url(side: str, region: str) -> str:
+    """Return AWS's own host for a region. Raises UsageError where there is none."""
+    session: Any = botocore.session.Session()
+    config: Any = Config(ignore_configured_endpoint_urls=True, signature_version=UNSIGNED)
+    try:
+        return session.create_client("s3", region_name=region, config=config).meta.endpoint_url
+    except BotoCoreError as error:
+        raise UsageError(f"{side}.region {region!r} cannot be used ({error}); name one as AWS does") from error
