@@ -14,6 +14,7 @@ from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.plan import Entries, Plan
 from rowferry.plan_file import plan_document
+from rowferry_enqueue.checks.finding import refuse_first
 from rowferry_enqueue.checks.queues.columns import check_queue_rows
 from rowferry_enqueue.checks.rows.pairs import refuse_overwritten_objects
 from rowferry_enqueue.checks.rows.reverting import refuse_irreversible
@@ -108,8 +109,7 @@ def _refuse_unreadable(connection: Connection, plan: Plan, request: EnqueueReque
     settings = request.queue.read_settings(plan)
     for entries in chosen:
         queries = EntryQueries.of(connection, entries)
-        for finding in check_queue_rows(connection, queries, request.queue, settings, as_worker=False):
-            raise UsageError(f"{finding.what[:1].upper()}{finding.what[1:]}: {finding.remedy}.")
+        refuse_first(check_queue_rows(connection, queries, request.queue, settings, as_worker=False))
 
 
 def find_migration(connection: Connection, name: str) -> int | None:

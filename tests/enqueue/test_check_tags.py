@@ -129,7 +129,7 @@ def test_columns_that_are_not_there_are_found_before_anything_is_enqueued(migrat
         with pytest.raises(UsageError) as caught:
             migration.enqueue(queue="tag")
         assert said.removeprefix("the ") in str(caught.value)
-        assert re.search(r": (correct \[queue\.tag\]|write a condition over .*, and grant)", str(caught.value))
+        assert re.search(r"; (correct \[queue\.tag\]|write a condition over .*, and grant)", str(caught.value))
         assert migration.batches() == []
 
 

@@ -24,7 +24,7 @@ from rowferry_cli.discover.separate import (
     find_document_condition,
     sample_beside,
 )
-from rowferry_enqueue.checks.finding import Finding
+from rowferry_enqueue.checks.finding import Finding, find_problems
 from rowferry_enqueue.checks.rows.keys import check_keys
 from rowferry_enqueue.checks.rows.pairs import check_one_bucket
 from rowferry_enqueue.checks.rows.reverting import check_reverting
@@ -144,7 +144,7 @@ class Fitness:
             milliseconds = f"{int(STATEMENT_TIMEOUT.total_seconds() * 1000)}ms"
             self._connection.execute(statement("limit_statement"), {"timeout": milliseconds})
             found = list(_check(self._connection, plan))
-        problems = [finding for finding in found if finding.level == "problem"]
+        problems = find_problems(found)
         self.unscanned |= dict.fromkeys(finding.what for finding in problems if "timeout" in finding.what)
         return [finding for finding in problems if finding.what not in self.unscanned]
 
@@ -179,6 +179,6 @@ def _ignore(_: str) -> None:
 
 def _refuse(proposal: Proposal, problems: Sequence[Finding]) -> Proposal:
     """Return the proposal as a comment that says what stands in the way, and what would mend it."""
-    seen = [f"{one.what}; {one.remedy}." if one.remedy else f"{one.what}." for one in problems[:3]]
-    about = ["`rowferry check` refuses this. Mend it, and then uncomment it.", *map(show_text, seen)]
+    seen = [show_text(one.sentence) for one in problems[:3]]
+    about = ["`rowferry check` refuses this. Mend it, and then uncomment it.", *seen]
     return replace(proposal, is_commented_out=True, comments=[*about, *proposal.comments], if_stays=(), keys=None)

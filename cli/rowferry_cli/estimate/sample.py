@@ -24,7 +24,7 @@ from rowferry.s3.responses import Response
 from rowferry.s3.results import read_tag_count
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists, refuse
-from rowferry_enqueue.checks.finding import as_error
+from rowferry_enqueue.checks.finding import as_error, refuse_first
 from rowferry_enqueue.checks.rows.scans import describe_unscanned
 from rowferry_enqueue.checks.rows.tables import refuse_unfit_tables
 from rowferry_worker.properties.tags import ANNOUNCES
@@ -83,9 +83,7 @@ def take_sample(plan: Plan, most: int) -> tuple[list[CountedEntries], Looks]:
             counted += [count_objects(ask, part, most) for part in plan.objects]
             objects = list(dict.fromkeys(keys for each in counted for named in each.chosen for keys in named))
             for name, client in clients.items() if objects else ():
-                for finding in check_bucket_exists(client, plan.side(name)):
-                    if finding.level == "problem":
-                        raise as_error(finding)
+                refuse_first(check_bucket_exists(client, plan.side(name)))
             return counted, look_at(clients, objects)
         except ObjectError as error:
             side = plan.side(error.side or "legacy")

@@ -110,7 +110,6 @@ def refuse_problems(findings: Sequence[Finding]) -> None:
     """Raise UsageError, in one sentence, if any finding is a problem."""
     problems = [finding for finding in findings if finding.level == "problem"]
     if len(problems) == 1:
-        (only,) = problems
-        raise UsageError(f"{only.what}; {only.remedy}." if only.remedy else f"{only.what}.")
+        raise UsageError(problems[0].sentence)
     if problems:
         raise UsageError(f"{len(problems)} problems prevent the migration; nothing was migrated.")

@@ -1,5 +1,6 @@
 """One line of what `rowferry check` reports: a problem, a note, or that something is fine."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +18,11 @@ class Finding:
     level: Level
     what: str
     remedy: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """Return it in one sentence."""
+        return f"{self.what}; {self.remedy}." if self.remedy else f"{self.what}."
 
 
 def problem(what: object, remedy: str = "") -> Finding:
@@ -37,7 +43,16 @@ def quote_key(key: str) -> str:
     return repr(key if len(key) <= SHOWN_CHARACTERS else f"{key[:half]}…{key[-half:]}")
 
 
+def find_problems(findings: Iterable[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.level == "problem"]
+
+
 def as_error(finding: Finding) -> UsageError:
     """Return a problem as the one sentence that ends a command."""
-    words = f"{finding.what}; {finding.remedy}" if finding.remedy else finding.what
-    return UsageError(f"{words[:1].upper()}{words[1:]}.")
+    return UsageError(f"{finding.sentence[:1].upper()}{finding.sentence[1:]}")
+
+
+def refuse_first(findings: Iterable[Finding]) -> None:
+    """Raise UsageError for the first problem."""
+    for finding in find_problems(findings):
+        raise as_error(finding)

@@ -16,6 +16,7 @@ from rowferry.s3.listings.keys import read_page
 from rowferry.s3.operations import get_object_acl, head_object, list_keys
 from rowferry.s3.retry import TRIES, send_with_retries
 from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists
+from rowferry_enqueue.checks.finding import refuse_first
 
 AT_ONCE = 32
 """Requests in flight."""
@@ -68,10 +69,11 @@ class LegacyBucket:
         self._client.close()
 
     def _check(self) -> None:
-        for finding in check_bucket_exists(self._client, self.side, self._named):
-            if finding.level == "problem":
-                self._client.close()
-                raise UsageError(f"{finding.what}; {finding.remedy}." if finding.remedy else f"{finding.what}.")
+        try:
+            refuse_first(check_bucket_exists(self._client, self.side, self._named))
+        except UsageError:
+            self._client.close()
+            raise
 
     @property
     def heads(self) -> int:

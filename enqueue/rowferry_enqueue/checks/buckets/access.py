@@ -20,7 +20,7 @@ from rowferry_enqueue.checks.buckets.prefixes import check_prefixes
 from rowferry_enqueue.checks.buckets.probe import Probe, written_probe
 from rowferry_enqueue.checks.buckets.probe_properties import ShapedProbe
 from rowferry_enqueue.checks.buckets.public import check_legacy_acl, check_public_url
-from rowferry_enqueue.checks.finding import Finding, fine, note, problem
+from rowferry_enqueue.checks.finding import Finding, find_problems, fine, note, problem
 
 DEADLINE = timedelta(seconds=30)
 """Of one request."""
@@ -59,7 +59,7 @@ def check_buckets(
     on_progress("writing to the production bucket" if may_write else "looking at the production bucket")
     findings = list(_try_production(plan, source_key, acl, facts, may_write=may_write))
     yield from findings
-    if source_key is not None and not any(finding.level == "problem" for finding in findings):
+    if source_key is not None and not find_problems(findings):
         yield from check_clocks(plan, may_write=may_write)
 
 
@@ -75,7 +75,7 @@ def check_readable_buckets(plan: Plan, on_progress: OnProgress) -> Iterator[Find
         with closing(client):
             findings = check_bucket_exists(client, side)
         yield from findings
-        if not any(finding.level == "problem" for finding in findings):
+        if not find_problems(findings):
             yield fine(f"the {side.name} bucket {side.bucket} is there")
 
 
@@ -90,7 +90,7 @@ def _try_legacy(
         return [problem(error)], None, None
     with closing(client):
         findings = check_bucket_exists(client, side)
-        if any(finding.level == "problem" for finding in findings):
+        if find_problems(findings):
             return findings, None, None
         sampled = check_objects(client, side, samples, is_new=is_new)
         findings += [*sampled.findings, *check_prefixes(client, plan, may_be_empty=may_be_empty)]
@@ -120,7 +120,7 @@ def _try_production(
     with closing(client):
         findings = check_bucket_exists(client, side)
         yield from findings
-        if any(finding.level == "problem" for finding in findings):
+        if find_problems(findings):
             return
         if not may_write:
             yield note(f"not checked, since a check would write: whether {side.bucket} takes objects and copies")
@@ -135,7 +135,7 @@ def _try_production(
                 findings = list(_try_properties(ShapedProbe(probe, plan, acl), plan, client))
                 yield from findings
                 if probe.copy_keeps_tags and side.tags == "none":
-                    facts[COPY_LEAVES_TAGS_OUT] = not any(finding.level == "problem" for finding in findings)
+                    facts[COPY_LEAVES_TAGS_OUT] = not find_problems(findings)
         yield from left
 
 
@@ -143,7 +143,7 @@ def _try_properties(shaped: ShapedProbe, plan: Plan, client: ObjectClient) -> It
     """Write probes that are what the plan says of objects, and fetch one as the public would."""
     findings = list(shaped.check())
     yield from findings
-    if not any(finding.level == "problem" for finding in findings):
+    if not find_problems(findings):
         yield from check_public_url(plan, shaped.probe, partial(_find_production_key, client, plan))
 
 

@@ -23,7 +23,7 @@ from rowferry.progress import OnProgress, ignore_progress
 from rowferry.queue_spec import QueueSpec, describe_fault
 from rowferry.queues import find_circle
 from rowferry.s3.client import ObjectClient, open_object_client
-from rowferry_enqueue.checks.finding import Finding, fine, problem
+from rowferry_enqueue.checks.finding import Finding, find_problems, fine, problem
 from rowferry_enqueue.checks.queues.columns import check_columns
 from rowferry_enqueue.checks.queues.plan import PlannedQueue, judge_chain, judge_queue, read_queue
 from rowferry_enqueue.checks.rows.tables import CheckedTable
@@ -62,9 +62,9 @@ def check_queues(
             may_write=may_write,
             on_progress=on_progress,
         )
-        if not any(finding.level == "problem" for finding in findings):
+        if not find_problems(findings):
             findings += run_own_check(context)
-        if not any(finding.level == "problem" for finding in findings):
+        if not find_problems(findings):
             findings.insert(0, fine(queue.describe()))
         yield from findings
 

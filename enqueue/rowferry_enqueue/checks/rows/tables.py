@@ -14,7 +14,7 @@ from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.formatting import count, suggest
 from rowferry.plan import Entries, Plan
-from rowferry_enqueue.checks.finding import Finding, fine, problem
+from rowferry_enqueue.checks.finding import Finding, find_problems, fine, problem
 from rowferry_enqueue.checks.rows.expressions import check_expressions
 from rowferry_enqueue.checks.rows.scans import ask, refuse
 from rowferry_enqueue.checks.rows.table_shape import (
@@ -48,10 +48,8 @@ def refuse_unfit_tables(connection: Connection, plan: Plan) -> None:
     """
     checked = [check_table(connection, entries) for entries in plan.entries]
     found = [finding for table in checked for finding in table.findings] + check_together(checked)
-    problems = [finding for finding in found if finding.level == "problem"]
-    if problems:
-        sentences = [f"{finding.what}; {finding.remedy}" if finding.remedy else finding.what for finding in problems]
-        raise UsageError(f"{'. '.join(sentences)}.")
+    if problems := find_problems(found):
+        raise UsageError(" ".join(problem.sentence for problem in problems))
 
 
 def check_table(connection: Connection, entries: Entries) -> CheckedTable:
@@ -71,7 +69,7 @@ def check_table(connection: Connection, entries: Entries) -> CheckedTable:
         or tuple(_find_null_ids(connection, queries))
     )
     findings = (*problems, *probed)
-    if any(finding.level == "problem" for finding in probed):
+    if find_problems(probed):
         return CheckedTable(entries, findings, described)
     return CheckedTable(entries, findings, described, (queries,))
 
@@ -109,7 +107,7 @@ def check_rights_and_rows(connection: Connection, table: CheckedTable, *, moves:
         return
     if not described.id_unique and described.id_unique_by_partition:
         yield from _find_repeated_ids(connection, table.usable[0])
-    if not any(finding.level == "problem" for finding in table.findings):
+    if not find_problems(table.findings):
         yield from note_peculiarities(entries, described)
         if may_do:
             unique = "is unique" if described.id_unique else "is unique within each partition"
