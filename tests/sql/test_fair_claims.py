@@ -67,12 +67,6 @@ def test_a_small_migration_that_comes_later_has_its_share_of_the_claims(lines: L
     assert Counter(claims) == {LARGE: 300, SMALL: 10}
 
 
-def test_a_weight_of_three_is_three_times_as_many_claims(lines: Lines) -> None:
-    compete(lines, large=1, small=3)
-    claims = claim_and_finish(lines, ["migrate"], 200)
-    assert share(claims, SMALL) == pytest.approx(0.75, abs=WITHIN)
-
-
 def test_queues_of_one_migration_and_another_share_by_weight(lines: Lines) -> None:
     weights = {("one", "tag"): 5.0, ("one", "verify"): 1.0, ("two", "tag"): 2.0}
     lines.register("one", {"tag": {"weight": 5}})  # `verify` has no row, so the default
@@ -82,15 +76,6 @@ def test_queues_of_one_migration_and_another_share_by_weight(lines: Lines) -> No
     claims = claim_and_finish(lines, ["tag", "verify"], 240)
     shares = {line: share(claims, line) for line in weights}
     assert shares == pytest.approx({line: weight / 8 for line, weight in weights.items()}, abs=WITHIN)
-
-
-def test_every_stretch_of_claims_is_shared_not_only_all_of_them(lines: Lines) -> None:
-    """A golden-ratio sequence, and no lottery: no line waits for long, whatever the moment."""
-    compete(lines, large=3, small=1)
-    claims = claim_and_finish(lines, ["migrate"], 240)
-    counts = [claims[start : start + 20].count(SMALL) for start in range(len(claims) - 20)]
-    assert (min(counts), max(counts)) >= (4, 4)
-    assert max(counts) <= 6
 
 
 def test_sessions_that_keep_their_claims_share_as_well(lines: Lines) -> None:

@@ -1,17 +1,25 @@
 """Which line a claim asks for first: by priority, then by weight, each with its share of any claims in a row."""
 
 from collections import Counter
-from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from rowferry_worker.waiting_lines import WaitingLines
 
-ROW = {"migration_id": 1, "migration": "m", "priority": 0, "weight": 1.0, "is_due": True, "since": "s", "since_id": 0}
+ROW: dict[str, Any] = {
+    "migration_id": 1,
+    "migration": "m",
+    "priority": 0,
+    "weight": 1.0,
+    "is_due": True,
+    "since": "s",
+    "since_id": 0,
+}
 
 
-def know(*rows: Mapping[str, object], walked: int = 0) -> WaitingLines:
+def know(*rows: dict[str, Any], walked: int = 0) -> WaitingLines:
     """Return what a look has found: lines that are as ROW but for what is said here."""
     lines = WaitingLines()
     lines.note_look([{**ROW, "queue_name": "q", "walked": walked, **row} for row in rows])
