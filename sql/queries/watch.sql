@@ -111,15 +111,33 @@ where q.status = 'INIT' and q.run_after > statement_timestamp() and q.migration_
 group by q.queue_name;
 
 -- name: watch_pace
--- The entries of the batches that were finished since then, by queue and slice of so many seconds; `began`: the slice's
--- first second since 1970.
+-- The rate of each queue in each whole slice of ten seconds, of the last ten minutes or since it began: `rates` in entries
+-- a second, the latest last.
 select
-    f.queue_name as queue,
-    (floor(extract(epoch from f.finished_at) / %(seconds)s) * %(seconds)s)::bigint as began,
-    sum(f.entry_count)::bigint as entries
-from rowferry.finished_batches as f
-where f.migration = %(migration)s and f.finished_at >= %(since)s
-group by f.queue_name, began;
+    s.queue,
+    array_agg(coalesce(f.entries, 0) / 10.0::double precision order by s.began_at) as rates
+from (
+    select
+        t.queue_name as queue,
+        generate_series(
+            date_bin('10 seconds', greatest(min(t.started_at), now() - interval '10 minutes'), 'epoch'),
+            date_bin('10 seconds', now(), 'epoch') - interval '10 seconds',
+            interval '10 seconds'
+        ) as began_at
+    from rowferry.table_progress as t
+    where t.migration_id = %(id)s
+    group by t.queue_name
+) as s
+left join (
+    select
+        b.queue_name as queue,
+        date_bin('10 seconds', b.finished_at, 'epoch') as began_at,
+        sum(b.entry_count)::double precision as entries
+    from rowferry.finished_batches as b
+    where b.migration = %(migration)s and b.finished_at > now() - interval '11 minutes'
+    group by 1, 2
+) as f on s.queue = f.queue and s.began_at = f.began_at
+group by s.queue;
 
 -- name: watch_host_rates
 -- The entries a second of each host and queue, over the last minute, reckoned as in rowferry.rate_1m.

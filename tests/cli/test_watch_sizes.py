@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,8 +14,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 
 from rowferry.db.connection import Connection, connect
+from rowferry.reports.chain import read_chain
 from rowferry_cli.watch.keys import KEYS, KeyHandler, list_keys
-from rowferry_cli.watch.pace import HISTORY, SLICE, PaceHistory, draw_chart
+from rowferry_cli.watch.pace import draw_chart
 from rowferry_cli.watch.poller import State
 from rowferry_cli.watch.progress import draw_bars
 from rowferry_cli.watch.snapshot import Snapshot, read_snapshot
@@ -138,23 +139,20 @@ def test_a_killed_worker_is_silent_and_its_batch_is_counted_once() -> None:
 
 
 @pytest.mark.usefixtures("killed")
-def test_a_worker_is_silent_until_the_moment_of_the_snapshot(table: EntryTable) -> None:
+def test_a_worker_is_silent_until_the_moment_of_the_snapshot(
+    table: EntryTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not until its query ran: a snapshot that takes seconds would call every worker silent."""
+    began: list[datetime] = []
 
-    class SlowHistory(PaceHistory):
-        began_at: datetime
+    def take_long(connection: Connection, migration: str | None) -> list[DictRow]:
+        began.extend(row["now"] for row in connection.execute("select now(), pg_sleep(0.05)"))
+        return read_chain(connection, migration)
 
-        def read(self, connection: Connection, moment: datetime) -> None:
-            super().read(connection, moment)
-            (row,) = connection.execute("select now() as began_at").fetchall()
-            self.began_at = row["began_at"]
-            connection.execute("select pg_sleep(0.05)")
-
-    history = SlowHistory("avatars")
-    with connect("test", autocommit=True) as connection:
-        snapshot = read_snapshot(connection, "avatars", history)
+    monkeypatch.setattr("rowferry_cli.watch.snapshot.read_chain", take_long)
+    snapshot = read_now()
     seen = {row["pid"]: row["last_seen_at"] for row in table.execute("select pid, last_seen_at from rowferry.worker")}
-    silent = {pid: history.began_at - last_seen_at for pid, last_seen_at in seen.items()}
+    silent = {pid: began[0] - last_seen_at for pid, last_seen_at in seen.items()}
     assert {row["pid"]: row["silent_for"] for row in snapshot.workers} == silent
 
 
@@ -395,25 +393,18 @@ def test_p_after_m_pauses_the_migration_that_is_shown(table: EntryTable) -> None
 # What it reads
 
 
-def test_the_pace_is_the_same_read_at_once_or_step_by_step(table: EntryTable) -> None:
+def test_the_pace_is_that_of_each_slice_since_the_queue_began(table: EntryTable) -> None:
     table.add_legacy(range(1, 61))
     table.enqueue(10)
-    step_by_step = PaceHistory("avatars")
-    ended = "update rowferry.batch_queue set status = 'DONE', migrated = entry_count, started_at = %(at)s, "
-    ended += "finished_at = %(at)s where id = %(id)s"
-    begin = datetime(2026, 11, 21, 6, 0, tzinfo=UTC)
-    with connect("test", autocommit=True) as connection:
-        for batch, seconds in enumerate((1, 8, 12, 47, 55, 2000), start=1):
-            table.execute(ended, {"at": begin + timedelta(seconds=seconds), "id": batch})
-            moment = begin + timedelta(seconds=seconds + 9)
-            step_by_step.read(connection, moment)
-            at_once = PaceHistory("avatars")
-            at_once.read(connection, moment)
-            assert step_by_step.list_rates("migrate", begin) == at_once.list_rates("migrate", begin)
-            if seconds == 55:
-                assert at_once.list_rates("migrate", begin) == (2, 1, 0, 0, 1, 1)
-    assert len(step_by_step.list_rates("migrate", begin)) == HISTORY // SLICE
-    assert step_by_step.list_rates("migrate", None) == ()
+    (row,) = table.execute("select date_bin('10 s', now() - interval '57 s', 'epoch') as began")
+    ended = "update rowferry.batch_queue set status = 'DONE', migrated = entry_count, started_at = %(began)s, "
+    ended += "finished_at = %(began)s + %(after)s where id = %(id)s"
+    for batch, seconds in enumerate((1, 8, 12, 47), start=1):
+        table.execute(ended, row | {"after": timedelta(seconds=seconds), "id": batch})
+    snapshot = read_now()
+    assert list(snapshot.list_rates(snapshot.queues[0]))[:5] == [2, 1, 0, 0, 1]
+    assert len(snapshot.list_rates(snapshot.queues[0])) in {5, 6}
+    assert snapshot.list_rates(None) == ()
 
 
 def test_what_a_server_lets_through_is_read_of_each_worker(table: EntryTable) -> None:

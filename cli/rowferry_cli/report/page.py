@@ -60,7 +60,7 @@ def read_rows(connection: Connection, report: Report) -> dict[str, Any]:
     }
     hosts = read_in_order(connection, "page_hosts", named | {"limit": MOST["page_hosts"]})
     migration = fetch_one(connection, statement("page_migration"), named)
-    sums = {row["queue"]: row for row in hosts if row["host"] is None}
+    sums = {queue: row for queue in report.by_queue for row in hosts if (row["queue"], row["host"]) == (queue, None)}
     worked = migration["worked"]
     return {
         "report": report,

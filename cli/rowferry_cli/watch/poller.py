@@ -10,7 +10,6 @@ from rowferry.db.connection import Connection, call, connect, translated_errors
 from rowferry.errors import DatabaseUnavailable, RowferryError
 from rowferry.reports.pause import pause, resume
 from rowferry_cli.watch.keys import Action
-from rowferry_cli.watch.pace import PaceHistory
 from rowferry_cli.watch.snapshot import Snapshot, read_snapshot
 
 LARGEST_SHARE = 0.1
@@ -52,7 +51,6 @@ class Poller:
         self.state = State()
         self._migration = migration
         self._interval = interval
-        self._history = PaceHistory(migration)
         self._requests: SimpleQueue[ActionRequest] = SimpleQueue()
         self._connection: Connection | None = None
 
@@ -89,9 +87,7 @@ class Poller:
             self._connection = self._connection or connect("watch", autocommit=True)
             notice = _report(self._connection, request) or self.state.notice
             started = time.monotonic()
-            if migration != self._history.migration:
-                self._history = PaceHistory(migration)
-            snapshot = read_snapshot(self._connection, migration, self._history)
+            snapshot = read_snapshot(self._connection, migration)
             wait = choose_wait(self._interval, timedelta(seconds=time.monotonic() - started))
             self.state = State(snapshot, time.monotonic() + wait.total_seconds(), notice=notice)
         except RowferryError as error:

@@ -137,7 +137,7 @@ def draw_sums(
     times = list(_list_times(snapshot, looked_at, now))
     first = Text(" · ".join([*_list_facts(snapshot, looked_at), *([] if is_roomy else times[1:2])]), STRONG)
     room = min(columns - first.cell_len - 1, LONGEST_SPARKLINE)
-    pace = snapshot.pace.get(looked_at["queue"], ())
+    pace = snapshot.list_rates(looked_at)
     if has_curve and room > 0 and any(pace):
         first.append(f" {draw_chart(pace, room, 1)[0]}", "not bold cyan")
     yield line(first)

@@ -13,10 +13,9 @@ from rowferry.reports.coverage import Coverage, read_coverage
 from rowferry.reports.standby import describe_standby_wait
 from rowferry.reports.state import read_state
 from rowferry.reports.unusable import Unusable, find_unusable
-from rowferry_cli.watch.pace import PaceHistory
 
 Rows = Sequence[DictRow]
-BY_QUEUE = ("tables", "reasons", "delayed", "host_rates", "finished")
+BY_QUEUE = ("tables", "reasons", "delayed", "host_rates", "finished", "pace")
 """What is read of each queue, by `watch_` and this name."""
 
 
@@ -36,8 +35,6 @@ class Snapshot:
     """The operations that a server refuses at a higher rate."""
     of_queues: Mapping[str, Rows] = field(default_factory=dict[str, Rows])
     """By a name of BY_QUEUE: rows of all queues."""
-    pace: Mapping[str, Sequence[float]] = field(default_factory=dict[str, Sequence[float]])
-    """Of each queue, entries a second in each whole slice of `pace.SLICE`, the latest last."""
     coverage: Coverage = field(default_factory=Coverage)
     """Which folders of the legacy bucket the plan leaves out."""
     unusable: Sequence[Unusable] = ()
@@ -48,6 +45,10 @@ class Snapshot:
     def rows(self, name: str, queue: DictRow | None) -> list[DictRow]:
         """Return the rows of one queue."""
         return [row for row in self.of_queues.get(name, ()) if queue and row["queue"] == queue["queue"]]
+
+    def list_rates(self, queue: DictRow | None) -> Sequence[float]:
+        """Return entries a second in each whole slice of `pace.SLICE`, the latest last; none before it has begun."""
+        return next((row["rates"] for row in self.rows("pace", queue)), ())
 
     def find_queue(self, name: str | None) -> DictRow | None:
         """Return the queue of that name, else the first that is not done, else the last; None if there is none."""
@@ -67,11 +68,10 @@ class Snapshot:
         return names[(names.index(name) + 1) % len(names)] if name in names else names[0]
 
 
-def read_snapshot(connection: Connection, migration: str, history: PaceHistory | None = None) -> Snapshot:
+def read_snapshot(connection: Connection, migration: str) -> Snapshot:
     """Return a snapshot. Raises DatabaseUnavailable, or UsageError when the migration does not exist any more.
 
-    `history`: the rate as read so far. All is read at one moment, in a transaction of its own: the connection is in
-    autocommit.
+    All is read at one moment, in a transaction of its own: the connection is in autocommit.
     """
     with translated_errors(), connection.transaction():
         connection.execute(statement("watch_transaction"))
@@ -79,17 +79,13 @@ def read_snapshot(connection: Connection, migration: str, history: PaceHistory |
         if row is None:
             raise UsageError(f"Migration {migration} does not exist in the database any more.")
         chosen = {"id": row["id"], "migration": migration}
-        history = history or PaceHistory(migration)
-        history.read(connection, row["moment"])
-        queues = read_chain(connection, migration)
         return Snapshot(
             migration=row,
             state=read_state(connection, migration),
-            queues=queues,
+            queues=read_chain(connection, migration),
             workers=connection.execute(statement("watch_workers")).fetchall(),
             throttled=connection.execute(statement("watch_throttled"), chosen).fetchall(),
             of_queues={name: connection.execute(statement(f"watch_{name}"), chosen).fetchall() for name in BY_QUEUE},
-            pace={queue["queue"]: history.list_rates(queue["queue"], queue["started_at"]) for queue in queues},
             coverage=read_coverage(connection, migration),
             unusable=find_unusable(connection, migration),
             standby_wait=describe_standby_wait(connection),

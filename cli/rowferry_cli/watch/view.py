@@ -85,7 +85,7 @@ def _draw_right(
     snapshot: Snapshot, looked_at: DictRow | None, now: datetime, columns: int, height: int
 ) -> list[RenderableType]:
     """Return the chart of the rate, with the highest rate at its top, above the last batches."""
-    rates = snapshot.pace.get(looked_at["queue"], ()) if looked_at else ()
+    rates = snapshot.list_rates(looked_at)
     rows, room = min(LONGEST_CHART, max(height // 3, 3)), max(columns - AXIS, 1)
     shown = rates[-room:]
     minutes = len(shown) * SLICE / timedelta(minutes=1)

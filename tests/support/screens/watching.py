@@ -89,11 +89,11 @@ def make_running(tables: int = 1, workers: int = 4, reasons: int = 2) -> Snapsho
         for n in range(60)
     ]
     rates: list[DictRow] = [{"queue": "migrate", "host": "host-0.example.net", "rate": 10.0}]
+    pace: list[DictRow] = [{"queue": "migrate", "rates": [float(n % 7) for n in range(72)]}]
     return replace(
         made,
         state=RUNNING | {"seconds_left": 200.0, "ends_at": NOW + timedelta(seconds=200)},
-        pace={"migrate": [float(n % 7) for n in range(72)]},
-        of_queues={**made.of_queues, "finished": finished, "host_rates": rates},
+        of_queues={**made.of_queues, "finished": finished, "host_rates": rates, "pace": pace},
     )
 
 
