@@ -45,7 +45,7 @@ ALERTS = (
         "unless on (instance, migration) (sum by (instance, migration) "
         '(changes(rowferry_queue_batches{status="DONE"}[2m])) > 0) '
         "unless on (instance, migration) (rowferry_migration_paused == 1) "
-        'unless on (instance, migration) (rowferry_migration_state{state=~"done|need_somebody|no_workers"} == 1) '
+        'unless on (instance, migration) (rowferry_migration_state{state=~"done|needs_operator|no_workers"} == 1) '
         f"unless on (instance, migration) (rowferry_migration_still_seconds < 120 {SERVER_AWAY}) "
         f"unless on (instance, migration) ({IS_DEFERRED})",
         "{{ $labels.migration }}: {{ VALUE }} batches are waiting and none has finished for ten minutes",
@@ -100,11 +100,11 @@ ALERTS = (
         "RowferryNeedsOperator",
         "warning",
         "5m",
-        "rowferry_migration_entries_in_need "
-        'and on (instance, migration) (rowferry_migration_state{state="need_somebody"} == 1)',
+        "rowferry_migration_needs_operator "
+        'and on (instance, migration) (rowferry_migration_state{state="needs_operator"} == 1)',
         "{{ $labels.migration }}: all else is done; {{ VALUE }} entries, or batches without any, need an operator",
         "migration: Errors by reason",
-        "need_somebody",
+        "needs_operator",
     ),
     Alert(
         "RowferryWorkerLost",

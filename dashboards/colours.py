@@ -16,7 +16,7 @@ ATTENTION = ("missing", "conflict", "failed")
 
 STATES = {
     "done": ("done", "green"),
-    "need_somebody": ("needs an operator", "red"),
+    "needs_operator": ("needs an operator", "red"),
     "stalled": ("stalled", "red"),
     "running": ("running", "green"),
     "paused": ("paused", "yellow"),

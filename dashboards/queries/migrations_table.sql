@@ -7,7 +7,7 @@ select
     waiting as "entries left",
     rate_1m as "entries/s",
     ends_at as "ends at",
-    need_somebody as "need an operator",
+    needs_operator as "need an operator",
     left_behind as "left behind",
     passes,
     substring(what_to_do from 'rowferry [a-z]+') as "type this",

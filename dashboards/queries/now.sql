@@ -12,7 +12,7 @@ select
     s.rate_1m as "speed",
     s.seconds_left as "time left",
     1000 * extract(epoch from s.ends_at)::double precision as "ends at",
-    s.need_somebody as "need an operator",
+    s.needs_operator as "need an operator",
     p.*
 from rowferry.migration_state as s
 cross join (

@@ -12,7 +12,7 @@ select
     s.unsettled as "failed",
     100 * s.failed_share as "of finished",
     s.claimed,
-    s.max_in_hand as "at most",
+    s.max_claimed as "at most",
     extract(epoch from now() - s.due_since)::double precision as "oldest due"
 from rowferry.queue_status as s
 left join (

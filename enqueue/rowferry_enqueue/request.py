@@ -140,7 +140,7 @@ def _describe_queue(spec: QueueSpec, settings: QueueSettings) -> dict[str, Any]:
     return {
         "priority": settings.priority,
         "weight": settings.weight,
-        "max_in_hand": settings.max_in_hand,
+        "max_claimed": settings.max_claimed,
         "next": settings.then,
         "payload": EnqueueRequest(spec).payload(),
     }

@@ -10,7 +10,7 @@ from rowferry.batch import Outcome
 
 MOST = 1_000
 """Of so many queues, and of so many migrations, there are metrics: of the unfinished, then of the newest."""
-STATES = ("done", "need_somebody", "paused", "no_workers", "waiting", "stalled", "running")
+STATES = ("done", "needs_operator", "paused", "no_workers", "waiting", "stalled", "running")
 """The words of rowferry.migration_state."""
 BY_STATUS = {"INIT": "batches_init", "DONE": "batches_done", "ERROR": "batches_error"}
 BY_OUTCOME = {str(outcome): str(outcome) for outcome in Outcome}
@@ -50,7 +50,7 @@ GAUGES = (
     Gauge(QUEUES, "queue_position", "position", "Its place in the order of the chain, from 1."),
     Gauge(QUEUES, "queue_batches", BY_STATUS, "Batches by status.", "status"),
     Gauge(QUEUES, "queue_claimed_batches", "claimed", "Batches claimed by live workers."),
-    Gauge(QUEUES, "queue_max_in_hand", "max_in_hand", "How many may be claimed at once; absent without a limit."),
+    Gauge(QUEUES, "queue_max_claimed", "max_claimed", "How many may be claimed at once; absent without a limit."),
     Gauge(QUEUES, "queue_priority", "priority", "Queues with a higher one are claimed first."),
     Gauge(QUEUES, "queue_oldest_due_seconds", "due_seconds", "Seconds since the oldest due batch became due."),
     Gauge(QUEUES, "queue_paused", "paused", "1 while the queue or its migration is paused."),
@@ -61,7 +61,7 @@ GAUGES = (
     Gauge(MIGRATIONS, "migration_estimated_end_timestamp_seconds", "ends_at", f"When its last queue ends, {ENDS}"),
     Gauge(MIGRATIONS, "migration_state", "state", "1 for the present state, else 0.", "state"),
     Gauge(MIGRATIONS, "migration_seconds_left", "seconds_left", f"Seconds until all is done, {ENDS}"),
-    Gauge(MIGRATIONS, "migration_entries_in_need", "need_somebody", "Entries that need an operator."),
+    Gauge(MIGRATIONS, "migration_needs_operator", "needs_operator", "Entries that need an operator."),
     Gauge(MIGRATIONS, "migration_still_seconds", "still_seconds", "Seconds since anything moved that could."),
     Gauge(MIGRATIONS, "migration_state_since_timestamp_seconds", "since", "Since when it is in this state."),
     Gauge(MIGRATIONS, "migration_cause", "cause", "1 for what holds a migration; absent while nothing does.", "cause"),

@@ -25,7 +25,7 @@ class QueueSettings(Table, frozen=True, kw_only=True):
     """Batches of a higher priority are claimed first."""
     weight: Weight = 1.0
     """The queue's share of the claims, among queues of one priority, is its part of the sum of their weights."""
-    max_in_hand: Places | None = None
+    max_claimed: Places | None = None
     """Batches that all workers together may have claimed at once; None: no limit."""
 
     def __post_init__(self) -> None:

@@ -65,7 +65,7 @@ class Counts:
 
     @property
     def unsettled(self) -> int:
-        """Return the entries that need a person's decision."""
+        """Return the entries that need an operator's decision."""
         return sum(count for outcome, count in self.outcomes.items() if not outcome.settled)
 
     @property

@@ -7,9 +7,9 @@ from psycopg.rows import DictRow
 from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.statements import statement
 
-SHOWN: dict[str, str] = {"need_somebody": "needs an operator", "no_workers": "no workers"}
+SHOWN: dict[str, str] = {"needs_operator": "needs an operator", "no_workers": "no workers"}
 """What people read of a state, where it is another word; the same on the dashboards."""
-NOT_STORED: DictRow = {"state": None, "since": None, "cause": "", "what_to_do": "", "need_somebody": 0}
+NOT_STORED: DictRow = {"state": None, "since": None, "cause": "", "what_to_do": "", "needs_operator": 0}
 """What is so of a migration that the database does not have."""
 DEAD_AFTER = timedelta(seconds=10)
 """A worker without a sign of life, one every 5 s, counts as dead after so long (sql/functions/begin_attempts.sql)."""

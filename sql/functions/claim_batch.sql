@@ -3,7 +3,7 @@
 --   it; no row where none has. The four arrays are parallel: `p_since` and `p_since_ids` are the `run_after` and `id` from
 --   which on to look, as rowferry.find_oldest or the claim before returned them: batches that finished before stay in the
 --   index for as long as a transaction can see them. Null: from the beginning.
---   A line has none to give if its migration or queue is paused, if `max_in_hand` of its batches are claimed, or if
+--   A line has none to give if its migration or queue is paused, if `max_claimed` of its batches are claimed, or if
 --   others have locked all that is due. The caller chooses the order: that of priority and weight is in
 --   rowferry_worker/waiting_lines.py.
 --   `revision` is that of the batch's plan; `payload` is a text, so that what it says is read within the attempt;
@@ -50,7 +50,7 @@ begin
             coalesce(l.since, '-infinity') as since,
             coalesce(l.since_id, 0) as since_id,
             k.id as queue_id,
-            k.max_in_hand,
+            k.max_claimed,
             k.limited_at
         from unnest(p_migration_ids, p_queue_names, p_since, p_since_ids) with ordinality
             as l (migration_id, queue_name, since, since_id, place)
@@ -59,13 +59,13 @@ begin
         where m.paused_at is null and k.paused_at is null
         order by l.place
     loop
-        if v_line.max_in_hand is null then
+        if v_line.max_claimed is null then
             v_claimed := rowferry.lock_oldest(v_line.id, v_line.queue_name, v_line.since, v_line.since_id);
         else
             -- Rolled back as a whole where there is no batch to claim, so that the place is given back.
             begin
                 v_claimed := null;
-                if rowferry.take_place(v_line.queue_id, v_line.max_in_hand, v_line.limited_at) then
+                if rowferry.take_place(v_line.queue_id, v_line.max_claimed, v_line.limited_at) then
                     v_claimed := rowferry.lock_oldest(v_line.id, v_line.queue_name, v_line.since, v_line.since_id);
                     if v_claimed.id is null then
                         raise no_data_found;

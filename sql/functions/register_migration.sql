@@ -1,7 +1,7 @@
 -- rowferry.register_migration(p_name text, p_plan jsonb, p_queues jsonb)
 --   Stores the plan under its name; returns the migration's id and the plan's revision. The row is locked only
 --   where the plan is new or has changed. The caller holds the lock of `lock_enqueue` (sql/queries/enqueue.sql).
---   `p_queues`: what the plan says of its queues, by name: {priority, weight, max_in_hand, next, payload}, each of them
+--   `p_queues`: what the plan says of its queues, by name: {priority, weight, max_claimed, next, payload}, each of them
 --   optional. Where the plan says the same of a queue as when it was last stored, that queue's row stays as it is, with
 --   what an operator has changed there; a queue that the plan no longer names has the defaults again. No pause ends.
 --   Raises invalid_parameter_value where batches wait that were planned otherwise: see rowferry.guard_plan.
@@ -34,7 +34,7 @@ as $$
     set
         priority = coalesce((said.queue ->> 'priority')::integer, 0),
         weight = coalesce((said.queue ->> 'weight')::double precision, 1),
-        max_in_hand = (said.queue ->> 'max_in_hand')::integer,
+        max_claimed = (said.queue ->> 'max_claimed')::integer,
         next = array(
             select n.name
             from jsonb_array_elements_text(

@@ -82,7 +82,7 @@ create table rowferry.queue (
     name text not null,
     priority integer not null default 0,
     weight double precision not null default 1,
-    max_in_hand integer,
+    max_claimed integer,
     limited_at timestamptz,
     paused_at timestamptz,
     pause_reason text,
@@ -97,7 +97,7 @@ create table rowferry.queue (
     constraint queue_migration_fkey foreign key (migration_id) references rowferry.migration (id) on delete cascade,
     constraint queue_name_check check (name ~ '^[a-z][a-z0-9_]{0,62}$'),
     constraint queue_weight_check check (weight between 0.000001 and 1000000),
-    constraint queue_max_in_hand_check check (max_in_hand between 1 and 1023),
+    constraint queue_max_claimed_check check (max_claimed between 1 and 1023),
     constraint queue_next_check check (
         name <> all(next) and array_position(next, null) is null and array_to_string(next, '') ~ '^[a-z0-9_]*$'
     ),
@@ -110,11 +110,11 @@ comment on column rowferry.queue.priority is
 'Batches of a queue with a higher one are claimed first, as long as any of them is due.';
 comment on column rowferry.queue.weight is
 'Its share of the claims, beside the other queues, of all migrations, that have its priority and due batches.';
-comment on column rowferry.queue.max_in_hand is
+comment on column rowferry.queue.max_claimed is
 'The most batches that workers have claimed at once, on all hosts. Null: no limit. Set or lowered: claimed batches are '
 'finished, and no more are claimed until fewer than that are left.';
 comment on column rowferry.queue.limited_at is
-'When max_in_hand was last set or lowered: batches that were claimed before count as well. A trigger sets it.';
+'When max_claimed was last set or lowered: batches that were claimed before count as well. A trigger sets it.';
 comment on column rowferry.queue.paused_at is
 'Set: no batch of this queue is claimed, claimed batches are finished. Null: it runs. pause_reason: why, as a person '
 'said; paused_by: the role that did, as a trigger sets it. A resume clears both.';

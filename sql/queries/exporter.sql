@@ -16,7 +16,7 @@ select
     s.batches_done,
     s.batches_error,
     s.claimed,
-    s.max_in_hand,
+    s.max_claimed,
     s.priority,
     s.paused_at is not null as paused,
     s.entries,
@@ -50,7 +50,7 @@ select
     extract(epoch from s.since)::double precision as since,
     s.waiting,
     s.done_share,
-    s.need_somebody,
+    s.needs_operator,
     s.seconds_left,
     extract(epoch from s.ends_at)::double precision as ends_at,
     extract(epoch from now() - s.still_since)::double precision as still_seconds

@@ -47,9 +47,9 @@ to {role};
 grant select on rowferry.entry_failure, rowferry.batch_attempt, rowferry.worker to {role};
 grant update (status) on rowferry.batch_queue to {role};
 grant update (paused_at, pause_reason) on rowferry.migration to {role};
-grant insert (migration_id, name, priority, weight, max_in_hand, paused_at, pause_reason, next) on rowferry.queue
+grant insert (migration_id, name, priority, weight, max_claimed, paused_at, pause_reason, next) on rowferry.queue
 to {role};
-grant update (priority, weight, max_in_hand, paused_at, pause_reason, next) on rowferry.queue to {role};
+grant update (priority, weight, max_claimed, paused_at, pause_reason, next) on rowferry.queue to {role};
 grant execute on function
     rowferry.requeue, rowferry.choose_on_conflict, rowferry.pause, rowferry.resume
 to {role};

@@ -8,7 +8,7 @@ from unnest(array['enable_hashjoin', 'enable_seqscan', 'enable_sort']) as s (nam
 
 -- name: read_report
 -- One row a queue and table: its batches, entries by outcome, attempts, bytes and times. `parked`: entries of batches that
--- were set to ERROR by hand; `need_somebody`: these, and those that are missing, conflict or failed; `duration`: null
+-- were set to ERROR by hand; `needs_operator`: these, and those that are missing, conflict or failed; `duration`: null
 -- where the clock was set back; `balances`: whether entries are the sum of their outcomes. Reads all attempts of the ledger,
 -- as `report_settings` says.
 with tried as (
@@ -60,7 +60,7 @@ select
     p.conflict,
     p.failed,
     p.entries - p.waiting - p.unsettled as settled,
-    p.unsettled + coalesce(h.entries, 0) as need_somebody,
+    p.unsettled + coalesce(h.entries, 0) as needs_operator,
     p.bytes,
     coalesce(t.attempts, 0) as attempts,
     coalesce(t.is_repeated, false) as is_repeated,

@@ -2,7 +2,7 @@
 --   One row a migration: its state in one word, since when, what holds it, and how long it takes, for screens, metrics and
 --   alerts alike. `state`, the first that is true:
 --     done           it had batches, and all batches of all its queues are DONE
---     need_somebody  no batch waits or runs, and some are in ERROR
+--     needs_operator  no batch waits or runs, and some are in ERROR
 --     paused         all queues with waiting batches are paused, or the migration is
 --     running        one of its queues is (rowferry.queue_status): a batch is due, a live worker serves it, and it moves
 --     stalled        batches are due, and in none of its queues has anything moved for five minutes (`still_since`)
@@ -22,7 +22,7 @@
 --   `done_share`: that of the queue that is behind the others (rowferry.share_done); null without entries.
 --   `waiting`: entries that have not left all queues of the chain, less those that live workers have settled;
 --   `batches_init`: the batches of these queues that wait or run, of which those that list a bucket have no entries yet.
---   `need_somebody`: entries of all queues that are missing, conflict or failed, or were set to ERROR by hand; at least
+--   `needs_operator`: entries of all queues that are missing, conflict or failed, or were set to ERROR by hand; at least
 --   one for each batch in ERROR. `next_at`: when the first batch is due, if none of a queue that is not paused is yet.
 --   `rate_1m`: entries a second in the last minute, of the slowest queue that has waiting batches; 0 where none waits.
 --   `seconds_left`: until the last queue has finished, at the rate of ten minutes (rowferry.rate_10m); null unless
@@ -58,7 +58,7 @@ with queues as (
         (array_agg(s.oldest_due_batch_id order by s.due_since, s.oldest_due_batch_id))[1] as oldest_due_batch_id,
         min(s.done_share) as done_share,
         coalesce(max(s.pending_left), 0) as waiting,
-        coalesce(sum(s.need_somebody), 0)::bigint as need_somebody,
+        coalesce(sum(s.needs_operator), 0)::bigint as needs_operator,
         coalesce(min(s.rate_1m) filter (where s.batches_init > 0), max(s.rate_1m)) as rate_1m,
         case when bool_and(s.time_left is not null or s.pending_batches = 0) then max(s.time_left) end as time_left,
         min(s.queue_name) filter (where s.is_slowest) as slowest,
@@ -95,12 +95,12 @@ stated as (
         o.error as put_back_error,
         coalesce(q.waiting, 0) as waiting,
         coalesce(q.batches_init, 0) as batches_init,
-        coalesce(q.need_somebody, 0) as need_somebody,
+        coalesce(q.needs_operator, 0) as needs_operator,
         case when not q.is_due then q.next_at end as next_at,
         coalesce(q.rate_1m, 0) as rate_1m,
         case
             when q.is_done then 'done'
-            when q.batches_init = 0 and q.batches_error > 0 then 'need_somebody'
+            when q.batches_init = 0 and q.batches_error > 0 then 'needs_operator'
             when coalesce(q.is_paused, m.paused_at is not null) then 'paused'
             when q.is_running then 'running'
             when q.is_stalled then 'stalled'
@@ -143,7 +143,7 @@ caused as (
         d.left_at,
         d.skip_error,
         case s.state
-            when 'need_somebody' then 'errors'
+            when 'needs_operator' then 'errors'
             when 'stalled' then 'nothing_moves'
             when 'no_workers' then case when d.skip_error is null then 'no_workers' else 'skipped' end
             when 'paused' then case
@@ -182,9 +182,9 @@ select
     s.done_share,
     s.waiting,
     s.batches_init,
-    s.need_somebody,
+    s.needs_operator,
     s.next_at,
-    case when s.state in ('done', 'need_somebody') then 0 else s.rate_1m end as rate_1m,
+    case when s.state in ('done', 'needs_operator') then 0 else s.rate_1m end as rate_1m,
     case when s.state = 'running' then extract(epoch from s.time_left)::double precision end as seconds_left,
     case when s.state = 'running' then now() + s.time_left end as ends_at,
     s.paused_by_worker,
@@ -226,7 +226,7 @@ select
     l.left_behind,
     case s.state
         when 'done' then coalesce(s.finished_at, s.created_at)
-        when 'need_somebody' then coalesce(s.finished_at, s.created_at)
+        when 'needs_operator' then coalesce(s.finished_at, s.created_at)
         when 'paused' then s.paused_at
         when 'stalled' then s.still_since
         when 'no_workers' then coalesce(greatest(s.left_at, s.due_since), s.last_tried_at, s.created_at)
@@ -246,7 +246,7 @@ select
     s.is_paused_whole,
     case
         when s.state in ('stalled', 'no_workers') or (s.state = 'paused' and s.paused_by_worker) then 1
-        when s.state = 'need_somebody' then 2
+        when s.state = 'needs_operator' then 2
         when s.state in ('waiting', 'paused') then 3
         when s.state = 'running' then 4
         else 5

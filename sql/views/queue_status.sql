@@ -2,7 +2,7 @@
 --   One row a migration and queue, for each queue that has batches or a row in rowferry.queue, or that one of these
 --   names in `next`. `position` counts them from 1, in the order of the chain: a queue comes after all that lead to it,
 --   and a chain after those that began before it. `claimed` are the batches that live workers have claimed, of
---   `max_in_hand` at most (null: no limit). `is_served`: a live worker that is not silent serves it, and can. `due_since`: since when its
+--   `max_claimed` at most (null: no limit). `is_served`: a live worker that is not silent serves it, and can. `due_since`: since when its
 --   oldest due batch has been due (null: none is); `next_at`: when the first of its batches is due, if none is yet.
 --   `waiting` are its own entries; `pending` are these and the waiting entries of all queues that lead to it, as
 --   `pending_batches` are the batches in INIT. `in_hand` and `pending_in_hand` are those of them that workers have
@@ -10,7 +10,7 @@
 --   `rate_1m` is that of the last minute, 0 once nothing is pending, no worker serves it, or it is paused and no batch is
 --   claimed; `rate_10m` that of the last ten. `time_left` is how long it takes until nothing is pending, at this rate: the longest of its own and those of the queues before it; null while that is unknown, nothing
 --   is pending, one of them with waiting batches is paused or served by no live worker, or no batch of the migration is
---   due. `unsettled`: its entries that are missing, conflict or failed; `need_somebody`: these, and those that were set to
+--   due. `unsettled`: its entries that are missing, conflict or failed; `needs_operator`: these, and those that were set to
 --   ERROR by hand, at least one for each batch in ERROR; `done_share`: its settled entries, 0 to 1
 --   (rowferry.share_done). `is_done`: it had batches, none waits here or before, and none of its own is in ERROR.
 --   `is_slowest`: the first queue of the migration that takes nearly as long as all of them: it holds the end.
@@ -122,7 +122,7 @@ known as (
         coalesce(p.batches_done, 0) as batches_done,
         coalesce(p.batches_error, 0) as batches_error,
         coalesce(c.batches, 0) as claimed,
-        k.max_in_hand,
+        k.max_claimed,
         coalesce(k.priority, 0) as priority,
         coalesce(k.weight, 1) as weight,
         coalesce(m.paused_at, k.paused_at) as paused_at,
@@ -138,7 +138,7 @@ known as (
         coalesce(p.rate_10m, 0) as rate_10m,
         coalesce(p.unsettled, 0) as unsettled,
         p.done_share,
-        greatest(p.in_error, p.batches_error, 0) as need_somebody,
+        greatest(p.in_error, p.batches_error, 0) as needs_operator,
         p.started_at,
         p.finished_at
     from named as u
@@ -269,7 +269,7 @@ stated as (
     select
         d.*,
         case
-            when d.pending_batches = 0 and d.batches_error > 0 then 'need_somebody'
+            when d.pending_batches = 0 and d.batches_error > 0 then 'needs_operator'
             when d.pending_batches = 0 and d.batches > 0 then 'done'
             when d.paused_at is not null then 'paused'
             when d.batches_init = 0 then 'idle'
@@ -295,7 +295,7 @@ select
     r.batches_done,
     r.batches_error,
     r.claimed,
-    r.max_in_hand,
+    r.max_claimed,
     r.priority,
     r.weight,
     r.paused_at,
@@ -305,7 +305,7 @@ select
     r.pending_batches,
     r.unsettled,
     case
-        when r.state in ('done', 'need_somebody', 'no_workers') or (r.state = 'paused' and r.claimed = 0) then 0
+        when r.state in ('done', 'needs_operator', 'no_workers') or (r.state = 'paused' and r.claimed = 0) then 0
         else r.rate_1m
     end as rate_1m,
     r.rate_10m,
@@ -334,7 +334,7 @@ select
     r.finished_at,
     r.next_error,
     r.last_tried_at,
-    r.need_somebody,
+    r.needs_operator,
     r.pending - r.pending_in_hand as pending_left,
     r.unsettled::double precision / nullif(r.entries - r.waiting, 0) as failed_share
 from stated as r;

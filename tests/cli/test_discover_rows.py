@@ -42,7 +42,7 @@ def test_rows_follow_their_objects_to_a_new_prefix(avatars: Discovering) -> None
 
 def test_nothing_is_chosen_where_nobody_can_be_asked(avatars: Discovering) -> None:
     """A copy that updates no row is not what most people come for."""
-    done = avatars.discover("--rows", "follow")
+    done = avatars.discover("--rows", "move")
     assert (done.returncode, avatars.plan_path.exists()) == (2, False)
     sides = ("--legacy", avatars.url_of(avatars.legacy.bucket), "--production", avatars.url_of("new-media"))
     done = avatars.run("plan", "--discover", *sides)

@@ -188,7 +188,7 @@ def test_a_cutover_follows_the_chain(migration: Migration, plug_in: PlugIn) -> N
 
 def test_queues_are_listed_with_their_packages_and_settings(noted: EntryTable, run_rowferry: Run) -> None:
     run_rowferry("run", "note", "-b", "10", "--processes", "0", "--yes")
-    noted.execute("update rowferry.queue set weight = 2.5, max_in_hand = 4 where name = 'note'")
+    noted.execute("update rowferry.queue set weight = 2.5, max_claimed = 4 where name = 'note'")
     noted.execute("update rowferry.queue set paused_at = '2026-01-01 UTC' where name = 'echo'")
     noted.execute("select rowferry.heartbeat('host:1:a', 'host', 1, '0.1.0', 2, 64, '{migrate}')")
     shown = run_to_end(run_rowferry, "queues")
@@ -207,7 +207,7 @@ def test_queues_are_listed_with_their_packages_and_settings(noted: EntryTable, r
         "is_known": True,
         "state": "no_workers",
         "weight": 2.5,
-        "max_in_hand": 4,
+        "max_claimed": 4,
         "paused_at": None,
         "next": ["echo"],
         "batches_left": 3,

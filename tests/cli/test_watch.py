@@ -197,7 +197,7 @@ def chain(table: EntryTable) -> EntryTable:
         "update rowferry.batch_queue set status = 'DONE', migrated = 10, finished_at = now(), started_at = now()"
     )
     table.execute(
-        "insert into rowferry.queue (migration_id, name, next, max_in_hand) "
+        "insert into rowferry.queue (migration_id, name, next, max_claimed) "
         "select m.id, v.name, v.next::text[], v.most "
         "from rowferry.migration as m, (values ('migrate', '{thumbnails}', null), ('thumbnails', '{}', 3)) "
         "as v (name, next, most) "

@@ -88,7 +88,7 @@ def test_a_running_migration_says_since_when_how_long_and_until_when() -> None:
     [
         ("paused", "paused"),
         ("no_workers", "no workers"),
-        ("need_somebody", "needs an operator"),
+        ("needs_operator", "needs an operator"),
         ("stalled", "stalled"),
     ],
 )
@@ -196,10 +196,10 @@ THROTTLED = [{"place": "https://s3.example/prod", "operation": "CopyObject", "ra
         (
             {},
             [],
-            {"max_in_hand": 7, "claimed": 7, "due_since": NOW},
-            "max_in_hand allows 7 claimed batches of migrate.",
+            {"max_claimed": 7, "claimed": 7, "due_since": NOW},
+            "max_claimed allows 7 claimed batches of migrate.",
         ),
-        (WITHIN | {"max_rows_per_second": 100.0}, [], {"max_in_hand": 7, "claimed": 6, "due_since": NOW}, None),
+        (WITHIN | {"max_rows_per_second": 100.0}, [], {"max_claimed": 7, "claimed": 6, "due_since": NOW}, None),
     ],
 )
 def test_what_holds_it_up_is_said(

@@ -128,7 +128,7 @@ def test_no_workers_no_progress_and_their_end_are_told_apart(entries: int, lines
         assert ask(lines) == {}
     else:
         change(lines, "batch_queue", "status = 'ERROR', finished_at = now() - interval '1 h'")
-        assert ask(lines) == {"need_somebody": 1}
+        assert ask(lines) == {"needs_operator": 1}
 
 
 def test_batches_that_were_put_off_for_long_raise_no_alert(lines: Lines) -> None:
@@ -144,9 +144,9 @@ def test_batches_that_were_put_off_for_long_raise_no_alert(lines: Lines) -> None
 def test_failed_entries_alert_by_their_share_and_at_the_end(lines: Lines) -> None:
     add(lines, "copy", 990, "DONE")
     add(lines, "copy", 10, "ERROR")
-    assert ask(lines) == {"need_somebody": 10}
+    assert ask(lines) == {"needs_operator": 10}
     add(lines, "copy", 10, "ERROR")
-    assert ask(lines) == {"need_somebody": 20, "error_share": pytest.approx(20 / 1010)}
+    assert ask(lines) == {"needs_operator": 20, "error_share": pytest.approx(20 / 1010)}
 
 
 def test_a_lost_worker_alerts_until_it_is_replaced(lines: Lines) -> None:

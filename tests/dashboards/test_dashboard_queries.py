@@ -189,7 +189,7 @@ def test_what_is_done_has_neither_a_speed_nor_all_entries_while_some_need_an_ope
         worker.finish(worker.claim(), failures=[missing(41), missing(42)])
         (row,) = read_rows("All migrations", grafana)
         (now,) = read_rows("State", grafana)
-    assert (row["state"], float(row["done"]), float(now["done"])) == ("need_somebody", 96, 96)
+    assert (row["state"], float(row["done"]), float(now["done"])) == ("needs_operator", 96, 96)
     assert (row["entries/s"], now["speed"]) == (0, 0)
 
 

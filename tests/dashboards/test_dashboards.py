@@ -208,7 +208,7 @@ def test_every_metric_of_a_worker_is_shown_or_alerts() -> None:
         "rowferry_objects_copied_total",
         "rowferry_queue_entries_in_hand",
         "rowferry_queue_entries_waiting",
-        "rowferry_queue_max_in_hand",
+        "rowferry_queue_max_claimed",
         "rowferry_reconnects_total",
         "rowferry_table_dead_rows",
     }

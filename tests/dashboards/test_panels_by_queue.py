@@ -114,10 +114,10 @@ def test_entries_left_are_those_that_have_not_left_the_chain(verified: Migration
 
 def test_each_queue_has_a_row_with_what_is_claimed_of_it(verified: Migration) -> None:
     (query,) = [target.query["rawSql"] for target in sql_targets() if target.panel == "Queues of the migration"]
-    verified.execute("update rowferry.queue set next = '{verify}', max_in_hand = 3 where name = 'migrate'")
+    verified.execute("update rowferry.queue set next = '{verify}', max_claimed = 3 where name = 'migrate'")
     verified.execute(
-        "insert into rowferry.queue (migration_id, name, max_in_hand) select id, 'verify', 4 from rowferry.migration "
-        "on conflict on constraint queue_name_key do update set max_in_hand = 4"
+        "insert into rowferry.queue (migration_id, name, max_claimed) select id, 'verify', 4 from rowferry.migration "
+        "on conflict on constraint queue_name_key do update set max_claimed = 4"
     )
     verified.execute("update rowferry.batch_queue set status = 'INIT', kept = 0 where queue_name = 'verify'")
     first, second = ask(verified, query, "migrate")

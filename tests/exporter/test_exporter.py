@@ -68,13 +68,13 @@ def test_the_gauges_say_what_the_queue_holds(table: EntryTable, queue: QueueColl
     assert gauges["rowferry_queue_oldest_due_seconds", *here] > 0
     assert gauges["rowferry_queue_position", *here] == 1
     assert gauges["rowferry_queue_claimed_batches", *here] == 1
-    assert ("rowferry_queue_max_in_hand", *here) not in gauges
+    assert ("rowferry_queue_max_claimed", *here) not in gauges
     assert gauges["rowferry_queue_paused", *here] == 0
     assert gauges["rowferry_migration_done", "avatars"] == 0
     assert gauges["rowferry_migration_paused", "avatars"] == 0
     assert read_states(gauges) == ["running"]
     assert gauges["rowferry_migration_seconds_left", "avatars"] > 0
-    assert gauges["rowferry_migration_entries_in_need", "avatars"] == 1
+    assert gauges["rowferry_migration_needs_operator", "avatars"] == 1
     assert gauges["rowferry_database_oldest_transaction_seconds", "rowferry"] > 0
     assert gauges["rowferry_database_oldest_transaction_seconds", "others"] == 0
     assert gauges["rowferry_table_dead_rows", "rowferry.batch_queue"] >= 0
@@ -105,16 +105,16 @@ def test_each_queue_of_a_chain_has_its_own_gauges_and_the_migration_ends_with_th
     table.add_legacy(range(1, 21))
     table.enqueue(batch_size=10)
     table.execute(
-        "insert into rowferry.queue (migration_id, name, next, max_in_hand) select id, 'migrate', '{verify}', 7 "
+        "insert into rowferry.queue (migration_id, name, next, max_claimed) select id, 'migrate', '{verify}', 7 "
         "from rowferry.migration on conflict on constraint queue_name_key "
-        "do update set next = '{verify}', max_in_hand = 7"
+        "do update set next = '{verify}', max_claimed = 7"
     )
     with acting(table, "host-a:1:aa") as (one,):
         one.finish(one.claim())
         gauges = read_gauges(queue)
     first, then = ("avatars", "migrate"), ("avatars", "verify")
     assert (gauges["rowferry_queue_position", *first], gauges["rowferry_queue_position", *then]) == (1, 2)
-    assert gauges["rowferry_queue_max_in_hand", *first] == 7
+    assert gauges["rowferry_queue_max_claimed", *first] == 7
     assert gauges["rowferry_queue_entries", *first] == 20
     assert gauges["rowferry_queue_entries", *then] == 10
     assert gauges["rowferry_queue_outcomes", *then, "kept"] == 0

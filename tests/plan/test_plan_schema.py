@@ -44,7 +44,7 @@ CHANGES: tuple[tuple[dict[str, Any], list[str]], ...] = (
     ({"legacy": {}}, ["legacy.bucket"]),
     ({"migration": {"name": "a", "transfer": "copy"}}, ["migration.transfer"]),
     (
-        {"queue": {"verify": {"then": ["tag"], "of": "a.b", "priority": 3, "weight": 0.5, "max_in_hand": 7}}},
+        {"queue": {"verify": {"then": ["tag"], "of": "a.b", "priority": 3, "weight": 0.5, "max_claimed": 7}}},
         [],
     ),
     ({"queue": {"of_another_package": {"anything": [1, {"at": "all"}]}}}, []),

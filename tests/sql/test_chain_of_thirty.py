@@ -26,7 +26,7 @@ def lines(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
     monkeypatch.setenv("DATABASE_URL", database)
     with closing(Lines(database)) as lines:
         following = zip(QUEUES, [*QUEUES[1:], None], strict=True)
-        said = {name: {"max_in_hand": 3, "next": [after] if after else []} for name, after in following}
+        said = {name: {"max_claimed": 3, "next": [after] if after else []} for name, after in following}
         migration_id = lines.register(
             "one", {name: each | {"payload": {"unsettled": None}} for name, each in said.items()}
         )

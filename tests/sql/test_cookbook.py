@@ -110,7 +110,7 @@ def queues(table: EntryTable) -> Iterator[Scene]:
     with running(table) as scene, connect("verify test") as verifier:
         table.execute("update rowferry.batch_queue set queue_name = 'verify' where id in (5, 6)")
         table.execute(
-            "insert into rowferry.queue (migration_id, name, max_in_hand) "
+            "insert into rowferry.queue (migration_id, name, max_claimed) "
             "select id, 'verify', 2 from rowferry.migration"
         )
         assert claim_batch(verifier, ["verify"]) is not None
@@ -368,7 +368,7 @@ def check_prune(scene: Scene, rows: Rows, folder: Path) -> None:
 Promise = Callable[[Scene, Rows, Path], None]
 
 OF_TABLE = {"queue_name": "migrate", "label": "public.avatars.path", "entries": "60", "waiting": "50"}
-VERIFY = {"migration": "avatars", "queue": "verify", "max_in_hand": "2"}
+VERIFY = {"migration": "avatars", "queue": "verify", "max_claimed": "2"}
 ALL: dict[str, Rows] = {
     "Progress of each table": [OF_TABLE | {"per_cent": "16.7"}],
     "Batches that stopped as a whole": [{"id": "4", "attempts": "1", "worker_id": SECOND, "error": str(HOPELESS)}],
@@ -393,7 +393,7 @@ SOME: dict[str, Rows] = {
             "queue_name": "verify",
             "pending": "20",
             "is_slowest": "t",
-            "max_in_hand": "2",
+            "max_claimed": "2",
             "time_left": "",
         },
     ],

@@ -94,7 +94,7 @@ def test_sessions_that_keep_their_claims_share_as_well(lines: Lines) -> None:
 
 def test_where_the_line_in_turn_has_none_to_give_the_others_share_by_weight(lines: Lines) -> None:
     """It is not the oldest that gets what is left: the line in front may be at its limit for days."""
-    lines.register("full", {"migrate": {"max_in_hand": 1, "weight": 100}})
+    lines.register("full", {"migrate": {"max_claimed": 1, "weight": 100}})
     lines.add(("full", "migrate"), 10)
     compete(lines, large=1, small=3)
     with sessions(1) as (holder,):
@@ -133,8 +133,8 @@ def claimed(connection: Connection, queue: str = "tag") -> int | None:
     return batch and batch.id
 
 
-def test_no_more_than_max_in_hand_are_claimed_at_once(lines: Lines) -> None:
-    tag(lines, 10, max_in_hand=2)
+def test_no_more_than_max_claimed_are_claimed_at_once(lines: Lines) -> None:
+    tag(lines, 10, max_claimed=2)
     with sessions(4) as (first, second, third, fourth):
         assert (claimed(first), claimed(second)) == (1, 2)
         assert claimed(third) is None
@@ -147,7 +147,7 @@ def test_no_more_than_max_in_hand_are_claimed_at_once(lines: Lines) -> None:
 
 def test_a_limit_is_its_queues_alone(lines: Lines) -> None:
     for name in ("one", "two"):
-        lines.register(name, {"tag": {"max_in_hand": 1}})
+        lines.register(name, {"tag": {"max_claimed": 1}})
         lines.add((name, "tag"), 5)
         lines.add((name, "verify"), 5)
     with sessions(6) as workers:
@@ -161,7 +161,7 @@ def test_a_limit_is_its_queues_alone(lines: Lines) -> None:
 
 
 def test_a_transaction_that_claims_twice_has_one_batch_and_one_place(lines: Lines) -> None:
-    tag(lines, 10, max_in_hand=2)
+    tag(lines, 10, max_claimed=2)
     with sessions(3) as (worker, other, third):
         assert [claimed(worker), claimed(worker), claimed(worker)] == [1, 1, 1]
         assert lines.count_places() == {1: 1}
@@ -169,7 +169,7 @@ def test_a_transaction_that_claims_twice_has_one_batch_and_one_place(lines: Line
 
 
 def test_a_place_without_a_batch_is_given_back(lines: Lines, any_database: str) -> None:
-    tag(lines, 1, max_in_hand=5)
+    tag(lines, 1, max_claimed=5)
     with sessions(2) as (worker, other), psycopg.connect(any_database) as operator:
         operator.execute("select from rowferry.batch_queue for update")
         assert claimed(worker) is None
@@ -183,7 +183,7 @@ def test_a_place_without_a_batch_is_given_back(lines: Lines, any_database: str) 
 
 
 def test_a_claim_that_is_rolled_back_to_a_savepoint_gives_its_place_back(lines: Lines) -> None:
-    tag(lines, 2, max_in_hand=1)
+    tag(lines, 2, max_claimed=1)
     with sessions(2) as (worker, other):
         worker.execute("savepoint before")
         assert claimed(worker) == 1
@@ -194,17 +194,17 @@ def test_a_claim_that_is_rolled_back_to_a_savepoint_gives_its_place_back(lines: 
 
 
 def test_a_lowered_limit_holds_for_new_claims(lines: Lines) -> None:
-    tag(lines, 20, max_in_hand=8)
+    tag(lines, 20, max_claimed=8)
     with sessions(9) as workers:
         for worker in workers[:8]:
             assert claimed(worker) is not None
-        lines.steer(("one", "tag"), "max_in_hand = 1")
+        lines.steer(("one", "tag"), "max_claimed = 1")
         assert claimed(workers[8]) is None
         for worker in workers[:8]:
             worker.commit()
         assert claimed(workers[8]) is not None
         assert claimed(workers[0]) is None
-        lines.steer(("one", "tag"), "max_in_hand = null")
+        lines.steer(("one", "tag"), "max_claimed = null")
         assert claimed(workers[0]) is not None
 
 
@@ -217,7 +217,7 @@ def test_a_limit_counts_the_batches_that_were_claimed_before_it_was_set(lines: L
             begin(worker)
         if not has_row:
             lines.session.execute("insert into rowferry.queue (migration_id, name) values (1, 'tag')")
-        lines.steer(("one", "tag"), "max_in_hand = 3")
+        lines.steer(("one", "tag"), "max_claimed = 3")
         held, *others = workers[4:]
         assert claimed(held) is None, "four are claimed"
         for worker in workers[:2]:
@@ -234,13 +234,13 @@ def test_a_limit_counts_the_batches_that_were_claimed_before_it_was_set(lines: L
 def test_what_one_queue_has_in_hand_takes_no_place_of_another(lines: Lines) -> None:
     """Of another queue of the migration, and of a queue of that name in another migration."""
     for migration in ("one", "two"):
-        lines.register(migration, {"tag": {"max_in_hand": 9}, "verify": {"max_in_hand": 9}})
+        lines.register(migration, {"tag": {"max_claimed": 9}, "verify": {"max_claimed": 9}})
     for line in (("one", "verify"), ("two", "tag")):
         lines.add(line, 2)
     with sessions(6) as workers, ledger() as begin:
         for worker in workers[:4]:
             begin(worker, "tag", "verify")
-        lines.steer(("one", "tag"), "max_in_hand = 1")
+        lines.steer(("one", "tag"), "max_claimed = 1")
         lines.add(("one", "tag"), 2)
         assert [claimed(worker) is None for worker in workers[4:]] == [False, True]
 
@@ -251,7 +251,7 @@ def test_a_batch_that_a_worker_has_begun_again_counts_once(lines: Lines) -> None
     with sessions(3) as (worker, *others), ledger() as begin:
         for _ in range(2):
             begin(worker)
-        lines.steer(("one", "tag"), "max_in_hand = 2")
+        lines.steer(("one", "tag"), "max_claimed = 2")
         assert [claimed(other) is None for other in others] == [False, True]
 
 
@@ -260,7 +260,7 @@ def test_a_finished_batch_takes_no_place_before_its_attempt_is_ended(lines: Line
     tag(lines, 5)
     with sessions(3) as (worker, *others), ledger() as begin:
         begin(worker)
-        lines.steer(("one", "tag"), "max_in_hand = 1")
+        lines.steer(("one", "tag"), "max_claimed = 1")
         assert claimed(others[0]) is None
         finish_batch_only(worker)
         others[0].rollback()
@@ -285,7 +285,7 @@ def finish_first(lines: Lines, worker: Connection) -> None:
 
 def test_thirty_queues_cost_a_claim_what_one_does(lines: Lines) -> None:
     queues, known = [f"q{number}" for number in range(30)], WaitingLines()
-    lines.register("one", {queue: {"max_in_hand": 3} for queue in queues})
+    lines.register("one", {queue: {"max_claimed": 3} for queue in queues})
     for queue in queues:
         lines.add(("one", queue), 300)
     lines.session.execute("analyze rowferry.batch_queue, rowferry.queue, rowferry.migration")

@@ -93,18 +93,18 @@ STORIES: dict[str, Sequence[Step]] = {
     ],
     "a finished migration is done or needs an operator even without workers": [
         batch("copy", 100, "DONE"),
-        {"state": "done", "need_somebody": 0, "done_share": 1, "seconds_left": None},
+        {"state": "done", "needs_operator": 0, "done_share": 1, "seconds_left": None},
         batch("copy", 12, "ERROR"),
-        {"state": "need_somebody", "need_somebody": 12, "waiting": 0, "done_share": pytest.approx(100 / 112)},
+        {"state": "needs_operator", "needs_operator": 12, "waiting": 0, "done_share": pytest.approx(100 / 112)},
     ],
     "entries set to ERROR by hand need an operator": [
         *(batch("copy", 5), to("batch_queue", "status = 'ERROR'")),
-        {"state": "need_somebody", "need_somebody": 5},
+        {"state": "needs_operator", "needs_operator": 5},
     ],
     "a listing in ERROR needs an operator though it has no entries": [
         *(batch("copy", 0), {"waiting": 0, "batches_init": 1}),
         to("batch_queue", "status = 'ERROR', finished_at = now()"),
-        {"state": "need_somebody", "need_somebody": 1, "batches_init": 0},
+        {"state": "needs_operator", "needs_operator": 1, "batches_init": 0},
     ],
     "the next attempt is told while none is due": [
         *(TWO, batch("copy", 100), {"next_at": None}, batch("tag", 100)),
@@ -157,7 +157,7 @@ STORIES: dict[str, Sequence[Step]] = {
     ],
     "a migration needs an operator since its last batch ended": [
         *(batch("copy", 12, "ERROR"), to("batch_tally", "finished_at = now() - interval '1 h'")),
-        why("need_somebody", "errors", "All that is left has failed; see why: rowferry errors"),
+        why("needs_operator", "errors", "All that is left has failed; see why: rowferry errors"),
         {"since": ago(hours=1)},
     ],
     "a pause says who made it and why": [

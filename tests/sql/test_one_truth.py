@@ -17,7 +17,7 @@ from rowferry.reports.state import show_state
 from support.queue.histories import MIGRATIONS, Plan, Step, World, histories
 from support.screens.readers import OUTCOMES, READERS, Facts, Moment, look, read_views
 
-TITLES = {"need_somebody": "Needs an operator", "no_workers": "No workers"}
+TITLES = {"needs_operator": "Needs an operator", "no_workers": "No workers"}
 BY_DAY, BY_NIGHT = 12, 1000
 """Random queues. Each has some sixty queries of views that are planned anew: one to two seconds on a busy machine."""
 OFTEN = settings(deadline=None, suppress_health_check=list(HealthCheck))  # pyright: ignore[reportArgumentType]
@@ -178,7 +178,7 @@ CHECKS = {"advice": check_advice, "sums": check_sums, "said": check_words, "titl
 
 ALERTS = (
     "error_share",
-    "need_somebody",
+    "needs_operator",
     "no_progress",
     "no_workers",
     "paused_by_worker",
@@ -193,8 +193,8 @@ def hold_alert(name: str, rows: Sequence[dict[str, Any]], migration: str, truth:
     values = [row["value"] for row in rows]
     if name == "no_workers":
         assert values == [truth["batches_init"]] * (state == "no_workers")
-    elif name == "need_somebody":
-        assert values == [truth["need"]] * (state == "need_somebody")
+    elif name == "needs_operator":
+        assert values == [truth["need"]] * (state == "needs_operator")
     elif name == "paused_by_worker":
         assert len(values) == (cause == "worker")
     elif name == "paused_long":
@@ -217,7 +217,7 @@ def is_still(truth: Facts) -> bool:
     return (
         open_batches > 0
         and not any(truth[f"{name}: rate"] for name in truth["queues"])
-        and truth["state"] not in {"done", "need_somebody", "no_workers", "paused"}
+        and truth["state"] not in {"done", "needs_operator", "no_workers", "paused"}
         and (truth["still"] is None or truth["still"] > 120 or truth["cause"] == "server_away")
         and (truth["state"] != "waiting" or truth["cause"] == "server_away" or bool(truth["is_soon"]))
     )

@@ -57,7 +57,7 @@ QUEUE = VIEWS | {
 }
 ENTRIES = {"SELECT public.avatars(id)", "SELECT public.avatars(path)"}
 
-STEERED = ("priority", "weight", "max_in_hand", "paused_at", "pause_reason", "next")
+STEERED = ("priority", "weight", "max_claimed", "paused_at", "pause_reason", "next")
 """What an operator may say of a queue."""
 
 EXPECTED: dict[Purpose, set[str]] = {

@@ -23,9 +23,9 @@ def test_a_plan_that_names_no_queue_needs_no_row(lines: Lines) -> None:
 
 
 def test_what_the_plan_says_of_a_queue_is_stored_and_the_rest_is_the_default(lines: Lines) -> None:
-    said = {"priority": -1, "weight": 2.5, "max_in_hand": 4, "next": ["verify", "inspect"], "payload": {"deep": True}}
+    said = {"priority": -1, "weight": 2.5, "max_claimed": 4, "next": ["verify", "inspect"], "payload": {"deep": True}}
     lines.register("one", {"tag": said, "verify": {}})
-    assert columns(lines, "priority", "weight", "max_in_hand", "next", "payload", "paused_at") == {
+    assert columns(lines, "priority", "weight", "max_claimed", "next", "payload", "paused_at") == {
         "tag": [-1, 2.5, 4, ["verify", "inspect"], {"deep": True}, None],
         "verify": [0, 1, None, [], {}, None],
     }
@@ -33,16 +33,16 @@ def test_what_the_plan_says_of_a_queue_is_stored_and_the_rest_is_the_default(lin
 
 def test_what_an_operator_changed_outlives_an_enqueue_of_the_same_plan(lines: Lines) -> None:
     lines.register("one", {"tag": {"weight": 2}})
-    lines.steer(TAG, "weight = 7, max_in_hand = 3")
+    lines.steer(TAG, "weight = 7, max_claimed = 3")
     lines.register("one", {"tag": {"weight": 2}, "verify": {"priority": 1}})
-    assert columns(lines, "weight", "max_in_hand", "priority") == {"tag": [7, 3, 0], "verify": [1, None, 1]}
+    assert columns(lines, "weight", "max_claimed", "priority") == {"tag": [7, 3, 0], "verify": [1, None, 1]}
 
 
 def test_a_plan_that_says_something_else_of_a_queue_wins(lines: Lines) -> None:
     lines.register("one", {"tag": {"weight": 2}})
-    lines.steer(TAG, "weight = 7, max_in_hand = 3")
+    lines.steer(TAG, "weight = 7, max_claimed = 3")
     lines.register("one", {"tag": {"weight": 4}})
-    assert columns(lines, "weight", "max_in_hand") == {"tag": [4, None]}
+    assert columns(lines, "weight", "max_claimed") == {"tag": [4, None]}
 
 
 def test_a_queue_that_the_plan_no_longer_names_has_the_defaults_and_stays_paused(lines: Lines) -> None:
@@ -56,10 +56,10 @@ def test_a_queue_that_the_plan_no_longer_names_has_the_defaults_and_stays_paused
 def test_a_row_of_an_operators_own_is_left_alone(lines: Lines) -> None:
     migration_id = lines.register("one")
     lines.session.execute(
-        "insert into rowferry.queue (migration_id, name, max_in_hand) values (%s, 'tag', 2)", (migration_id,)
+        "insert into rowferry.queue (migration_id, name, max_claimed) values (%s, 'tag', 2)", (migration_id,)
     )
     lines.register("one", {"verify": {}})
-    assert columns(lines, "max_in_hand") == {"tag": [2], "verify": [None]}
+    assert columns(lines, "max_claimed") == {"tag": [2], "verify": [None]}
 
 
 def test_an_enqueue_uses_up_no_ids_of_queues(lines: Lines) -> None:
@@ -73,7 +73,7 @@ def test_an_enqueue_uses_up_no_ids_of_queues(lines: Lines) -> None:
 def test_what_cannot_be_is_refused(lines: Lines, subtests: pytest.Subtests) -> None:
     wrong: dict[str, tuple[Any, ...]] = {
         "weight": (0, -1, "NaN", "Infinity"),
-        "max_in_hand": (0, 1024),
+        "max_claimed": (0, 1024),
         "next": (["tag"], [None]),
         "payload": ([],),
     }

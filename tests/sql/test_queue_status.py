@@ -13,7 +13,7 @@ from support.postgres.plans import explained
 from support.queue.lines import Lines
 from support.queue.rows import add
 
-CHAIN = {"copy": {"next": ["tag"]}, "tag": {"next": ["audit"], "max_in_hand": 3}, "audit": {}}
+CHAIN = {"copy": {"next": ["tag"]}, "tag": {"next": ["audit"], "max_claimed": 3}, "audit": {}}
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_what_is_pending_counts_the_queues_before(lines: Lines) -> None:
     rows = read(lines)
     assert pick(rows, "waiting") == {"copy": 100, "tag": 20, "audit": 0}
     assert pick(rows, "pending") == {"copy": 100, "tag": 120, "audit": 120}
-    assert pick(rows, "max_in_hand") == {"copy": None, "tag": 3, "audit": None}
+    assert pick(rows, "max_claimed") == {"copy": None, "tag": 3, "audit": None}
 
 
 def test_a_migration_ends_when_the_last_of_its_queues_does(at_once: Lines) -> None:
@@ -153,7 +153,7 @@ def test_a_migration_is_done_once_all_its_queues_are(lines: Lines) -> None:
     assert pick(read(lines), "is_done") == {"copy": True, "tag": True}
     assert (read_migration(lines)["state"] == "done") is True
     add(lines, "tag", 10, "ERROR")
-    assert pick(read(lines), "state") == {"copy": "done", "tag": "need_somebody"}
+    assert pick(read(lines), "state") == {"copy": "done", "tag": "needs_operator"}
     assert (read_migration(lines)["state"] == "done") is False
 
 

@@ -10,7 +10,7 @@ from rowferry.errors import UsageError
 from rowferry.formatting import count, show_text
 from rowferry_cli.discover.proposals import KeyTexts, Proposal, follow
 
-Rows = Literal["follow", "stay"]
+Rows = Literal["move", "stay"]
 Ask = Callable[[Proposal, KeyTexts], str]
 """Asks for the new prefix of a column's keys; an empty text: the rows stay."""
 
@@ -66,7 +66,7 @@ def _explain_choice(open_ones: Sequence[tuple[Proposal, KeyTexts]], rows: Rows |
     others = f" (and {count(more, 'more column', 'more columns')})" if more else ""
     holds = show_text(f"The rows of {first.label}{others} hold keys such as {keys.example!r}")
     follows = "add --to with a new prefix, such as --to production/, and each row follows its object"
-    if rows == "follow":
+    if rows == "move":
         return f"{holds}: {follows}."
     return f"{holds}: {follows}; or add --rows stay, and you switch the application when all objects are copied."
 

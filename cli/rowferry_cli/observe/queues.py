@@ -88,7 +88,7 @@ def _print_queues(queues: Sequence[DictRow]) -> None:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("next", overflow="fold")
     for queue in queues:
-        most = "" if queue["max_in_hand"] is None else f" / {queue['max_in_hand']:,}"
+        most = "" if queue["max_claimed"] is None else f" / {queue['max_claimed']:,}"
         numbers = (f"{queue['batches_left']:,}", f"{queue['claimed']:,}{most}", f"{queue['workers']:,}")
         shares = (f"{queue['priority']}", f"{queue['weight']:g}", ", ".join(queue["next"]))
         table.add_row(queue["migration"], queue["queue"], show_state(queue["state"]), *numbers, *shares)

@@ -14,7 +14,7 @@ from rowferry_queues.verify.spec import VERIFY
 
 MOST_REVERTED = 5
 TONES = {"done": "good", "running": "busy", "paused": "warn", "waiting": "warn"}
-"""How a state is coloured; the others, and `need_somebody`, are bad."""
+"""How a state is coloured; the others, and `needs_operator`, are bad."""
 
 
 class Said(NamedTuple):
@@ -43,10 +43,10 @@ def judge(report: Report, created_at: datetime, worked: timedelta | None) -> Sai
         if reverted:
             return Said("Reverted", f"{reverted} All batches are done.", "warn")
         return Said("Done in part", f"{done} {left}", "warn") if left else Said("Done", done, "good")
-    words = [f"All other batches are done; {undecided}."] if state == "need_somebody" else []
-    if state not in {"need_somebody", "running"}:
+    words = [f"All other batches are done; {undecided}."] if state == "needs_operator" else []
+    if state not in {"needs_operator", "running"}:
         words.append(describe_state(report.state, write_moment(report.state["since"] or created_at)))
-    if state != "need_somebody":
+    if state != "needs_operator":
         words.append(f"{_count_pending(report)}{f'; {undecided}' if undecided else ''}.")
     if report.state["seconds_left"] is not None:
         words.append(f"About {format_duration(timedelta(seconds=report.state['seconds_left']))} left.")
@@ -63,7 +63,7 @@ def describe_undecided(report: Report) -> str:
     """Return what is in ERROR, without a full stop; empty where nothing is. A listing is a batch without entries."""
     several = len(report.by_queue) > 1
     found = {
-        queue: (sum(table["need_somebody"] for table in tables), sum(table["batches_error"] for table in tables))
+        queue: (sum(table["needs_operator"] for table in tables), sum(table["batches_error"] for table in tables))
         for queue, tables in report.by_queue.items()
     }
     counts = {queue: each for queue, each in found.items() if each[1]}

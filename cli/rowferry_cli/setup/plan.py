@@ -65,7 +65,7 @@ def complete_known(_context: click.Context, _option: click.Parameter, begun: str
 @click.option("--to", metavar="PREFIX", help="What new keys begin with in place of their folder, such as avatar/.")
 @click.option(
     "--rows",
-    type=click.Choice(["follow", "stay"]),
+    type=click.Choice(["move", "stay"]),
     help="follow: each row gets its new key as its object arrives (with --to). stay: no row changes, and the "
     "application is switched when all objects are copied.",
 )

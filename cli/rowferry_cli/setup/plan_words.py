@@ -85,7 +85,7 @@ def _describe_queue(spec: QueueSpec, settings: QueueSettings, plan: Plan) -> Ite
     if settings.then:
         yield f"what it has settled goes on to {', '.join(settings.then)}, batch by batch"
     claims = f"claimed with priority {settings.priority} and weight {settings.weight:g}"
-    limit = "" if settings.max_in_hand is None else f", at most {settings.max_in_hand:,} batches at once on all hosts"
+    limit = "" if settings.max_claimed is None else f", at most {settings.max_claimed:,} batches at once on all hosts"
     yield f"{claims}{limit}"
 
 

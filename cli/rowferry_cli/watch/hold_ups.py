@@ -35,9 +35,9 @@ def list_hold_ups(snapshot: Snapshot, queue: DictRow) -> Iterator[str]:
     updated = sum(one["rate_1m"] for one in snapshot.queues if _updates_rows(one["queue"]))
     if rows is not None and _updates_rows(queue["queue"]) and updated >= NEARLY * rows:
         yield f"The plan's max_rows_per_second holds it at {rows:,.12g} rows/s."
-    most = queue["max_in_hand"]
+    most = queue["max_claimed"]
     if most is not None and queue["due_since"] and queue["claimed"] >= most:
-        yield f"max_in_hand allows {most:,} claimed batches of {queue['queue']}."
+        yield f"max_claimed allows {most:,} claimed batches of {queue['queue']}."
 
 
 def _updates_rows(name: str) -> bool:

@@ -87,7 +87,7 @@ def find_window(count: int, index: int, rows: int) -> tuple[int, int]:
 
 
 def _describe_queue(queue: DictRow, snapshot: Snapshot, *, is_looked_at: bool) -> Iterator[Text]:
-    due, most, word = queue["due_since"], queue["max_in_hand"], show_queue_state(queue, several=True)
+    due, most, word = queue["due_since"], queue["max_claimed"], show_queue_state(queue, several=True)
     style = "" if word == "running" else WARNING if word == "slowest" else STATE_STYLES.get(queue["state"], WORST)
     yield Text(f"{'>' if is_looked_at else ' '} {show_text(queue['queue'])}", STRONG if is_looked_at else "")
     yield Text(show_share(queue))

@@ -63,7 +63,7 @@ class Plan:
 def queues_of(*chain: str, bound: int | None = None) -> dict[str, dict[str, Any]]:
     """Return a chain of queues, the last with a bound."""
     following = {name: {"next": [later]} for name, later in pairwise(chain)}
-    return {name: following.get(name, {} if bound is None else {"max_in_hand": bound}) for name in chain}
+    return {name: following.get(name, {} if bound is None else {"max_claimed": bound}) for name in chain}
 
 
 PLANS = (

@@ -22,7 +22,7 @@ insert into rowferry.event (migration_id, at, kind, text) select id, t.* from ro
     (timestamptz '2026-11-21 20:32:40+00', 'paused', 'paused by a person'),
     (timestamptz '2026-11-21 20:42:40+00', 'resumed', 'resumed')
 ) as t;
-insert into rowferry.queue (migration_id, name, next, max_in_hand)
+insert into rowferry.queue (migration_id, name, next, max_claimed)
 select id, 'migrate', array['verify'], 64 from rowferry.migration;
 insert into rowferry.worker
     (id, host, pid, version, batches, in_flight_limit, queues, started_at, last_seen_at, stopped_at)

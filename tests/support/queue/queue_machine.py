@@ -34,11 +34,11 @@ from rowferry.migration returning id
 QUEUES = ("migrate", "after")
 """What the first settles, the second is given."""
 STEER = """
-insert into rowferry.queue (migration_id, name, max_in_hand, next, payload, planned)
-select m.id, q.name, q.max_in_hand, q.next, q.payload, '{}'
+insert into rowferry.queue (migration_id, name, max_claimed, next, payload, planned)
+select m.id, q.name, q.max_claimed, q.next, q.payload, '{}'
 from rowferry.migration as m, (values ('migrate', %s::int, '{after}'::text[], '{}'::jsonb), ('after', null, '{}', %s))
-as q (name, max_in_hand, next, payload)
-on conflict (migration_id, name) do update set max_in_hand = excluded.max_in_hand, payload = excluded.payload,
+as q (name, max_claimed, next, payload)
+on conflict (migration_id, name) do update set max_claimed = excluded.max_claimed, payload = excluded.payload,
     planned = excluded.planned
 """
 TRACKS = '{"unsettled": null}'
@@ -83,12 +83,12 @@ class WorkersMachine(RuleBasedStateMachine):
 
     @initialize(
         batches=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3), st.booleans()), min_size=1, max_size=4),
-        max_in_hand=st.sampled_from([None, None, 1, 2]),
+        max_claimed=st.sampled_from([None, None, 1, 2]),
         after_tracks=st.booleans(),
     )
-    def begin_with(self, batches: list[tuple[int, int, bool]], max_in_hand: int | None, after_tracks: bool) -> None:
-        self.model.max_in_hand, self.after_tracks = max_in_hand, after_tracks
-        self.table.execute(STEER, (max_in_hand, TRACKS if after_tracks else "{}"))
+    def begin_with(self, batches: list[tuple[int, int, bool]], max_claimed: int | None, after_tracks: bool) -> None:
+        self.model.max_claimed, self.after_tracks = max_claimed, after_tracks
+        self.table.execute(STEER, (max_claimed, TRACKS if after_tracks else "{}"))
         for size, max_attempts, tracks in batches:
             self.enqueue(size, max_attempts, tracks)
 

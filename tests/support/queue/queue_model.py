@@ -157,14 +157,14 @@ class QueueModel:
     claims: dict[int, ModelClaim] = field(default_factory=dict)
     """By the number of the session."""
     paused: bool = False
-    max_in_hand: int | None = None
+    max_claimed: int | None = None
     """Batches of `migrate` that may be claimed at once."""
 
     def claimable(self, queue: str, due: Mapping[int, Any]) -> int | None:
         """Return the batch that the next claim gets; `due` holds, of the batches that are due, since when they are."""
         held = {claim.batch_id for claim in self.claims.values()}
         taken = sum(self.batches[id_].queue == "migrate" for id_ in held)
-        if queue == "migrate" and self.max_in_hand is not None and taken >= self.max_in_hand:
+        if queue == "migrate" and self.max_claimed is not None and taken >= self.max_claimed:
             return None
         waiting = [batch for batch in self.batches.values() if batch.status == "INIT" and batch.queue == queue]
         free = [batch.id for batch in waiting if batch.id in due and batch.id not in held]

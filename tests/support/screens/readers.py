@@ -138,7 +138,7 @@ def in_tenths(share: float | None) -> float | None:
 def read_views(moment: Moment, migration: str) -> Facts:
     (whole,) = moment.rows(
         "select state, since, cause, what_to_do, held_by, seconds_left, ends_at, done_share, waiting, rate_1m, "
-        "need_somebody, batches_init, paused_at, passes from rowferry.migration_state where migration = %(m)s",
+        "needs_operator, batches_init, paused_at, passes from rowferry.migration_state where migration = %(m)s",
         m=migration,
     )
     (still,) = moment.rows(
@@ -160,7 +160,7 @@ def read_views(moment: Moment, migration: str) -> Facts:
         "done": whole["done_share"],
         "left": whole["waiting"],
         "rate": whole["rate_1m"],
-        "need": whole["need_somebody"],
+        "need": whole["needs_operator"],
         "batches_init": whole["batches_init"],
         "is_paused": whole["paused_at"] is not None,
         "passes": whole["passes"],
@@ -168,7 +168,7 @@ def read_views(moment: Moment, migration: str) -> Facts:
     rows = moment.rows(
         "select s.queue_name, s.state, s.is_slowest, s.batches_init, s.batches_done, s.batches_error, s.entries, "
         "s.waiting, s.in_hand, s.entries_left, s.batches_left, s.pending_left, s.done_share, s.rate_1m, s.time_left, "
-        "s.unsettled, s.failed_share, s.need_somebody, s.claimed, s.due_since, s.paused_at, s.pause_reason, "
+        "s.unsettled, s.failed_share, s.needs_operator, s.claimed, s.due_since, s.paused_at, s.pause_reason, "
         "p.migrated, p.kept, p.changed, p.deleted, p.missing, p.conflict, p.failed "
         "from rowferry.queue_status as s left join rowferry.progress as p using (migration_id, queue_name) "
         "where s.migration = %(m)s order by s.position",
@@ -192,7 +192,7 @@ def read_views(moment: Moment, migration: str) -> Facts:
             f"{name}: seconds_left": None if row["time_left"] is None else row["time_left"].total_seconds(),
             f"{name}: unsettled": row["unsettled"],
             f"{name}: failed_share": row["failed_share"],
-            f"{name}: need": row["need_somebody"],
+            f"{name}: need": row["needs_operator"],
             f"{name}: claimed": row["claimed"],
             f"{name}: due_since": row["due_since"],
             f"{name}: is_paused": row["paused_at"] is not None,
@@ -223,7 +223,7 @@ def read_rows(state: Facts, rows: Sequence[Facts]) -> Facts:
     """Return what the rows of the views say, as a command prints them in JSON."""
     facts = {name: state[name] for name in STATE if name in state}
     if state:
-        facts |= {"since": datetime.fromisoformat(state["since"]), "need": state["need_somebody"]}
+        facts |= {"since": datetime.fromisoformat(state["since"]), "need": state["needs_operator"]}
         facts |= {"done": state["done_share"], "left": state["waiting"], "passes": state["passes"]}
     for row in rows:
         name = row["queue"]
@@ -232,7 +232,7 @@ def read_rows(state: Facts, rows: Sequence[Facts]) -> Facts:
             f"{name}: outcomes": tuple(row[outcome] for outcome in OUTCOMES),
             f"{name}: done": row["done_share"],
             f"{name}: rate": row["rate_1m"],
-            f"{name}: need": row["need_somebody"],
+            f"{name}: need": row["needs_operator"],
             f"{name}: seconds_left": row["time_left"],
             f"{name}: due_since": row["due_since"] and datetime.fromisoformat(row["due_since"]),
             f"{name}: is_paused": row["paused_at"] is not None,
@@ -350,7 +350,7 @@ def read_exporter(moment: Moment, migration: str) -> Facts:
         "since": since,
         "done": gauge("migration_done_ratio"),
         "left": gauge("migration_entries_left"),
-        "need": gauge("migration_entries_in_need"),
+        "need": gauge("migration_needs_operator"),
         "seconds_left": gauge("migration_seconds_left"),
         "ends_at": ends,
         "is_paused": gauge("migration_paused") == 1,

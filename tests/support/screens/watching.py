@@ -19,9 +19,9 @@ HELP_WITH_QUEUES = list_keys(80, has_queues=True)
 NOW = datetime(2026, 11, 21, 6, 12, 40, tzinfo=UTC).astimezone()
 MIGRATION: DictRow = {"name": "avatars", "moment": NOW, "migrations": ["avatars"], "lost": 0}
 MIGRATION |= dict.fromkeys(("max_rows_per_second", "max_replica_lag", "replica_lag"))
-RUNNING: DictRow = {"state": "running", "since": NOW, "cause": "", "what_to_do": "", "need_somebody": 0}
+RUNNING: DictRow = {"state": "running", "since": NOW, "cause": "", "what_to_do": "", "needs_operator": 0}
 RUNNING |= {"seconds_left": None, "ends_at": None, "held_by": None}
-QUEUE: DictRow = {"queue": "migrate", "state": "running", "is_slowest": False, "is_done": False, "max_in_hand": None}
+QUEUE: DictRow = {"queue": "migrate", "state": "running", "is_slowest": False, "is_done": False, "max_claimed": None}
 QUEUE |= {"batches": 10, "batches_init": 5, "batches_done": 5, "batches_error": 0, "pending_batches": 5, "claimed": 0}
 QUEUE |= {"entries": 100, "waiting": 50, "entries_left": 50, "in_hand": 0, "unsettled": 0, "done_share": 0.5}
 QUEUE |= dict.fromkeys(map(str, Outcome), 0) | {"migrated": 50, "rate_1m": 10.0}

@@ -31,7 +31,7 @@ PLAN: dict[str, dict[str, Any]] = {
     "migration": {"max_attempts": 90},
     "queue": {name: {"then": [following]} for name, following in NEXT.items()} | {SECOND: {}},
 }
-PLAN["queue"][FIRST] |= {"max_in_hand": MOST_NOTES, "column": "note"}
+PLAN["queue"][FIRST] |= {"max_claimed": MOST_NOTES, "column": "note"}
 INSERT_ITEMS = """
 insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, max_attempts)
 select

@@ -95,7 +95,7 @@ def test_each_attempt_that_is_released_is_counted(slot: Slot) -> None:
     assert released() - before == 3
 
 
-def test_a_verdict_that_needs_somebody_is_logged_as_a_warning_with_its_error(
+def test_a_verdict_that_needs_operator_is_logged_as_a_warning_with_its_error(
     slot: Slot, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, logger=run.__name__):

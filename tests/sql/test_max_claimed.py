@@ -1,4 +1,4 @@
-"""An auditor that polls pg_locks never sees more batches claimed than `max_in_hand`, whoever is killed."""
+"""An auditor that polls pg_locks never sees more batches claimed than `max_claimed`, whoever is killed."""
 
 import os
 import random
@@ -41,8 +41,8 @@ def start(folder: Path) -> ForkedProcess:
     return ForkedProcess([], {**os.environ, "PYTHONPATH": str(folder)}, folder, log, log)
 
 
-def test_no_auditor_sees_more_than_max_in_hand_while_sessions_are_killed(lines: Lines, tmp_path: Path) -> None:
-    lines.register("one", {queue: {"max_in_hand": most} for queue, most in MOST.items()})
+def test_no_auditor_sees_more_than_max_claimed_while_sessions_are_killed(lines: Lines, tmp_path: Path) -> None:
+    lines.register("one", {queue: {"max_claimed": most} for queue, most in MOST.items()})
     for queue in MOST:
         lines.add(("one", queue), BATCHES)
     limits = {lines.rows("one")[queue]["id"]: most for queue, most in MOST.items()}
