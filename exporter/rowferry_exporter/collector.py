@@ -27,7 +27,7 @@ SCRAPE_TIMEOUT = timedelta(seconds=8)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class QueueReading:
     """The rows of all views, read in one transaction."""
 
     rows: ViewRows
@@ -37,14 +37,14 @@ class Reading:
     """When the queries ended, by time.monotonic()."""
 
 
-def read_views(connection: Connection) -> Reading:
+def read_views(connection: Connection) -> QueueReading:
     """Return a reading; the connection is in autocommit."""
     began = time.monotonic()
     with connection.transaction():
         connection.execute(statement("exporter_transaction"))
         rows = {name: connection.execute(statement(name), {"limit": MOST}).fetchall() for name in VIEWS}
     ended = time.monotonic()
-    return Reading(rows, ended - began, ended)
+    return QueueReading(rows, ended - began, ended)
 
 
 class QueueCollector(Collector):
@@ -54,8 +54,8 @@ class QueueCollector(Collector):
         self._connection: Connection | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="reader")
         self._lock = Lock()
-        self._running: Future[Reading] | None = None
-        self._latest: Reading | None = None
+        self._running: Future[QueueReading] | None = None
+        self._latest: QueueReading | None = None
         self._is_unavailable = False
 
     def collect(self) -> Iterable[Metric]:
@@ -67,7 +67,7 @@ class QueueCollector(Collector):
         """Return whether the database answers."""
         return self.read() is not None
 
-    def read(self) -> Reading | None:
+    def read(self) -> QueueReading | None:
         """Return a fresh reading; None if the database fails or does not answer in time."""
         if self._latest is not None and is_fresh(self._latest, time.monotonic()):
             return self._latest
@@ -87,14 +87,14 @@ class QueueCollector(Collector):
         self._thread.shutdown(cancel_futures=True)
         self._disconnect()
 
-    def _start_reading(self) -> Future[Reading]:
+    def _start_reading(self) -> Future[QueueReading]:
         """Return the running reading, which concurrent scrapes share."""
         with self._lock:
             if self._running is None or self._running.done():
                 self._running = self._thread.submit(self._read)
             return self._running
 
-    def _read(self) -> Reading:
+    def _read(self) -> QueueReading:
         """Store the reading even if its scrape has timed out: the next scrape can use it."""
         try:
             with translated_errors():
@@ -117,6 +117,6 @@ class QueueCollector(Collector):
         self._is_unavailable = True
 
 
-def is_fresh(reading: Reading, now: float) -> bool:
+def is_fresh(reading: QueueReading, now: float) -> bool:
     """Return whether a reading may be shown again at `now`, by time.monotonic()."""
     return now - reading.read_at < max(MIN_AGE.total_seconds(), MIN_AGE_FACTOR * reading.seconds)

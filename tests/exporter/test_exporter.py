@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from rowferry_exporter import collector
-from rowferry_exporter.collector import MIN_AGE, QueueCollector, Reading, is_fresh
+from rowferry_exporter.collector import MIN_AGE, QueueCollector, QueueReading, is_fresh
 from rowferry_exporter.metrics import describe
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
@@ -24,7 +24,7 @@ as 'insert into public.scribbled values (1) returning seconds';
 create or replace view rowferry.oldest_transactions as select 'rowferry' as of, public.scribble() as seconds
 """
 """A view that it reads writes, if it may."""
-READING = Reading({}, seconds=0.0, read_at=100.0)
+READING = QueueReading({}, seconds=0.0, read_at=100.0)
 
 
 @pytest.fixture
