@@ -8,7 +8,7 @@ from rowferry.errors import ObjectError, ServerFault, Unreachable
 from rowferry.http.deadlines import InFlight
 from rowferry.http.outbox import Outbox
 from rowferry.http.parser import ResponseParser
-from rowferry.http.relay import BodySource, Relay
+from rowferry.http.pipe import Pipe
 
 PIECE_BYTES = 256 * 1024
 """How much of a body is written at once."""
@@ -57,9 +57,9 @@ class Connection(asyncio.Protocol):
         self._drained: asyncio.Future[None] | None = None
         self._in_flight: InFlight | None = None
         self._is_paused = False
-        self._relay: Relay | None = None
+        self._pipe: Pipe | None = None
         """What writes the body that is being sent, where that comes from another connection."""
-        self._sink: Relay | None = None
+        self._sink: Pipe | None = None
         """What the streamed body that comes is written to, as it comes."""
         self._arrived: asyncio.Future[None] | None = None
         """Done when there is more of a streamed body, or why there is not."""
@@ -83,7 +83,7 @@ class Connection(asyncio.Protocol):
         return self._is_clean and self.is_open
 
     async def exchange(
-        self, head: bytes, body: bytes | BodySource, parser: ResponseParser, in_flight: InFlight | None = None
+        self, head: bytes, body: bytes | Pipe, parser: ResponseParser, in_flight: InFlight | None = None
     ) -> None:
         """Write a request and read its response into `parser`; `in_flight` is told as parts of it come in.
 
@@ -162,8 +162,8 @@ class Connection(asyncio.Protocol):
         if self._failure is not None:
             raise self._failure
 
-    async def pass_on(self, relay: Relay, in_flight: InFlight) -> bytes:
-        """Write a streamed body to `relay` as it comes, all but its last piece, and return that.
+    async def pass_on(self, pipe: Pipe, in_flight: InFlight) -> bytes:
+        """Give a streamed body to `pipe` as it comes, and return its last piece.
 
         Empty where the target takes no more. Raises why the body has ended too early.
         """
@@ -172,10 +172,10 @@ class Connection(asyncio.Protocol):
         parser = self._parser
         if parser is None or self._transport is None:
             return b""
-        self._in_flight, self._sink = in_flight, relay
-        relay.pass_on(parser.take_pieces(), is_end=parser.is_complete)
+        self._in_flight, self._sink = in_flight, pipe
+        pipe.take(parser.take_pieces(), is_end=parser.is_complete)
         try:
-            return await relay.join(self._transport, in_flight)
+            return await pipe.join(self._transport, in_flight)
         finally:
             self._in_flight = self._sink = None
 
@@ -196,7 +196,7 @@ class Connection(asyncio.Protocol):
         response = self._response
         if response is not None and response.done() and not response.cancelled():
             response.exception()  # seen, also where the task was cancelled at the same moment
-        self._parser = self._response = self._drained = self._in_flight = self._relay = None
+        self._parser = self._response = self._drained = self._in_flight = self._pipe = None
 
     def close(self) -> None:
         """Close at once, without waiting for anything."""
@@ -219,15 +219,15 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """Write no more for now: the server reads more slowly than we write."""
         self._is_paused = True
-        if self._relay is not None:
-            self._relay.pause()
+        if self._pipe is not None:
+            self._pipe.pause(is_paused=True)
 
     def resume_writing(self) -> None:
         """Go on writing."""
         self._is_paused = False
         self._wake_writer()
-        if self._relay is not None:
-            self._relay.resume()
+        if self._pipe is not None:
+            self._pipe.pause(is_paused=False)
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser; what comes without having been asked for ends the connection."""
@@ -251,7 +251,7 @@ class Connection(asyncio.Protocol):
         if parser.is_complete or parser.is_streamed:
             self._settle(None)
         if self._sink is not None:
-            self._sink.pass_on(parser.take_pieces(), is_end=parser.is_complete)
+            self._sink.take(parser.take_pieces(), is_end=parser.is_complete)
         elif parser.is_streamed and self._is_full(parser):
             cast("asyncio.Transport", self._transport).pause_reading()
 
@@ -292,11 +292,11 @@ class Connection(asyncio.Protocol):
                 self._in_flight.note_sent()
         return not unsent
 
-    async def _write_from(self, transport: asyncio.Transport, head: bytes, source: BodySource) -> bool:
+    async def _write_from(self, transport: asyncio.Transport, head: bytes, pipe: Pipe) -> bool:
         """Write a request whose body comes piece by piece; return whether all was written before the response."""
         transport.write(head)
-        self._relay = Relay(source, transport, self._in_flight, is_paused=self._is_paused)
-        last = await self._relay.send()
+        self._pipe = pipe
+        last = await pipe.send(transport, self._in_flight, is_paused=self._is_paused)
         if not last or not self._is_awaited():
             return False
         transport.write(last)
@@ -315,7 +315,7 @@ class Connection(asyncio.Protocol):
 
     def _explain_silence(self, exc: Exception | None) -> Unreachable:
         words = str(exc or "the server closed the connection without a response")
-        was_there = self._relay is not None and self._relay.passed_bytes > HEARD_BYTES
+        was_there = self._pipe is not None and self._pipe.passed_bytes > HEARD_BYTES
         return (StaleConnection if self._is_kept and not was_there else Unreachable)("ConnectionLost", words)
 
     def _settle(self, error: ObjectError | None) -> None:
@@ -331,8 +331,8 @@ class Connection(asyncio.Protocol):
                 self._sink.fail(error)
         self.wake()
         self._wake_writer()
-        if self._relay is not None:
-            self._relay.stop()
+        if self._pipe is not None:
+            self._pipe.stop()
 
     def _wake_writer(self) -> None:
         if self._drained is not None and not self._drained.done():

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from rowferry.errors import ObjectError, TimedOut
 from rowferry.http.connection import Connection
 from rowferry.http.deadlines import Deadlines, InFlight
-from rowferry.http.relay import Relay
+from rowferry.http.pipe import Pipe
 
 
 class BodyStream:
@@ -48,15 +48,15 @@ class BodyStream:
             await self._connection.wait_for_pieces(in_flight)
         return self._connection.take_pieces()
 
-    async def pass_on(self, relay: Relay) -> bytes:
-        """Write the body to `relay` as it comes, all but its last piece, and return that; nothing of it may be read.
+    async def pass_on(self, pipe: Pipe) -> bytes:
+        """Give the body to `pipe` as it comes, and return its last piece; nothing of it may be read.
 
         Empty where the target takes no more, and of a closed stream. Raises as `read`, and what the source refuses.
         """
         if self._is_closed:
             return b""
         with self._awaiting() as in_flight:
-            return await self._connection.pass_on(relay, in_flight)
+            return await self._connection.pass_on(pipe, in_flight)
 
     @contextmanager
     def _awaiting(self) -> Generator[InFlight]:

@@ -29,8 +29,8 @@ from rowferry.http.connection import Connection, StaleConnection
 from rowferry.http.deadlines import Deadlines, InFlight
 from rowferry.http.outbox import Outbox
 from rowferry.http.parser import ResponseParser
+from rowferry.http.pipe import SourceFailed
 from rowferry.http.pool import Pool
-from rowferry.http.relay import SourceFailed, wait_for_source
 from rowferry.http.stream import BodyStream
 from rowferry.http.trust import trust
 from rowferry.plan import Side
@@ -222,7 +222,7 @@ class ObjectClient:
         while True:
             if request.source is not None:
                 self._refuse_when_cut_off()
-                await wait_for_source(request.source.open(), in_flight)
+                await request.source.open(in_flight)
             self._refuse_when_cut_off()
             parser = ResponseParser(
                 is_head=request.method == "HEAD",

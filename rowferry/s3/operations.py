@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 from msgspec import Struct
 
 from rowferry.errors import ObjectRejected
-from rowferry.http.relay import BodySource
+from rowferry.http.pipe import Pipe
 from rowferry.keys import MAX_KEY_BYTES
 from rowferry.plan import CannedAcl, SideName
 
@@ -45,7 +45,7 @@ class Request(Struct, frozen=True, gc=False):
     query: Pairs = ()
     headers: Pairs = ()
     body: bytes = b""
-    source: BodySource | None = None
+    source: Pipe | None = None
     """What the body comes from piece by piece, in the place of `body`."""
     stream_above: int | None = None
     """A response whose body is announced to have more bytes than this returns at its headers, with `stream`."""
@@ -158,7 +158,7 @@ def _build(
     query: Pairs = (),
     headers: Pairs = (),
     body: bytes = b"",
-    source: BodySource | None = None,
+    source: Pipe | None = None,
 ) -> Request:
     target = encode_key(key)
     if query:
@@ -248,7 +248,7 @@ def put_object(
     *,
     headers: Iterable[tuple[str, str]] = (),
     if_none_match: bool,
-    source: BodySource | None = None,
+    source: Pipe | None = None,
 ) -> Request:
     """Return the request that writes `body`, or what `source` brings, to the production bucket.
 
@@ -315,7 +315,7 @@ def upload_part(
     upload_id: str,
     part_number: int,
     headers: Iterable[tuple[str, str]] = (),
-    source: BodySource | None = None,
+    source: Pipe | None = None,
 ) -> Request:
     """Return the request that sends one part, `body` or what `source` brings; `part_number` counts from 1 to 10,000."""
     query = _upload_part_query(upload_id, part_number)

@@ -15,7 +15,7 @@ from rowferry.errors import Cancelled, CutOff, ObjectError, ServerFault, Throttl
 from rowferry.http import deadlines, event_loop
 from rowferry.http.connection import UNREAD_BYTES
 from rowferry.http.descriptors import Descriptors
-from rowferry.http.relay import Relay
+from rowferry.http.pipe import Pipe
 from rowferry.http.stream import BodyStream
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.operations import Request, put_object
@@ -67,20 +67,22 @@ def stop_after(sent: bytes, length: int) -> Behaviour:
     return say(OK + b"Content-Length: %d\r\n\r\n" % length + sent, close=True)
 
 
-class Pieces:
+class Pieces(Pipe):
     """A body that comes as a test wants it."""
 
     def __init__(self, *pieces: bytes | ObjectError, length: int | None = None) -> None:
+        size = sum(len(piece) for piece in pieces if isinstance(piece, bytes))
+        super().__init__(size if length is None else length)
         self._pieces = pieces
-        self.length = sum(len(piece) for piece in pieces if isinstance(piece, bytes)) if length is None else length
         self.opened = 0
         self.taken = 0
 
-    async def open(self) -> None:
+    async def ask(self) -> Any:
         self.opened += 1
         self.taken = 0
+        return self
 
-    async def send(self, relay: Relay) -> bytes:
+    async def pass_on(self, pipe: Pipe) -> bytes:
         for piece in self._pieces:
             await self.wait()
             if isinstance(piece, ObjectError):
@@ -88,8 +90,8 @@ class Pieces:
             self.taken += len(piece)
             if self.taken == self.length:
                 return piece
-            relay.write(piece)
-        while not relay.is_stopped:
+            pipe.write(piece)
+        while not self.is_stopped:
             await asyncio.sleep(0.001)
         return b""
 
@@ -97,7 +99,7 @@ class Pieces:
         """Wait for the next piece."""
         await asyncio.sleep(0)
 
-    def note(self, piece: bytes) -> None: ...
+    def close(self) -> None: ...
 
 
 def put(source: Pieces, *, if_none_match: bool = False) -> Request:
@@ -306,8 +308,8 @@ def test_a_body_is_sent_piece_by_piece_with_its_length() -> None:
 
 def test_a_body_whose_source_fails_or_ends_too_early_is_never_whole() -> None:
     class Short(Pieces):
-        async def send(self, relay: Relay) -> bytes:
-            relay.write(b"x" * 99)
+        async def pass_on(self, pipe: Pipe) -> bytes:
+            pipe.write(b"x" * 99)
             return b""
 
     lost = Unreachable("ConnectionLost", "the source is away")
@@ -350,9 +352,9 @@ def test_a_response_before_the_body_was_sent_ends_it_and_a_success_is_none(name:
 
 def test_a_client_that_is_cut_off_while_a_body_is_begun_sends_nothing() -> None:
     class CuttingOff(Pieces):
-        async def open(self) -> None:
-            await super().open()
+        async def ask(self) -> Any:
             client.cut_off(CutOff("Silent", "as told"))
+            return await super().ask()
 
     with receiving(answer(200), answer(200)) as (client, server):
         run(client.send(GET))

@@ -103,7 +103,9 @@ async def _take_body(write: ObjectWrite, taken: Taken, limit: PutLimit, *, is_ha
     if expected is not None and seen.stream is not None:
         trial = LinkTrial(seen.body_bytes, limit.trials) if is_tried(seen.body_bytes) else None
         before_end = partial(check_again, write.target, write.intent)
-        pipe = ObjectPipe(write.s3, taken.read, seen, checks_read=is_hashed, before_end=before_end, trial=trial)
+        pipe = ObjectPipe(
+            write.s3, taken.read, seen, seen.stream, checks_read=is_hashed, before_end=before_end, trial=trial
+        )
         return Body(expected, is_hashed, pipe=pipe)
     taken.hold.resize(2 * seen.body_bytes)  # the pieces and the whole, or the body and the request with it
     whole = seen.body if seen.stream is None else await seen.stream.read_all()

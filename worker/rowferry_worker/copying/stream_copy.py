@@ -1,6 +1,7 @@
 """The sides are two endpoints: this process streams an object from one to the other, without a disk."""
 
 import time
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -11,7 +12,7 @@ from rowferry_worker.copying.one_put import Put, Taken, Unconfirmed, put_whole
 from rowferry_worker.copying.put_limit import MOST_BYTES, GoByParts, PutLimit, is_tried
 from rowferry_worker.copying.transfer import ObjectWrite, Written, transfer_parts
 from rowferry_worker.multipart.completion import Large
-from rowferry_worker.multipart.copied_parts import InPlaceTrust, KnownParts, UpdatedParts
+from rowferry_worker.multipart.copied_parts import KnownParts, UpdatedParts
 from rowferry_worker.multipart.part_size import SMALLEST_PART_BYTES, STREAM_PART_BYTES
 from rowferry_worker.multipart.streamed_parts import PartSource, PartTrust, StreamedParts
 from rowferry_worker.objects.compare import md5_of
@@ -57,7 +58,6 @@ class StreamCopy:
         self._tls_connections = tls_connections
         self._put_limit = PutLimit()
         self._part_trust = PartTrust()
-        self._places_trust = InPlaceTrust()
         self._whole_bytes = min(WHOLE_BYTES, limit_part(threshold_bytes))
 
     @property
@@ -71,11 +71,10 @@ class StreamCopy:
 
     def part_source(self, s3: ObjectRequests, large: Large, known: KnownParts | None = None) -> PartSource:
         """Return what reads parts from one endpoint and writes them to the other, or copies them in place."""
-        read_bytes, trust = limit_part(self._threshold_bytes), self._part_trust
-        if known is None:
-            source = StreamedParts(s3, large, read_bytes=read_bytes, bodies=self._bodies, trust=trust)
-        else:
-            source = UpdatedParts(s3, large, known, self._places_trust, read_bytes=read_bytes, bodies=self._bodies)
+        source = StreamedParts if known is None else partial(UpdatedParts, known=known)
+        source = source(
+            s3, large, read_bytes=limit_part(self._threshold_bytes), bodies=self._bodies, trust=self._part_trust
+        )
         source.skip_whole()
         return source
 

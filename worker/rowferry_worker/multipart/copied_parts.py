@@ -10,7 +10,7 @@ from rowferry.s3.results import read_copied_etag
 from rowferry_worker.multipart.completion import Large, Part
 from rowferry_worker.multipart.part_size import STREAM_PART_BYTES
 from rowferry_worker.multipart.side_by_side import PartRange
-from rowferry_worker.multipart.streamed_parts import StreamedParts
+from rowferry_worker.multipart.streamed_parts import PartTrust, StreamedParts
 from rowferry_worker.objects.compare import is_encrypted
 from rowferry_worker.objects.digests import hash_body
 from rowferry_worker.objects.memory import BodyBudget
@@ -100,15 +100,6 @@ def list_comparable(digests: bytes, old_bytes: int, new_bytes: int, part_bytes: 
     }
 
 
-class InPlaceTrust:
-    """Whether the production server copies parts within its bucket, and tells their MD5."""
-
-    def __init__(self) -> None:
-        """Expect that it does."""
-        self.copies = True
-        """False for good once it did not."""
-
-
 class UpdatedParts(StreamedParts):
     """Reads each part that an earlier pass has copied, and sends it only if its MD5 is another now.
 
@@ -120,15 +111,14 @@ class UpdatedParts(StreamedParts):
         s3: ObjectRequests,
         large: Large,
         known: KnownParts,
-        in_place: InPlaceTrust,
         *,
         read_bytes: int = STREAM_PART_BYTES,
         bodies: BodyBudget | None = None,
+        trust: PartTrust | None = None,
     ) -> None:
         """`read_bytes`: the most that is asked for at once; `bodies`: what the bodies of the process may hold."""
-        super().__init__(s3, large, read_bytes=read_bytes, bodies=bodies)
+        super().__init__(s3, large, read_bytes=read_bytes, bodies=bodies, trust=trust)
         self._known = known
-        self._in_place = in_place
         self.unchanged: set[int] = set()
         """The numbers of the parts that were copied in place."""
 
@@ -140,7 +130,7 @@ class UpdatedParts(StreamedParts):
         with await self._bodies.hold(part.size_bytes):
             body = await self._read(part.first, part.last)
             digest = await hash_body(body)
-            if digest == expected and self._in_place.copies:
+            if digest == expected and self._trust.copies_in_place:
                 copied = await self._copy(upload_id, part, digest)
                 if copied is not None:
                     self.unchanged.add(part.number)
@@ -187,8 +177,8 @@ class UpdatedParts(StreamedParts):
             raise _copy_gone(key)
 
     def _distrust(self, key: str, reason: str) -> None:
-        if self._in_place.copies:
-            self._in_place.copies = False
+        if self._trust.copies_in_place:
+            self._trust.copies_in_place = False
             fields = {"new_key": key, "error": reason}
             _log.warning("the production server does not copy parts in place, so all parts are sent", extra=fields)
 

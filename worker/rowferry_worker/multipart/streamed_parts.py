@@ -1,12 +1,14 @@
 """Parts of a large object that this process reads from one endpoint and writes to the other."""
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from msgspec.structs import replace
 
 from rowferry.errors import ObjectDamaged, ObjectRejected
+from rowferry.http.pipe import Pipe
+from rowferry.http.stream import BodyStream
 from rowferry.s3.operations import content_md5, get_object, upload_part
-from rowferry.s3.responses import Response
 from rowferry.s3.results import read_written_etag
 from rowferry_worker.multipart.completion import Large, Part
 from rowferry_worker.multipart.part_size import STREAM_PART_BYTES
@@ -14,7 +16,7 @@ from rowferry_worker.multipart.side_by_side import PartRange
 from rowferry_worker.objects.compare import check_range, md5_of, read_range
 from rowferry_worker.objects.digests import WholeDigest, hash_body, start_md5
 from rowferry_worker.objects.memory import BodyBudget
-from rowferry_worker.objects.pipe import PIPE_BYTES, Pipe
+from rowferry_worker.objects.pipe import PIPE_BYTES
 from rowferry_worker.objects.requests import ObjectRequests, demand
 
 
@@ -48,13 +50,14 @@ class PartSource(Protocol):
         ...
 
 
+@dataclass(slots=True)
 class PartTrust:
-    """Whether the ETag of a part is its MD5, at the production server."""
+    """What the production server is expected to do with parts; False for good once it did not."""
 
-    def __init__(self) -> None:
-        """Expect that it is."""
-        self.confirms = True
-        """False for good once it was not."""
+    confirms: bool = True
+    """Whether it tells the MD5 of a part as its ETag."""
+    copies_in_place: bool = True
+    """Whether it copies parts within its bucket, and tells their MD5."""
 
 
 def demands_digest(error: ObjectRejected) -> bool:
@@ -185,8 +188,8 @@ class PartPipe(Pipe):
         self._part = part
         self._whole = whole
 
-    async def ask(self) -> Response:
-        """Return the response to a GET of the part, pinned to the ETag first seen.
+    async def ask(self) -> BodyStream | bytes:
+        """Return the body of a GET of the part, pinned to the ETag first seen, sent once for each try of the upload.
 
         Raises ServerFault when the object is another by now, ObjectDamaged for other bytes than were asked for.
         """
@@ -202,7 +205,7 @@ class PartPipe(Pipe):
             if response.stream is not None:
                 response.stream.close()
             raise
-        return response
+        return response.stream or response.body
 
     def begin(self) -> None:
         """Begin with an empty digest."""

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from rowferry.errors import PreconditionFailed
 from rowferry.http.connection import UNREAD_BYTES
-from rowferry.http.relay import Relay
+from rowferry.http.pipe import Pipe
+from rowferry.http.stream import BodyStream
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response, name_request
 from rowferry_worker.objects.compare import md5_of
@@ -27,58 +28,6 @@ def share_of_pipe(size_bytes: int) -> int:
     return max(min(size_bytes, PIPE_BYTES), min(size_bytes // BEGUN_SHARE, MOST_SHARE_BYTES))
 
 
-class Pipe:
-    """The body of a write: that of a GET, written on as it arrives. Each try of the write reads from the first byte."""
-
-    def __init__(self, length: int, response: Response | None = None) -> None:
-        """`length` is in bytes; `response`: one whose body is to be read first, where there is one already."""
-        self.length = length
-        self._response = response
-        self._is_begun = response is None
-
-    async def open(self) -> None:
-        """Begin at the first byte: with a new GET where the last one was read from.
-
-        Raises ServerFault when the object is another by now, and any other ObjectError of the GET.
-        """
-        if self._is_begun:
-            self.close()
-            self._response = await self.ask()
-        self._is_begun = False
-        self.begin()
-
-    async def send(self, relay: Relay) -> bytes:
-        """Write the body to `relay` as it arrives, and return its last piece once `end` has agreed to the whole."""
-        assert self._response is not None
-        self._is_begun = True
-        if self._response.stream is not None:
-            last = await self._response.stream.pass_on(relay)
-        else:
-            last = self._response.body
-            self.note(last)
-        if last:
-            await self.end()
-        return last
-
-    def close(self) -> None:
-        """Read no more."""
-        if self._response is not None and self._response.stream is not None:
-            self._response.stream.close()
-
-    async def ask(self) -> Response:
-        """Return the response to a new GET, which is tried once: the write that needs it is tried again."""
-        raise NotImplementedError
-
-    def begin(self) -> None:
-        """Forget what was noted: the body begins anew."""
-
-    def note(self, piece: bytes) -> None:
-        """Note a piece that passes. May raise an ObjectError, which ends the write."""
-
-    async def end(self) -> None:
-        """Check what has passed, before the last piece is written. May raise an ObjectError, which ends the write."""
-
-
 class ObjectPipe(Pipe):
     """An object that is written while it is read."""
 
@@ -87,17 +36,18 @@ class ObjectPipe(Pipe):
         s3: ObjectRequests,
         read: Request,
         response: Response,
+        stream: BodyStream,
         *,
         checks_read: bool,
         before_end: Callable[[], Awaitable[None]],
         trial: LinkTrial | None = None,
     ) -> None:
-        """`response` is that of `read`, whose body is to be read.
+        """`response` is that of `read`, `stream` its body.
 
         `checks_read`: hold the bytes against the ETag, which is their MD5; `before_end`: further checks, awaited before
         the last piece is written. `trial` is told what passes, and may end it.
         """
-        super().__init__(response.body_bytes, response)
+        super().__init__(stream.length, stream)
         self._s3 = s3
         pin = ("If-Match", f'"{response.etag}"')
         self._read_again = replace(read, headers=(*read.headers, pin), stream_above=0)
@@ -107,14 +57,17 @@ class ObjectPipe(Pipe):
         self._before_end = before_end
         self._trial = trial
 
-    async def ask(self) -> Response:
-        """Return the response to a new GET. Raises ServerFault when the object is another by now."""
+    async def ask(self) -> BodyStream | bytes:
+        """Return the body of a new GET, sent once for each try of the write.
+
+        Raises ServerFault when the object is another by now.
+        """
         try:
             response = await self._s3.send(self._read_again, tries=1)
         except PreconditionFailed as error:
             raise object_changed("legacy", self._read_again.key) from error
         if response.body_bytes == self.length and response.etag == self._etag:
-            return response
+            return response.stream or response.body
         if response.stream is not None:
             response.stream.close()
         raise object_changed("legacy", self._read_again.key)

@@ -17,8 +17,7 @@ from msgspec.structs import replace
 
 from rowferry.errors import CutOff, ObjectError, ServerFault, Throttled, TimedOut, Unreachable
 from rowferry.http import event_loop
-from rowferry.http.relay import Relay
-from rowferry.http.stream import BodyStream
+from rowferry.http.pipe import Pipe
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.operations import get_object, put_object
 from support.processes.processes import wait_for
@@ -39,22 +38,17 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> RequestClock:
     return stop_request_clock(monkeypatch)
 
 
-class Passing:
+class Passing(Pipe):
     """The body of a GET of the legacy side."""
 
     def __init__(self, legacy: ObjectClient, length: int, refusal: ObjectError | None = None) -> None:
+        super().__init__(length)
         self._legacy = legacy
         self._refusal = refusal
-        self.length = length
         self.noted = 0
-        self.stream: BodyStream | None = None
 
-    async def open(self) -> None:
-        self.stream = (await self._legacy.send(READ)).stream
-
-    async def send(self, relay: Relay) -> bytes:
-        assert self.stream is not None
-        return await self.stream.pass_on(relay)
+    async def ask(self) -> Any:
+        return (await self._legacy.send(READ)).stream
 
     def note(self, piece: bytes) -> None:
         self.noted += len(piece)
@@ -77,15 +71,14 @@ class Servers:
                 await self.write_by.send(replace(put_object("k", b"", if_none_match=False), source=self.source))
             ).status
         finally:
-            if self.source.stream is not None:
-                self.source.stream.close()
+            self.source.close()
 
     def run(self) -> int:
         return event_loop.run(self.copy(), timedelta(seconds=WAIT_SECONDS))
 
 
 @contextmanager
-def relaying(legacy: Behaviour, production: Behaviour, tls: Any = None) -> Iterator[Servers]:
+def passing(legacy: Behaviour, production: Behaviour, tls: Any = None) -> Iterator[Servers]:
     with (
         StandIn(legacy, tls=tls) as reading,
         StandIn(production, reads_bodies=False, tls=tls) as writing,
@@ -121,7 +114,7 @@ def test_a_body_arrives_as_it_was_read_and_both_connections_are_kept(
     authority = Authority(tmp_path, "authority")
     monkeypatch.setenv("AWS_CA_BUNDLE", str(authority.bundle))
     taker = Taker()
-    with relaying(send(BODY), taker, serving_context(authority.sign("server")) if is_tls else None) as servers:
+    with passing(send(BODY), taker, serving_context(authority.sign("server")) if is_tls else None) as servers:
         for _ in range(3):
             servers.source.noted = 0
             assert (servers.run(), taker.body == BODY, servers.source.noted) == (200, True, len(BODY))
@@ -145,7 +138,7 @@ def test_the_source_waits_while_the_target_does_not_read() -> None:
             left -= len(connection.recv(1 << 20))
         connection.sendall(OK + b"Content-Length: 0\r\n\r\n")
 
-    with relaying(send_all, take_late) as servers:
+    with passing(send_all, take_late) as servers:
         servers.source.length *= 8
         copying = event_loop.submit(servers.copy())
         wait_for(lambda: any(connection._is_paused for connection in servers.write_by._pool._open))
@@ -159,7 +152,7 @@ def test_the_source_waits_while_the_target_does_not_read() -> None:
 @pytest.mark.parametrize("sent", [0, 1, len(BODY) // 2, len(BODY) - 1])
 def test_a_source_that_breaks_off_never_completes_the_target(sent: int) -> None:
     taker = Taker()
-    with relaying(send(BODY[:sent]), taker) as servers:
+    with passing(send(BODY[:sent]), taker) as servers:
         with pytest.raises(Unreachable, match="in the middle") as caught:
             servers.run()
         assert (caught.value.side, caught.value.operation) == ("legacy", "GetObject")
@@ -170,7 +163,7 @@ def test_a_source_that_breaks_off_never_completes_the_target(sent: int) -> None:
 
 def test_a_source_that_sends_more_than_it_said_loses_its_connection_alone() -> None:
     taker = Taker()
-    with relaying(send(BODY + OK, len(BODY)), taker) as servers:
+    with passing(send(BODY + OK, len(BODY)), taker) as servers:
         assert (servers.run(), taker.body == BODY) == (200, True)
         assert (servers.run(), taker.body == BODY) == (200, True)
         assert (connections_of(servers.legacy), connections_of(servers.production)) == (2, 1)
@@ -178,7 +171,7 @@ def test_a_source_that_sends_more_than_it_said_loses_its_connection_alone() -> N
 
 def test_what_the_source_refuses_ends_the_write() -> None:
     taker = Taker()
-    with relaying(send(BODY), taker) as servers:
+    with passing(send(BODY), taker) as servers:
         servers.source = Passing(servers.read_by, len(BODY), ServerFault("TooSlow", "as told"))
         with pytest.raises(ServerFault, match="as told"):
             servers.run()
@@ -196,7 +189,7 @@ def test_what_the_source_refuses_ends_the_write() -> None:
 def test_a_target_that_answers_early_gets_no_more_and_both_connections_end(
     early: bytes, error: type[ObjectError]
 ) -> None:
-    with relaying(send(BODY), say(early)) as servers:
+    with passing(send(BODY), say(early)) as servers:
         with pytest.raises(error) as caught:
             servers.run()
         assert (caught.value.side, caught.value.operation) == ("production", "PutObject")
@@ -217,7 +210,7 @@ def test_the_side_that_stops_is_given_up_at_its_deadline(side: str, clock: Reque
         ended.wait(WAIT_SECONDS)
 
     behaviours = (stop, Taker()) if side == "legacy" else (send(BODY), wait)
-    with relaying(*behaviours) as servers:
+    with passing(*behaviours) as servers:
         copying = event_loop.submit(servers.copy())
         if side == "legacy":
             wait_for(lambda: servers.source.noted)
@@ -242,14 +235,14 @@ def test_a_body_may_take_long_as_long_as_both_sides_move(clock: RequestClock) ->
             connection.sendall(BODY[begin : begin + len(BODY) // 4])
 
     taker = Taker()
-    with relaying(send_slowly, taker) as servers:
+    with passing(send_slowly, taker) as servers:
         assert (servers.run(), taker.body == BODY) == (200, True)
 
 
 @pytest.mark.parametrize("side", ["legacy", "production"])
-def test_a_side_that_is_cut_off_ends_the_relay(side: str) -> None:
+def test_a_side_that_is_cut_off_ends_the_pipe(side: str) -> None:
     taker = Taker()
-    with relaying(stop, taker) as servers:
+    with passing(stop, taker) as servers:
         copying = event_loop.submit(servers.copy())
         wait_for(lambda: servers.source.noted)
         client = servers.read_by if side == "legacy" else servers.write_by
@@ -260,8 +253,8 @@ def test_a_side_that_is_cut_off_ends_the_relay(side: str) -> None:
         assert len(taker.body) < len(BODY)
 
 
-def test_a_cancelled_relay_leaves_nothing_open_and_neither_side_to_blame() -> None:
-    with relaying(stop, Taker()) as servers:
+def test_a_cancelled_pipe_leaves_nothing_open_and_neither_side_to_blame() -> None:
+    with passing(stop, Taker()) as servers:
         copying = event_loop.submit(servers.copy())
         wait_for(lambda: servers.source.noted)
         copying.cancel()
@@ -284,7 +277,7 @@ def test_a_source_that_was_paused_to_its_end_serves_the_next_request() -> None:
         return (await servers.read_by.send(get_object("legacy", "k"))).body
 
     small = answer(200, BODY[:700_000], ETag="e")
-    with relaying(small, take_late) as servers:
+    with passing(small, take_late) as servers:
         servers.source.length = 700_000
         copying = event_loop.submit(servers.copy())
         event_loop.run(asyncio.sleep(0.2))
