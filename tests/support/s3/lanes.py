@@ -39,7 +39,7 @@ COPIED = (
     b'<?xml version="1.0" encoding="UTF-8"?>\n<CopyObjectResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
     b"<LastModified>2026-11-27T08:00:00.000Z</LastModified><ETag>&quot;%s&quot;</ETag></CopyObjectResult>"
 ) % DIGEST.encode()
-HEADERS = {"x-amz-request-id": "A1", "Server": "stand-in", "Date": "Fri, 27 Nov 2026 08:00:00 GMT"}
+HEADERS: dict[str, Any] = {"x-amz-request-id": "A1", "Server": "stand-in", "Date": "Fri, 27 Nov 2026 08:00:00 GMT"}
 USUAL: dict[Kind, Behaviour] = {
     "copy": answer(200, COPIED, **HEADERS),
     "look": answer(200, b"", ETag=f'"{DIGEST}"', Last_Modified="Fri, 27 Nov 2026 07:00:00 GMT", **HEADERS),
