@@ -150,8 +150,9 @@ class Lane:
         self._parser: ResponseParser | None = None
         """Reads a response that is not usual."""
         self.started = self.heard_at = 0.0
+        self._deadlines = client.deadlines
         connection.lend(self)
-        client.deadlines.add(self)
+        self._deadlines.add(self)
 
     def start(self, run: "CopyRun", usual: Usual, key: str) -> None:
         """Send the request for a key; a task says why there can be none."""
@@ -165,7 +166,7 @@ class Lane:
 
     def receive(self, data: bytes) -> None:
         """Take a response, or a part of one."""
-        now = self._client.deadlines.last_response = time.monotonic()
+        now = self._deadlines.last_response = time.monotonic()
         try:
             result = None if self._parser else self._usual.recognise(self._key, data, self.started, now)
             if result is None:
@@ -221,7 +222,7 @@ class Lane:
 
     def expire(self) -> None:
         """End the request: it is overdue."""
-        words = f"{self._usual.operation} had no response within {self._client.deadlines.seconds:g} s"
+        words = f"{self._usual.operation} had no response within {self._deadlines.seconds:g} s"
         self.fail(TimedOut("DeadlinePassed", words))
 
     def fail(self, error: ObjectError) -> None:
@@ -269,7 +270,7 @@ class Lane:
     def _close(self, *, is_clean: bool) -> None:
         if self._parser is not None:
             self._parser.close()
-        self._client.deadlines.remove(self)
+        self._deadlines.remove(self)
         self._connection.take_back(is_clean=is_clean)
         self._client.give_back(self._connection)
 
