@@ -31,11 +31,11 @@ def first(lines: WaitingLines) -> str:
 
 
 @pytest.mark.parametrize("weights", [(5, 1, 0.5), (1, 1, 1), (100, 1, 1)])
-def test_each_line_has_its_share_of_a_thousand_claims_to_a_tenth(weights: tuple[float, ...]) -> None:
+def test_each_line_has_its_share_of_a_thousand_claims_to_a_tenth_or_two(weights: tuple[float, ...]) -> None:
     lines = know(*({"queue_name": str(number), "weight": weight} for number, weight in enumerate(weights)))
     found = Counter(first(lines) for _ in range(1000))
     for number, weight in enumerate(weights):
-        assert found[str(number)] == pytest.approx(1000 * weight / sum(weights), rel=0.1)
+        assert found[str(number)] == pytest.approx(1000 * weight / sum(weights), rel=0.1, abs=2)
 
 
 def test_each_line_has_its_share_of_any_twenty_claims_to_within_two() -> None:
