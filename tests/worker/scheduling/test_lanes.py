@@ -33,6 +33,7 @@ def hold_no_more_than_one_more(seen: Seen, careful: Seen) -> None:
     assert sum((seen.counts - careful.counts).values()) <= len(again)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("kind", ["copy", "look"])
 def test_what_a_server_says_once_comes_to_the_same_or_is_asked_again(kind: Kind, subtests: pytest.Subtests) -> None:
     """What a task would take for the object's result, or look into, is answered by the second request."""
