@@ -3,7 +3,7 @@
 import os
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 from functools import cached_property, partial
 from threading import Lock
@@ -299,8 +299,7 @@ class MigrationContextCache:
                 on_return = partial(self.on_return, batch.migration_id)
                 migration = MigrationContext(plan, {}, self._cluster, self._bodies, on_return, facts=row["facts"])
             try:
-                for name in sorted(_choose_sides(migration, sides, queue) - migration.clients.keys()):
-                    migration.add_client(name, self._open_client(migration.plan, name))
+                self._open_sides(migration, sorted(_choose_sides(migration, sides, queue) - migration.clients.keys()))
             except RowferryError:
                 if known not in self._open:
                     migration.close()
@@ -312,6 +311,18 @@ class MigrationContextCache:
         """Close every migration."""
         for migration in self._open.values():
             migration.close()
+
+    def _open_sides(self, migration: MigrationContext, names: Sequence[SideName]) -> None:
+        """Add a client of each side, asked for side by side. Raises what the first that cannot be used ends with."""
+        if not names:
+            return
+        with ThreadPoolExecutor(len(names)) as pool:
+            opened = {name: pool.submit(self._open_client, migration.plan, name) for name in names}
+        for name, client in opened.items():
+            if client.exception() is None:
+                migration.add_client(name, client.result())
+        for client in opened.values():
+            client.result()
 
     def _open_client(self, plan: Plan, name: SideName) -> ObjectClient:
         """Return a client of a bucket that is there and ours; a server that is away for now is waited for."""
