@@ -317,7 +317,9 @@ class MigrationContextCache:
         if not names:
             return
         with ThreadPoolExecutor(len(names)) as pool:
-            opened = {name: pool.submit(self._open_client, migration.plan, name) for name in names}
+            opened: dict[SideName, Future[ObjectClient]] = {
+                name: pool.submit(self._open_client, migration.plan, name) for name in names
+            }
         for name, client in opened.items():
             if client.exception() is None:
                 migration.add_client(name, client.result())
