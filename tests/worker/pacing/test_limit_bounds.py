@@ -57,7 +57,7 @@ def test_bounds_that_cannot_be_meant_are_one_sentence(
     assert words in done.stderr
 
 
-@pytest.mark.parametrize(("arguments", "first"), [([], START), (["--parallel=2"], 2), (["--min-parallel=30"], 30)])
+@pytest.mark.parametrize(("arguments", "first"), [([], START), (["--parallel=2"], 2), (["--min-parallel=100"], 100)])
 def test_the_metric_tells_the_limit_from_the_beginning(arguments: list[str], first: int, migration: Migration) -> None:
     with migration.workers(1, "--metrics-port=0", *arguments) as (worker,):
         port = served_port(worker)
