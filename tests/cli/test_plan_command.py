@@ -23,7 +23,7 @@ def test_the_example_is_a_plan(run_rowferry: Run, tmp_path: Path) -> None:
 def test_every_key_that_the_example_leaves_out_is_one_that_plans_have() -> None:
     text = re.sub(r"(?m)^# (?=\w+ = )", "", EXAMPLE.read_text())
     document = tomllib.loads(text)
-    assert len(document["legacy"]) == 7
+    assert len(document["legacy"]) == 8
     plan = parse_plan(document, "with all its keys")
     assert (plan.migration.transfer, plan.migration.max_attempts, plan.legacy.profile) == ("auto", 5, "legacy")
 

@@ -94,16 +94,16 @@ def test_a_range_of_one_table_is_run(noted: EntryTable, run_rowferry: Run) -> No
     [
         (
             {"note": {"into": "public.nots"}},
-            "There is no table public.nots, which the queue note uses: correct [queue.note].",
+            "There is no table public.nots, which the queue note uses; correct [queue.note].",
         ),
         (
             {"note": {"into": "public.avatars"}},
-            "The table public.avatars has no column queue, value, which the queue note uses: correct [queue.note], or "
+            "The table public.avatars has no column queue, value, which the queue note uses; correct [queue.note], or "
             "add it.",
         ),
         (
             {"note": {"then": ["echo"]}, "echo": {"into": "public.nots"}},
-            "There is no table public.nots, which the queue echo uses: correct [queue.echo].",
+            "There is no table public.nots, which the queue echo uses; correct [queue.echo].",
         ),
     ],
 )
