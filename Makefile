@@ -171,7 +171,7 @@ docs: $(VENV)/.with-dev $(VENV)/.with-docs ## Build the site into build/site and
 man: $(VENV)/.with-docs ## Build the man pages of rowferry and its commands into build/man.
 	@tools/build-docs $(VENV) man
 
-references: $(VENV)/.with-dev ## Write the references of docs/ anew from what they are about: commands, metrics, views, functions.
+references: $(VENV)/.with-dev ## Write the references of docs/ anew from what they are about: commands, metrics, providers, views, functions.
 	@PYTHONPATH=tools $(VENV)/bin/python -m references
 
 check: $(VENV)/.with-dev ## Run every static check: ruff, pyright, import contracts, SQL, shell, docs and help. Needs no network.

@@ -126,7 +126,7 @@ def describe_direction(plan: Plan) -> list[str]:
 
 
 def _describe_side(side: Side) -> str:
-    place = re.sub("//[^/@]*@", "//***@", side.endpoint_url) if side.endpoint_url else f"AWS, {side.region}"
+    place = re.sub("//[^/@]*@", "//***@", side.endpoint_url) if side.endpoint_url else f"AWS, {side.region_or_default}"
     profile = f", profile {side.profile}" if side.profile else ""
     return f"s3://{side.bucket} at {place}{profile}"
 

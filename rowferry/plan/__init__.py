@@ -197,4 +197,4 @@ class Plan(Table, frozen=True):
         """Whether the production server copies by itself; auto: both sides are one endpoint and region."""
         if self.migration.transfer != "auto":
             return self.migration.transfer == "server"
-        return (self.legacy.server, self.legacy.region) == (self.production.server, self.production.region)
+        return self.legacy.server == self.production.server and self.legacy.may_share_region(self.production)

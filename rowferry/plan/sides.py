@@ -13,6 +13,8 @@ SideName = Literal["legacy", "production"]
 Addressing = Literal["auto", "path", "virtual"]
 AboveZero = Annotated[float, Meta(gt=0)]
 
+DEFAULT_REGION = "us-east-1"
+"""Where nothing names another region."""
 _BUCKET = re.compile(r"(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 """Bucket names that servers take; AWS takes fewer now, but had longer ones once."""
 
@@ -24,12 +26,15 @@ class Side(Table, frozen=True):
     bucket: str
     endpoint_url: str | None = None
     """None: AWS itself, in `region`."""
-    region: str = "us-east-1"
+    region: str | None = None
+    """None: as the endpoint's host or the provider has it, else DEFAULT_REGION."""
     profile: str | None = None
     addressing: Addressing = "auto"
     """Whether a URL names the bucket in its path or its host; auto: the path if there is an `endpoint_url`."""
     max_requests_per_second: AboveZero | None = None
     """Requests to this side per second, by all workers together; None: no limit."""
+    provider: str | None = None
+    """Whose server it is, by a name of rowferry/s3/providers.toml; None: as the endpoint's host tells."""
     requester_pays: bool = False
     """Whether each request says that the requester pays for it, as some buckets demand."""
 
@@ -39,9 +44,23 @@ class Side(Table, frozen=True):
         if not _BUCKET.fullmatch(self.bucket):
             correction = _correct_bucket(self.bucket)
             raise PlanError(f"`bucket` of [{self.name}] must be the bucket's name alone, {correction}")
-        if not self.region:
-            remedy = 'leave it out, or write the server\'s own, such as "us-east-1"'
+        if self.region is not None and not self.region:
+            remedy = f'leave it out, or write the server\'s own, such as "{DEFAULT_REGION}"'
             raise PlanError(f"[{self.name}] has an empty `region`: {remedy}")
+
+        if self.provider not in {None, "aws"} and self.endpoint_url is None:
+            raise PlanError(f"[{self.name}] names a provider and no server: write its `endpoint_url` as well")
+
+    @property
+    def region_or_default(self) -> str:
+        """The plan's region, else DEFAULT_REGION, which is right on AWS."""
+        return self.region or DEFAULT_REGION
+
+    def may_share_region(self, other: "Side") -> bool:
+        """Whether another side of the same server is in this region, as far as the plan says."""
+        if self.server is not None and None in {self.region, other.region}:
+            return True  # what is left out is the same for both, and the server refuses another
+        return self.region_or_default == other.region_or_default
 
     @property
     def server(self) -> str | None:

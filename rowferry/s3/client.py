@@ -40,6 +40,7 @@ from rowferry.s3.access.signing import HeadWriter
 from rowferry.s3.access.template import Template
 from rowferry.s3.encodings import OBJECTS, OTHER, Accepts, describe_recoding, is_same_object, judge_encoding
 from rowferry.s3.operations import Request, head_bucket, head_object, may_be_resent
+from rowferry.s3.providers import find_region
 from rowferry.s3.refusals import Correction, KeyRing, Refusals, find_wrong_region
 from rowferry.s3.responses import Response, find_error, name_request
 from rowferry.s3.results import refuse_unsound
@@ -391,5 +392,5 @@ def check_bucket(client: ObjectClient, side: Side, *, tries: int = 1) -> None:
 def _refuse_other_region(side: Side, headers: Mapping[str, str]) -> None:
     """Raise UsageError where the server names another region than the plan."""
     region = headers.get("x-amz-bucket-region", "")
-    if region and region != side.region:
-        raise UsageError(f"{side.bucket} is in {region}, not in {side.region}: set {side.name}.region to {region}")
+    if region and region != (signed := find_region(side)):
+        raise UsageError(f"{side.bucket} is in {region}, not in {signed}: set {side.name}.region to {region}")

@@ -15,6 +15,7 @@ from rowferry.plan import Side
 from rowferry.s3.access.credentials import Credentials, CredentialSnapshot, RefreshingCredentials, take_snapshot
 from rowferry.s3.access.signing import Signer
 from rowferry.s3.operations import Request, get_object, list_first_object
+from rowferry.s3.providers import find_region
 from rowferry.s3.responses import Response
 
 ALLOWED_SKEW = timedelta(minutes=5)
@@ -70,7 +71,7 @@ class _Inquiry(NamedTuple):
 def find_wrong_region(side: Side, response: Response) -> SideFault | None:
     """Return the error where a refusal names another region than the plan."""
     region = response.headers.get("x-amz-bucket-region", "")
-    if not region or region == side.region or response.status not in _REGION_STATUSES:
+    if not region or region == find_region(side) or response.status not in _REGION_STATUSES:
         return None
     error = SideFault(WRONG_REGION, f"{side.bucket} is in {region}: set {side.name}.region to it in the plan")
     error.status, error.headers = response.status, response.headers

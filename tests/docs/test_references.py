@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 import pytest
 
+from references import providers_page
 from references.commands import write_man_pages
 from references.metrics_page import read_labels
 from references.words import fill, table
@@ -18,7 +19,7 @@ from support.screens.known_metrics import known_metrics
 
 pytestmark = pytest.mark.texts
 
-COMMANDS, METRICS = (ROOT / "docs" / f"{name}.md" for name in ("commands", "metrics"))
+COMMANDS, METRICS, PROVIDERS = (ROOT / "docs" / f"{name}.md" for name in ("commands", "metrics", "providers"))
 
 
 def list_shown_options(name: str) -> list[click.Option]:
@@ -68,3 +69,8 @@ def test_a_file_without_a_head_is_named(tmp_path: Path) -> None:
     (tmp_path / "nameless.sql").write_text("create view x as select 1;\n")
     with pytest.raises(ValueError, match=r"nameless\.sql has no head"):
         read_head(tmp_path / "nameless.sql")
+
+
+def test_every_provider_is_on_its_page_as_the_data_has_it() -> None:
+    """Where this fails: `make references`."""
+    assert "\n\n".join(providers_page.write_page()) in PROVIDERS.read_text(encoding="utf-8")

@@ -61,8 +61,8 @@ def test_what_is_left_out_has_a_default(path: Path) -> None:
     path.write_text(MINIMAL, encoding="utf-8")
     assert read_plan(path) == Plan(
         migration=MigrationSettings("avatars", "auto", 5, False, None),
-        legacy_side=LegacySide("old", None, "us-east-1", None, "auto"),
-        production_side=ProductionSide("new", None, "us-east-1", None, "auto"),
+        legacy_side=LegacySide("old", None, None, None, "auto"),
+        production_side=ProductionSide("new", None, None, None, "auto"),
         entries=(Entries("public.avatars", "id", "path", "image/", "avatar/", None),),
         database=DatabaseLimits(None, None),
     )

@@ -1,4 +1,4 @@
-"""`make references` writes docs/{commands,functions,metrics,views}.md; `make man` the sources of the man pages."""
+"""`make references` writes docs/{commands,functions,metrics,providers,views}.md; `make man` the sources of man pages."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
-from references import commands, metrics_page, sql_pages
+from references import commands, metrics_page, providers_page, sql_pages
 from rowferry.db.connection import Connection, connect
 from rowferry.db.schema import initialise
 from rowferry_lab.servers.postgres import EmbeddedPostgres
@@ -22,6 +22,7 @@ def write_pages(connection: Connection) -> dict[str, str]:
         "commands": ("the help of the commands", [read_above("commands"), *commands.write_page()]),
         "functions": ("the heads of sql/functions", sql_pages.write_functions()),
         "metrics": ("the metrics' own help texts", metrics_page.write_page()),
+        "providers": ("rowferry/s3/providers.toml", [read_above("providers"), *providers_page.write_page()]),
         "views": ("the heads of sql/views", sql_pages.write_views(connection)),
     }
     found: dict[str, str] = {}

@@ -46,8 +46,8 @@ def _write_side(side: Side) -> Iterator[str]:
     yield write_pair("bucket", side.bucket)
     if side.endpoint_url:
         yield write_pair("endpoint_url", side.endpoint_url)
-    if side.region != "us-east-1" or not side.endpoint_url:
-        yield write_pair("region", side.region)
+    if side.region or not side.endpoint_url:
+        yield write_pair("region", side.region_or_default)
     if side.profile:
         yield write_pair("profile", side.profile)
 

@@ -165,7 +165,9 @@ def make_url_base(base: str, legacy: Side, production: Side) -> str:
         return f"{scheme}{slashes}{production.bucket}/{path}"
     # On AWS, Discourse writes URLs without a scheme, of this form (its lib/file_store/s3_store.rb, site_setting.rb).
     dualstack = "dualstack." if ".dualstack." in rest or not scheme else ""
-    endpoint = urlsplit(production.endpoint_url or f"https://s3.{dualstack}{production.region}.amazonaws.com")
+    endpoint = urlsplit(
+        production.endpoint_url or f"https://s3.{dualstack}{production.region_or_default}.amazonaws.com"
+    )
     if scheme and endpoint.scheme:
         scheme = f"{endpoint.scheme}:"
     if path.startswith(f"{legacy.bucket}/"):

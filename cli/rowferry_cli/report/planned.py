@@ -44,7 +44,7 @@ def _describe_plan(plan: Plan) -> Iterator[Pair]:
 
 def _describe_side(side: Side) -> str:
     limit = f", at most {side.max_requests_per_second:g} requests/s" if side.max_requests_per_second else ""
-    return f"bucket {side.bucket} at {side.endpoint_url or f'AWS, {side.region}'}{limit}"
+    return f"bucket {side.bucket} at {side.endpoint_url or f'AWS, {side.region_or_default}'}{limit}"
 
 
 def write_plan(document: Mapping[str, Any]) -> list[str]:

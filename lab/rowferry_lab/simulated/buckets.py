@@ -8,11 +8,13 @@ from datetime import timedelta
 from rowferry.errors import BucketNotFound, ObjectError, UsageError
 from rowferry.http import event_loop
 from rowferry.plan import Plan, ProductionSide, Side
+from rowferry.plan.sides import DEFAULT_REGION
 from rowferry.s3.access.credentials import load_credentials
 from rowferry.s3.access.endpoint import resolve_endpoint
 from rowferry.s3.client import ObjectClient, check_bucket
 from rowferry.s3.listings.keys import list_pages
 from rowferry.s3.operations import NAMESPACE, Request, encode_key, put_object
+from rowferry.s3.providers import find_region
 from rowferry.s3.retry import send_many
 from rowferry_lab.simulated.images import SampleImage
 
@@ -49,9 +51,10 @@ def ready_bucket(plan: Plan, side: Side, *, empty: bool) -> None:
 
 def _say_where(side: Side) -> bytes:
     """Return the body of the request that makes a bucket; the default region goes unsaid."""
-    if side.region == "us-east-1":
+    region = find_region(side)
+    if region == DEFAULT_REGION:
         return b""
-    where = f"<LocationConstraint>{side.region}</LocationConstraint>"
+    where = f"<LocationConstraint>{region}</LocationConstraint>"
     return f'<CreateBucketConfiguration xmlns="{NAMESPACE}">{where}</CreateBucketConfiguration>'.encode()
 
 

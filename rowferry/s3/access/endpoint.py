@@ -15,6 +15,7 @@ from rowferry.http.proxy import Proxy, find_proxy
 from rowferry.http.trust import check_bundle, find_bundle
 from rowferry.plan import Side
 from rowferry.s3.access.credentials import PROFILES, Credentials, expires, take_snapshot
+from rowferry.s3.providers import find_provider
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -107,7 +108,7 @@ def _read_configured_bundle() -> str | None:
 def _find_aws_url(side: Side) -> str:
     from rowferry.s3.access import boto  # noqa: PLC0415 - a third of a worker's start
 
-    return boto.find_url(side.name, side.region)
+    return boto.find_url(side.name, side.region_or_default)
 
 
 def _split_url(side: Side, url: str) -> SplitResult:
@@ -138,13 +139,16 @@ def _take_apart(side: Side, parts: SplitResult, ca_bundle: str | None) -> Endpoi
 
 
 def _names_bucket_in_host(side: Side, host: str) -> bool:
-    """Return whether the bucket goes into the host: as told, else for AWS unless a certificate could not match.
+    """Return whether the bucket goes into the host: as told or demanded, else for AWS if a certificate can match.
 
     A wildcard certificate covers one label, so a dotted bucket needs the path (Amazon S3 User Guide, "Virtual
     hosting"); so do names that are no host names (upper case, `_`).
     """
     if side.addressing != "auto":
         return side.addressing == "virtual" and not _is_address(host)
+    provider = find_provider(side)
+    if side.endpoint_url is not None and provider is not None and provider.addressing == "virtual":
+        return not _is_address(host)
     return side.endpoint_url is None and re.fullmatch("[a-z0-9-]+", side.bucket) is not None
 
 

@@ -21,6 +21,7 @@ from rowferry.s3.access.credentials import CredentialSnapshot
 from rowferry.s3.access.endpoint import Endpoint
 from rowferry.s3.encodings import OBJECTS, OTHER, Accepts
 from rowferry.s3.operations import REQUESTER_PAYS, Request
+from rowferry.s3.providers import find_region
 
 
 class Hash(Protocol):
@@ -153,7 +154,7 @@ class HeadWriter:
 
     def __init__(self, side: Side, endpoint: Endpoint) -> None:
         """Sign for the side's region, and name the server as `endpoint` does."""
-        self.signer = Signer(side.region)
+        self.signer = Signer(find_region(side))
         self._own_headers = (REQUESTER_PAYS,) if side.requester_pays else ()
         self._authority = endpoint.host_header(side.bucket)
         self._path_before_key = endpoint.path_before_key(side.bucket)

@@ -115,7 +115,7 @@ def demand_rows(rows: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
 
 def name_bucket(side: Side) -> str:
     """Return what tells a side's bucket from those of other servers."""
-    server = side.endpoint_url or f"s3.{side.region}"
+    server = side.endpoint_url or f"s3.{side.region_or_default}"
     return f"{server.rstrip('/')}/{side.bucket}"
 
 

@@ -65,7 +65,7 @@ def refuse(side: Side, error: RowferryError, done: str, rights: str, named: str 
     if isinstance(error, UsageError):
         return problem(error)
     if isinstance(error, BucketNotFound):
-        place = side.endpoint_url or f"AWS, {side.region}"
+        place = side.endpoint_url or f"AWS, {side.region_or_default}"
         remedy = f"correct {named or f'[{side.name}] in the plan'}{suggest(side.bucket, _list_buckets(side))}"
         return problem(f"there is no {side.name} bucket {side.bucket} at {place}", remedy)
     what = f"the {side.name} bucket {side.bucket} cannot be {done}: {summarise_error(error)}"
