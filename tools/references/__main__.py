@@ -1,4 +1,4 @@
-"""`make references` writes docs/{commands,functions,metrics,providers,views}.md; `make man` the sources of man pages."""
+"""`make references` writes docs/{commands,functions,metrics,providers,views}.md; `make man` the man pages' sources."""
 
 import json
 import os

@@ -19,6 +19,7 @@ from rowferry_enqueue.checks.buckets.objects import Sample, check_objects, find_
 from rowferry_enqueue.checks.buckets.prefixes import check_prefixes
 from rowferry_enqueue.checks.buckets.probe import Probe, written_probe
 from rowferry_enqueue.checks.buckets.probe_properties import ShapedProbe
+from rowferry_enqueue.checks.buckets.providers import check_providers
 from rowferry_enqueue.checks.buckets.public import check_legacy_acl, check_public_url
 from rowferry_enqueue.checks.finding import Finding, find_problems, fine, note, problem
 
@@ -50,6 +51,7 @@ def check_buckets(
     `may_be_empty`: it is no problem that a prefix of [[objects]] has no object. Adds to `facts` what
     workers need not find out.
     """
+    yield from check_providers(plan)
     on_progress("reading the legacy bucket")
     facts = {} if facts is None else facts
     findings, source_key, acl = _try_legacy(plan, samples, is_new=is_new, may_be_empty=may_be_empty)

@@ -1,0 +1,43 @@
+"""Says what is known of a side's provider, where it matters to the plan."""
+
+from collections.abc import Iterator
+
+from rowferry.plan import LegacySide, Plan, ProductionSide
+from rowferry.s3.providers import Provider, find_provider
+from rowferry_enqueue.checks.finding import Finding, note
+
+MOST_PARTS = 10_000
+"""Of an object, as workers reckon with."""
+
+
+def check_providers(plan: Plan) -> Iterator[Finding]:
+    """Yield a note for each side whose provider has a limit that the plan meets. Raises PlanError for unknown names."""
+    for side in plan.sides:
+        provider = find_provider(side)
+        met = list(_meet_limits(plan, side, provider)) if provider is not None else []
+        if provider is not None and met:
+            recognised = "by its endpoint" if side.provider is None else "by the plan"
+            limits, remedies = zip(*met, strict=True)
+            words = f"{side.name} is {provider.title}, {recognised}: {', '.join(limits)}"
+            yield note(f"{words}; what is tried here goes before that", "; ".join(filter(None, remedies)))
+
+
+def _meet_limits(plan: Plan, side: LegacySide | ProductionSide, provider: Provider) -> Iterator[tuple[str, str]]:
+    """Yield each limit that the plan meets, and what to type."""
+    if not isinstance(side, ProductionSide):
+        if provider.tags is False and plan.production_side is not None and plan.production_side.tags == "copy":
+            yield "no tags", 'write tags = "none" in [production], which saves requests'
+        return
+    if provider.tags is False and side.tags != "none":
+        yield "no tags", 'write tags = "none" in [production], if objects may lose theirs'
+    if provider.acl is False and side.acl is not None:
+        yield "no ACLs of objects", "leave `acl` out of [production]"
+    if provider.conditional_put is False:
+        yield "no If-None-Match", ""
+    server_side = plan.has_both_sides and plan.server_side
+    if server_side and provider.copy is False:
+        yield "no CopyObject", 'write transfer = "stream" in [migration]'
+    elif server_side and provider.copy_parts is False:
+        yield "no UploadPartCopy", 'write transfer = "stream" in [migration], if an object is too large for one copy'
+    if (provider.max_parts or MOST_PARTS) < MOST_PARTS and plan.migration.multipart_threshold_bytes is None:
+        yield f"at most {provider.max_parts:,} parts", "set multipart_threshold_bytes, if an object would have more"
