@@ -14,6 +14,7 @@ from rowferry.plan_file import parse_plan
 from rowferry.s3.responses import Response
 from rowferry_cli.estimate import sample as sampling
 from rowferry_cli.estimate.figures import sum_up
+from rowferry_cli.estimate.prices import choose_prices
 from rowferry_cli.estimate.requests import Cost, count_parts
 from rowferry_worker.copying.put_limit import MOST_BYTES
 from rowferry_worker.copying.server_copy import COPY_LIMIT_BYTES
@@ -68,6 +69,7 @@ def test_a_person_reads_a_table_and_the_next_command(migration: Migration) -> No
         "legacy HeadObject takes",
         "requests",
         "dollars",
+        "prices",
         "time",
     ):
         assert any(line.startswith(beginning) for line in lines), beginning
@@ -78,7 +80,7 @@ def test_the_document_has_stable_names(migration: Migration) -> None:
     migration.fill(5)
     found = estimate(migration, "-p", "3")
     names = "migration transfer processes entries tables sample objects bytes egress_bytes requests latency_seconds"
-    assert list(found) == [*names.split(), "seconds", "costs", "notes", "next"]
+    assert list(found) == [*names.split(), "seconds", "costs", "notes", "next", "prices"]
     assert (found["processes"], found["entries"], found["tables"]) == (3, 5, {"public.avatars.path": 5})
     for one in (found["bytes"], found["egress_bytes"], *found["objects"].values(), *found["costs"].values()):
         assert 0 <= one["low"] <= one["estimate"] <= one["high"]
@@ -244,10 +246,25 @@ def test_latency_is_shared_by_the_objects_in_flight(logged_migration: Migration,
     assert found["seconds"]["at_latency"] == pytest.approx(20 * took["production"] / 16)
 
 
+def test_prices_are_those_of_the_providers_and_amazons_where_they_are_not_known(migration: Migration) -> None:
+    migration.plan["legacy"]["provider"] = "r2"
+    migration.plan["production"]["provider"] = "wasabi"
+    chosen = choose_prices(parse_plan(migration.plan, "test"), None)
+    assert {name: price.whose for name, price in chosen.items()} == {
+        "egress": "Cloudflare R2",
+        "reads": "Cloudflare R2",
+        "writes": "Wasabi",
+    }
+    assert (chosen["egress"].of_one, chosen["reads"].of_one * 1000) == (0, pytest.approx(0.00036))
+    migration.plan["production"]["provider"] = "hetzner"
+    assert choose_prices(parse_plan(migration.plan, "test"), None)["writes"] == ("Amazon S3", 0.005 / 1000)
+
+
 def test_prices_apply_to_what_they_are_given_for(migration: Migration) -> None:
     migration.plan["migration"]["transfer"] = "stream"
     migration.fill(20)
     found = estimate(migration, "--prices", "9e9", "1000", "2000")
+    assert found["prices"] == dict.fromkeys(("egress", "reads", "writes"), "--prices")
     costs = {name: one["estimate"] for name, one in found["costs"].items()}
     assert costs["egress"] == pytest.approx(9 * found["bytes"]["estimate"])
     assert (costs["reads"], costs["writes"]) == (40, 40)

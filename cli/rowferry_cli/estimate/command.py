@@ -23,14 +23,18 @@ from rowferry_cli.options import json_option, plan_option
 @click.option(
     "--prices",
     type=(click.FloatRange(0), click.FloatRange(0), click.FloatRange(0)),
-    default=(0.09, 0.0004, 0.005),
-    show_default=True,
     metavar="EGRESS READS WRITES",
-    help="In dollars: 10^9 bytes that leave the legacy provider, a thousand reads, a thousand writes.",
+    help="In dollars: 10^9 bytes that leave the legacy provider, a thousand reads, a thousand writes.  [default: those "
+    "of the plan's providers, by docs/providers.md; Amazon S3's where they are not known]",
 )
 @json_option
 def command(
-    plan_path: Path, sample: int, processes: int | None, gigabits: float, prices: tuple[float, ...], as_json: bool
+    plan_path: Path,
+    sample: int,
+    processes: int | None,
+    gigabits: float,
+    prices: tuple[float, ...] | None,
+    as_json: bool,
 ) -> None:
     """Estimate a migration before it starts: requests, bytes, hours and dollars. It only reads.
 
@@ -46,6 +50,7 @@ def command(
     """
     from rowferry.plan_file import read_plan
     from rowferry_cli.estimate.figures import make_estimate
+    from rowferry_cli.estimate.prices import choose_prices
     from rowferry_cli.estimate.sample import take_sample
     from rowferry_cli.reporter import show_spinner
     from rowferry_worker.machine import choose_processes
@@ -55,8 +60,9 @@ def command(
     with show_spinner():
         counted, looks = take_sample(plan, sample)
     limits = {"processes": processes or choose_processes(), "bytes_per_second": gigabits * 10**9 / 8}
-    of_one = {"egress": prices[0] / 10**9, "reads": prices[1] / 1000, "writes": prices[2] / 1000}
-    estimate = make_estimate(plan, counted, looks, limits, of_one)
+    chosen = choose_prices(plan, prices)
+    estimate = make_estimate(plan, counted, looks, limits, {name: price.of_one for name, price in chosen.items()})
+    estimate["prices"] = {name: price.whose for name, price in chosen.items()}
     lines = [f"Migration {plan.name}", *describe_direction(plan), *_tabulate(estimate)]
     click.echo(format_json(estimate, indent=2) if as_json else "\n".join(map(show_text, lines)))
 
@@ -81,6 +87,9 @@ def _tabulate(estimate: dict[str, Any]) -> Iterator[str]:
         yield f"{f'{side} HeadObject takes':<32}{1000 * took:>9,.1f} ms"
     yield show("requests", requests["total"])
     yield show("dollars", estimate["costs"]["total"], "{:,.2f}".format)
+    prices: dict[str, str] = estimate["prices"]
+    each = [f"{name} of {whose}" for name, whose in prices.items()]
+    yield f"{'prices':<32}{', '.join(each) if len({*prices.values()}) > 1 else 'all of ' + prices['reads']}"
     for end, words in (("at_limits", f"at the limits: {seconds['bound']}"), ("at_latency", "at the latency")):
         yield f"{'time':<32}{format_duration(timedelta(seconds=seconds[end])):>12}  {words}"
     yield from (f"Note: {note}." for note in estimate["notes"])
