@@ -10,7 +10,7 @@ import msgspec
 from msgspec import inspect
 
 from rowferry.errors import PlanError
-from rowferry.formatting import find_nearest
+from rowferry.formatting import find_nearest, suggest
 from rowferry.plan import Plan
 
 _WRITE = {
@@ -100,7 +100,9 @@ def _explain_value(fault: str, place: str) -> str:
     named = f"`{key}` of {_table(table)}" if table.startswith(("entries[", "objects[")) else f"`{place}`"
     if found := re.match(r"Invalid enum value '?(.*?)'?$", fault):
         table_too = ', or a table such as { team = "images" }' if place == "production.tags" else ""
-        return f'{named} is "{found[1]}": write one of {", ".join(_allowed_values(place))}{table_too}'
+        allowed = [*_allowed_values(place)]
+        near = suggest(found[1], (value.strip('"') for value in allowed))
+        return f'{named} is "{found[1]}"{near}: write one of {", ".join(allowed)}{table_too}'
     if (found := re.match(r"Expected `([^`]+)`(?: ([<>]=?) (\d+))?", fault)) and (kinds := _name_types(found[1])):
         bound = f" {_BOUND[found[2]]} {found[3]}" if found[2] else ""
         return f"{named} is wrong: write {kinds}{bound}"

@@ -11,6 +11,13 @@ from rowferry.plan.table import Table
 
 SideName = Literal["legacy", "production"]
 Addressing = Literal["auto", "path", "virtual"]
+# fmt: off
+ProviderName = Literal[
+    "aws", "spaces", "r2", "b2", "wasabi", "gcs", "hetzner", "scaleway", "ovh", "linode", "oracle", "ibm", "oss", "cos",
+    "tigris", "storj", "supabase", "garage", "ceph", "minio", "seaweedfs",
+]
+# fmt: on
+"""Those of rowferry/s3/providers.toml."""
 AboveZero = Annotated[float, Meta(gt=0)]
 
 DEFAULT_REGION = "us-east-1"
@@ -33,8 +40,8 @@ class Side(Table, frozen=True):
     """Whether a URL names the bucket in its path or its host; auto: the path if there is an `endpoint_url`."""
     max_requests_per_second: AboveZero | None = None
     """Requests to this side per second, by all workers together; None: no limit."""
-    provider: str | None = None
-    """Whose server it is, by a name of rowferry/s3/providers.toml; None: as the endpoint's host tells."""
+    provider: ProviderName | None = None
+    """Whose server it is; None: as the endpoint's host tells."""
     requester_pays: bool = False
     """Whether each request says that the requester pays for it, as some buckets demand."""
 

@@ -8,8 +8,6 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from rowferry.errors import PlanError
-from rowferry.formatting import suggest
 from rowferry.plan.sides import Side
 
 
@@ -51,36 +49,20 @@ def list_providers() -> dict[str, Provider]:
 
 
 def find_provider(side: Side) -> Provider | None:
-    """Return the provider that the plan names, else the one of the endpoint's host; None where neither tells.
-
-    Raises PlanError for a name that is none.
-    """
-    if side.provider is not None:
-        return _find_named(side, side.provider)
-    if side.endpoint_url is None:
-        return list_providers()["aws"]
+    """Return the provider that the plan names, else the one of the endpoint's host; None where neither tells."""
+    if side.provider is not None or side.endpoint_url is None:
+        return list_providers()[side.provider or "aws"]
     host = _read_host(side)
-    return next((each for each in list_providers().values() if _match(each, host) is not None), None) if host else None
+    return next((each for each in list_providers().values() if _match(each, host)), None) if host else None
 
 
 def find_region(side: Side) -> str:
     """Return the region to sign for: the plan's, else that of the host or of the provider, else us-east-1."""
-    if side.region is not None or (side.provider is None and side.endpoint_url is None):
-        return side.region_or_default
-    provider = find_provider(side)
+    provider = find_provider(side) if side.region is None and side.endpoint_url is not None else None
     if provider is None:
         return side.region_or_default
     found = _match(provider, _read_host(side))
     return (found.groupdict().get("region") if found else None) or provider.region or side.region_or_default
-
-
-def _find_named(side: Side, name: str) -> Provider:
-    providers = list_providers()
-    if name not in providers:
-        near = suggest(name, providers)
-        words = f"`provider` of [{side.name}] is unknown: {name!r}{near}"
-        raise PlanError(f"{words}; write one of {', '.join(providers)}, or leave it out")
-    return providers[name]
 
 
 def _read_host(side: Side) -> str:

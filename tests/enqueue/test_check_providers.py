@@ -8,6 +8,8 @@ from rowferry.errors import PlanError
 from rowferry.plan import Plan
 from rowferry.plan_file import parse_plan
 from rowferry_enqueue.checks.buckets.providers import check_providers
+from support.entries.checks import check, problems
+from support.entries.migration import Migration
 
 R2 = "https://0123abc.r2.cloudflarestorage.com"
 SCALEWAY = "https://s3.fr-par.scw.cloud"
@@ -54,5 +56,15 @@ def test_large_copies_and_parts_are_named() -> None:
 def test_a_side_that_the_plan_names_is_said_to_be_named() -> None:
     ((what, _),) = say(make_plan(None, "https://s3.example.org", provider="garage"))
     assert what.startswith("production is Garage, by the plan: no tags")
-    with pytest.raises(PlanError, match="did you mean minio"):
+    with pytest.raises(
+        PlanError, match=r'`production.provider` is "mini" \(did you mean minio\?\): write one of "aws", '
+    ):
         say(make_plan(None, "https://s3.example.org", provider="mini"))
+
+
+def test_check_says_it_and_signs_for_the_region_of_the_provider_where_the_plan_names_none(migration: Migration) -> None:
+    migration.plan["production"]["provider"] = "r2"
+    assert any('the region "auto" is wrong' in each for each in problems(migration))
+    migration.plan["production"]["region"] = "us-east-1"
+    (found,) = [each for each in check(migration) if "Cloudflare R2" in each.what]
+    assert (found.level, problems(migration)) == ("note", [])

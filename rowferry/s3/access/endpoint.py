@@ -146,10 +146,10 @@ def _names_bucket_in_host(side: Side, host: str) -> bool:
     """
     if side.addressing != "auto":
         return side.addressing == "virtual" and not _is_address(host)
-    provider = find_provider(side)
-    if side.endpoint_url is not None and provider is not None and provider.addressing == "virtual":
-        return not _is_address(host)
-    return side.endpoint_url is None and re.fullmatch("[a-z0-9-]+", side.bucket) is not None
+    if side.endpoint_url is not None:
+        provider = find_provider(side)
+        return provider is not None and provider.addressing == "virtual" and not _is_address(host)
+    return re.fullmatch("[a-z0-9-]+", side.bucket) is not None
 
 
 def _is_address(host: str) -> bool:

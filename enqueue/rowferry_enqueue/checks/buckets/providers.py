@@ -11,7 +11,7 @@ MOST_PARTS = 10_000
 
 
 def check_providers(plan: Plan) -> Iterator[Finding]:
-    """Yield a note for each side whose provider has a limit that the plan meets. Raises PlanError for unknown names."""
+    """Yield a note for each side whose provider has a limit that the plan meets."""
     for side in plan.sides:
         provider = find_provider(side)
         met = list(_meet_limits(plan, side, provider)) if provider is not None else []
