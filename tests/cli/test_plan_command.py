@@ -33,7 +33,7 @@ def test_the_example_shows_the_defaults(run_rowferry: Run) -> None:
     short = parse_plan(tomllib.loads(EXAMPLE.read_text()), "as it is")
     full = parse_plan(tomllib.loads(re.sub(r"(?m)^# (?=\w+ = )", "", EXAMPLE.read_text())), "with all its keys")
     assert full.migration == short.migration
-    assert (full.legacy.region, full.legacy.addressing) == (short.legacy.region, short.legacy.addressing)
+    assert (full.legacy.region, full.legacy.addressing) == (short.legacy.region_or_default, short.legacy.addressing)
 
 
 def test_a_plan_is_said_in_words(run_rowferry: Run, tmp_path: Path) -> None:
