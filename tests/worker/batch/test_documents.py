@@ -288,7 +288,7 @@ def test_documents_that_cannot_be_read_are_refused_before_postgresql_16(
         (version,) = table.execute("show server_version_num")
         found = row_problems(table)
         if int(version["server_version_num"]) < 160000:
-            assert found == ["public.things.data $.id cannot be read: invalid input syntax for type json"]
+            assert found == ["public.things.data cannot be read: invalid input syntax for type json"]
             table.plan["entries"][0]["where"] = "data like '{%'"
             found = row_problems(table)
         assert found == []
