@@ -44,7 +44,7 @@ def command(
     \b
     The time has two ends:
       at the limits   3,500 requests/s to each side, or the plan's limits; 1,400 of each process; the link
-      at the latency  16 objects in flight for each process, as at its start: it takes more if that helps
+      at the latency  16 objects in flight for each process: it begins with 64, and keeps what helps
 
     Exit status: 0 estimated, 2 the plan, a table or a bucket cannot be used.
     """

@@ -14,7 +14,7 @@ from rowferry_cli.estimate.sample import CountedEntries, Looks
 READS = ("HeadObject", "GetObject", "GetObjectTagging", "GetObjectAcl")
 """Operations that providers charge as reads; all others are writes."""
 IN_FLIGHT = 16
-"""Objects that a worker has in flight at first; it takes more as long as that makes it faster."""
+"""Objects that a worker is taken to have in flight; it begins with 64, and keeps as many as make it faster."""
 OF_PROCESS = 1400
 """Requests that one process sends in a second: two for each of 700 small objects, by docs/speed.md."""
 OF_SERVER = 3500

@@ -48,12 +48,12 @@ def test_a_killed_worker_leaves_many_batches_with_a_strike_so_the_first_slows_th
     assert choose_parallel(half, Attempt(1, 2, 1)) == 4
 
 
-@pytest.mark.parametrize(("inherited", "in_flight"), [(1, 16), (2, 4)])
+@pytest.mark.parametrize(("inherited", "in_flight"), [(1, 64), (2, 4)])
 def test_a_suspected_batch_begins_with_so_many_objects_in_flight(
     migration: Migration, log: RequestLog, inherited: int, in_flight: int
 ) -> None:
-    """As any other after its first strike; a worker's limit begins with 16, and rises with responses."""
-    migration.given(40, 40)
+    """As any other after its first strike; a worker's limit begins with 64, and rises with responses."""
+    migration.given(80, 80)
     migration.execute("update rowferry.batch_queue set crashes = %s", (inherited,))
     with ThreadPoolExecutor(1) as pool:
         with log.holding(lambda seen: seen.writes_object) as held:
