@@ -32,7 +32,9 @@ cross join jsonb_each_text(w.request_rates) as r (key, value)
 where
     m.name = %(migration)s
     and not w.is_silent
-    and substring(r.key from '/([^/]*) [^ ]*$') in (m.plan -> 'legacy' ->> 'bucket', m.plan -> 'production' ->> 'bucket')
+    and substring(r.key from '/([^/]*) [^ ]*$') in (
+        m.plan -> 'legacy' ->> 'bucket', m.plan -> 'production' ->> 'bucket'
+    )
 group by r.key
 order by rate, r.key;
 
