@@ -54,7 +54,6 @@ class Side(Table, frozen=True):
         if self.region is not None and not self.region:
             remedy = f'leave it out, or write the server\'s own, such as "{DEFAULT_REGION}"'
             raise PlanError(f"[{self.name}] has an empty `region`: {remedy}")
-
         if self.provider not in {None, "aws"} and self.endpoint_url is None:
             raise PlanError(f"[{self.name}] names a provider and no server: write its `endpoint_url` as well")
 

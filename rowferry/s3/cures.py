@@ -9,6 +9,7 @@ import msgspec
 
 from rowferry.errors import ObjectError
 from rowferry.plan.sides import Side
+from rowferry.s3.operations import WRITES
 
 
 class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,15 +44,17 @@ class Cure(NamedTuple):
     means: str
     cure: str
     is_guess: bool
-    is_right: bool
-    """Whether a right is missing, as far as the server's words go."""
+
+    @property
+    def is_right(self) -> bool:
+        """Whether a right is missing, as far as the server's words go."""
+        return self.case.endswith("-denied")
 
     def __str__(self) -> str:
         """Return both in words; a guess says that it is one."""
         return f"{'perhaps ' if self.is_guess else ''}{self.means}: {self.cure}"
 
 
-_WRITES = frozenset({"PutObject", "CopyObject", "CreateMultipartUpload", "UploadPart", "UploadPartCopy"})
 _STORED = re.compile(
     r"(?:(?P<operation>[A-Z]\w+)(?: (?:legacy|production))?: )?(?P<code>[A-Z]\w+|HTTP \d+)(?:: (?P<message>.*))?"
 )
@@ -62,9 +65,9 @@ def find_cure(refusal: Refusal, side: Side | None = None) -> Cure | None:
     case = find_case(refusal, side)
     if case is None:
         return None
-    name = side.name if side is not None else "production" if refusal.operation in _WRITES else "legacy or production"
+    name = side.name if side is not None else "production" if refusal.operation in WRITES else "legacy or production"
     words = {"side": name, "SIDE": "*" if side is None else name.upper()}
-    return Cure(case.name, case.means, case.cure.format(**words), case.guess, case.name.endswith("-denied"))
+    return Cure(case.name, case.means, case.cure.format(**words), case.guess)
 
 
 def find_case(refusal: Refusal, side: Side | None = None) -> Case | None:

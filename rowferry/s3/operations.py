@@ -27,6 +27,11 @@ REQUESTER_PAYS = ("x-amz-request-payer", "requester")
 """The header without which a bucket with Requester Pays refuses a request; a copy has it for its source as well.
 Source: Amazon S3 User Guide, "Using Requester Pays general purpose buckets"."""
 
+BOTH_SIDES = frozenset({"CopyObject", "UploadPartCopy"})
+"""Operations that read one side and write the other: their names say enough."""
+WRITES = BOTH_SIDES | {"PutObject", "CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload"}
+"""Operations that write an object, or bring parts of one."""
+
 _is_plain = re.compile(r"[A-Za-z0-9._~/-]+").fullmatch
 """Tells keys that nothing has to be encoded in: most of them."""
 

@@ -11,10 +11,7 @@ from rowferry.errors import Cancelled, CutOff, ObjectError, ServerFault
 from rowferry.http.stream import BodyStream
 from rowferry.s3.cures import is_of_side
 from rowferry.s3.errors import classify
-from rowferry.s3.operations import Request
-
-BOTH_SIDES = frozenset({"CopyObject", "UploadPartCopy"})
-"""Operations that read one side and write the other: their names say enough."""
+from rowferry.s3.operations import BOTH_SIDES, Request
 
 
 class Response(Struct, frozen=True):

@@ -9,7 +9,7 @@ from rowferry.batch import Entry, EntryResult, Outcome, name_key
 from rowferry.errors import NotStarted, ObjectConflict, ObjectError, ObjectNotFound, ObjectRejected, RowferryError
 from rowferry.keys import Form, ObjectKeys, StandingObject, find_objects, map_entry, map_plain
 from rowferry.plan import Entries, SideName
-from rowferry.s3.responses import BOTH_SIDES
+from rowferry.s3.operations import BOTH_SIDES
 from rowferry_worker.copying.copy import CopyResult
 
 End = CopyResult | RowferryError

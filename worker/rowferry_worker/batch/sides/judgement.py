@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from rowferry.errors import AccessDenied, CredentialsUnavailable, ObjectError, ObjectNotFound, TimedOut, Unreachable
-from rowferry.s3.responses import BOTH_SIDES
+from rowferry.s3.operations import BOTH_SIDES
 from rowferry_worker.scheduling.evidence import READS, Operation, is_suspect, name_operation
 
 

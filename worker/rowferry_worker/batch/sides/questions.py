@@ -10,6 +10,7 @@ from functools import partial
 from rowferry.plan import Plan, SideName
 from rowferry.s3.operations import (
     REQUESTER_PAYS,
+    WRITES,
     Pairs,
     Request,
     copy_object,
@@ -26,7 +27,6 @@ from rowferry.s3.operations import (
     upload_part_copy,
 )
 from rowferry.s3.properties import write_headers
-from rowferry.s3.responses import BOTH_SIDES
 from rowferry_worker.batch.sides.judgement import Suspicion
 from rowferry_worker.objects.requests import NO_OBJECT
 
@@ -37,7 +37,6 @@ _READS: Mapping[str, Callable[[SideName, str], Request]] = {
     "GetObjectAcl": get_object_acl,
 }
 LISTING = "ListObjectsV2"
-_WRITES = frozenset({"PutObject", "CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload"})
 _VERSIONS = {"PutObjectTagging": None, "PutObjectVersionTagging": "null"}
 """The version that a request names which needs the right: "null" is one in every bucket, as S3 writes it."""
 _NO_WRITE = "rowferry-asks-whether-it-may-write"
@@ -84,7 +83,7 @@ def ask_of_object(plan: Plan, suspicion: Suspicion, legacy: str | None, producti
     """Return the question about an object that the operation should succeed for; None where its key is not known."""
     side, name = suspicion.operation
     key = legacy if side == "legacy" else production
-    if name in _WRITES | BOTH_SIDES:
+    if name in WRITES:
         return _ask_to_write(plan, suspicion, legacy, production)
     if key is None or side is None or name not in {*_READS, LISTING}:
         return None
