@@ -2,13 +2,13 @@
 
 import re
 from functools import cache
-from importlib.resources import files
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from rowferry.errors import ObjectError
 from rowferry.plan.sides import Side
+from rowferry.s3.data_files import read_rows
 from rowferry.s3.operations import WRITES
 
 
@@ -95,8 +95,7 @@ def read_refusal(text: str) -> Refusal:
 @cache
 def list_cases() -> tuple[Case, ...]:
     """Return all cases in their order. Raises msgspec.ValidationError where the file is not as it should be."""
-    text = files("rowferry.s3").joinpath("refusals.toml").read_bytes()
-    return tuple(msgspec.toml.decode(text, type=dict[str, tuple[Case, ...]])["case"])
+    return read_rows("refusals.toml", "case", Case)
 
 
 def is_of_side(code: str, status: int = 0) -> bool:

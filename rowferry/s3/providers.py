@@ -2,13 +2,13 @@
 
 import re
 from functools import cache
-from importlib.resources import files
 from typing import Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
 from rowferry.plan.sides import Side
+from rowferry.s3.data_files import read_rows
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,9 +43,7 @@ class Provider(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def list_providers() -> dict[str, Provider]:
     """Return all providers by name. Raises msgspec.ValidationError where the file is not as it should be."""
-    text = files("rowferry.s3").joinpath("providers.toml").read_bytes()
-    providers = msgspec.toml.decode(text, type=dict[str, tuple[Provider, ...]])["provider"]
-    return {provider.name: provider for provider in providers}
+    return {provider.name: provider for provider in read_rows("providers.toml", "provider", Provider)}
 
 
 def find_provider(side: Side) -> Provider | None:
