@@ -14,10 +14,7 @@ from typing import Any
 LIST_PAGES = ("index", "recipes", "queues", "several-hosts", "sql", "evidence")
 """The pages whose lists of links under a heading make the order of the site."""
 
-NOT_ON_THE_SITE = (
-    *("adr/*", "internals/*", "architecture.md", "compliance.md", "copying.md"),
-    *("proofs.md", "sweep.md", "torture.md"),
-)
+NOT_ON_THE_SITE = ("adr/*", "internals/*")
 """Pages for contributors, and proofs, that stay in the repository; evidence.md links to them."""
 
 DOCS = Path(__file__).parents[1]

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.texts
 
 def read_tables() -> list[list[tuple[Path, str]]]:
     """Return the functions of each table of the section, with their files."""
-    section = (ROOT / "docs" / "architecture.md").read_text().split(BEGIN)[-1].split(END)[0]
+    section = (ROOT / "docs" / "internals" / "architecture.md").read_text().split(BEGIN)[-1].split(END)[0]
     return [
         [(find_file(path), name) for path, names in ROW.findall(table) for name in re.findall(r"`([\w.]+)`", names)]
         for table in section.split("| functions |")[1:]

@@ -13,7 +13,7 @@ from support.docs.doc_pages import PAGES, ROOT, list_code, read_anchors, read_li
 pytestmark = pytest.mark.texts
 
 README = ROOT / "README.md"
-ARCHITECTURE = ROOT / "docs" / "architecture.md"
+ARCHITECTURE = ROOT / "docs" / "internals" / "architecture.md"
 
 TREES = (
     *("rowferry", "enqueue", "worker", "cli", "exporter", "lab", "sql", "tests", "tools", "docs", "requirements"),

@@ -12,7 +12,7 @@ from support.docs.statements import split_statements
 from support.entries.migration import Migration
 from support.postgres.ordinary import administrator
 
-ARCHITECTURE = ROOT / "docs" / "architecture.md"
+ARCHITECTURE = ROOT / "docs" / "internals" / "architecture.md"
 PERMISSIONS = ROOT / "docs" / "permissions.md"
 COOK_BOOK = ROOT / "docs" / "sql.md"
 """Has tests of its own, with a queue in the state that each recipe is for."""

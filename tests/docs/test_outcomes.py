@@ -22,7 +22,7 @@ SPELLED_IN = {
     "cli": ("*.py", "*.css", "*.sql"),
     "rowferry": ("batch.py", "progress.py"),
     "exporter": ("*.py",),
-    "docs": ("architecture.md", "commands.md", "own-queue.md", "sql.md", "views.md"),
+    "docs": ("internals/architecture.md", "commands.md", "own-queue.md", "sql.md", "views.md"),
 }
 """Where a file that names most outcomes must name all: they are columns that add up, colours, or the words for them."""
 
@@ -77,8 +77,8 @@ def test_each_list_of_words_is_told_where_it_is_written_and_explained() -> None:
     verdicts = read_constraint("batch_attempt_verdict_check")
     assert verdicts == {*map(str, Verdict), "LOST"}, "a worker never writes LOST as a verdict of its own"
     told = [
-        (verdicts, "docs/architecture.md"),
-        *((statuses, f"docs/{page}.md") for page in ("architecture", "sql", "runbook")),
+        (verdicts, "docs/internals/architecture.md"),
+        *((statuses, f"docs/{page}.md") for page in ("internals/architecture", "sql", "runbook")),
         (kinds, "sql/views/events.sql"),
     ]
     for words, name in told:
@@ -93,4 +93,4 @@ def test_each_source_of_batches_has_a_reader_a_queue_and_words() -> None:
     payloads = ({"entries": "public.a"}, {"entries": "a", "objects": "listing"}, {"items": []})
     assert {name_source(payload) for payload in payloads} == sources == set(SOURCE_WORDS)
     assert {source for name in list_queues() for source in find_queue(name).sources} == sources
-    assert find_named(ROOT / "docs" / "architecture.md", sources) == sources
+    assert find_named(ROOT / "docs" / "internals" / "architecture.md", sources) == sources

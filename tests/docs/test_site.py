@@ -56,7 +56,7 @@ def test_a_list_becomes_a_toctree_under_its_heading() -> None:
         ("", "https://other.example/a.md", "https://other.example/a.md"),
         ("", "adr/", f"{REPOSITORY}/tree/main/docs/adr"),
         ("", "adr/0001-the-lock-is-the-lease.md", f"{REPOSITORY}/blob/main/docs/adr/0001-the-lock-is-the-lease.md"),
-        ("", "sweep.md#read-the-csv", f"{REPOSITORY}/blob/main/docs/sweep.md#read-the-csv"),
+        ("", "internals/sweep.md#read-the-csv", f"{REPOSITORY}/blob/main/docs/internals/sweep.md#read-the-csv"),
         ("", "../README.md#more", f"{REPOSITORY}/blob/main/README.md#more"),
         ("", "../sql/views", f"{REPOSITORY}/tree/main/sql/views"),
         ("recipes", "../plan.md", "../plan.md"),

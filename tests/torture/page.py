@@ -1,4 +1,4 @@
-"""The results of `make torture`: the file that keeps them, and the table of docs/torture.md that shows them."""
+"""The results of `make torture`: the file that keeps them, and the table of docs/internals/torture.md that shows them."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typing import Any
 from torture.scenarios import SCENARIOS
 
 RESULTS = Path(__file__).with_name("results.json")
-PAGE = Path(__file__).parent.parent.parent / "docs" / "torture.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "internals" / "torture.md"
 BEGIN, END = "<!-- Written by `make torture`: begin -->", "<!-- end -->"
 HEAD = """\
 | scenario | what was done | faults injected | entries | audits | violations | seconds | seed |
