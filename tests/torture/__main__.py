@@ -20,7 +20,9 @@ class TooSlow(RuntimeError):
 @click.option("--only", multiple=True, type=click.Choice([*SCENARIOS]), help="A scenario; may be given again.")
 @click.option("--seed", type=int, help="What all chance comes from; left out: another one each time.")
 @click.option("--short", is_flag=True, help="The short form that `make test-all` runs.")
-@click.option("--record", "recorded", is_flag=True, help="Write the results to tests/torture and docs/internals/torture.md.")
+@click.option(
+    "--record", "recorded", is_flag=True, help="Write the results to tests/torture and docs/internals/torture.md."
+)
 def main(only: tuple[str, ...], seed: int | None, short: bool, recorded: bool) -> None:
     """Torture rowferry on this machine, with servers and a data set of its own."""
     seed = secrets.randbelow(10**6) if seed is None else seed

@@ -1,4 +1,4 @@
-"""The results of `make torture`: the file that keeps them, and the table of docs/internals/torture.md that shows them."""
+"""The results of `make torture`: the file that keeps them, and the table of docs/internals/torture.md."""
 
 import json
 import re
