@@ -120,7 +120,7 @@ FORMS = [
     fill_both,
 ]
 LEARNED = 50
-"""Requests by which a worker gets to know its servers; docs/estimate.md says that they are not counted."""
+"""Requests by which a worker gets to know its servers; docs/size.md says that they are not counted."""
 
 
 @pytest.mark.parametrize("fill", FORMS, ids=[form.__name__.removeprefix("fill_") for form in FORMS])

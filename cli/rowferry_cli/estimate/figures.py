@@ -16,7 +16,7 @@ READS = ("HeadObject", "GetObject", "GetObjectTagging", "GetObjectAcl")
 IN_FLIGHT = 16
 """Objects that a worker is taken to have in flight; it begins with 64, and keeps as many as make it faster."""
 OF_PROCESS = 1400
-"""Requests that one process sends in a second: two for each of 700 small objects, by docs/speed.md."""
+"""Requests that one process sends in a second: two for each of 700 small objects, by docs/internals/measurements.md."""
 OF_SERVER = 3500
 """That a side takes where the plan says nothing: the writes a second that Amazon S3 promises for one prefix."""
 SLOWER = 2
