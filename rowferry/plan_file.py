@@ -61,7 +61,9 @@ def _refuse_missing_prefixes(document: dict[str, Any], path: Path) -> None:
 def parse_plan(document: dict[str, Any], source: str) -> Plan:
     """Return the plan that a document (the file's, or the database's jsonb) describes. Raises PlanError."""
     if NUL.search(msgspec.json.encode(document)):
-        raise PlanError(f"In the plan {source}, a text holds a NUL, which PostgreSQL has in none: write it without.")
+        raise PlanError(
+            f"In the plan {source}, a string contains a NUL character, which PostgreSQL cannot store: remove it."
+        )
     try:
         return msgspec.convert(document, Plan)
     except msgspec.ValidationError as error:

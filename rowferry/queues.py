@@ -51,9 +51,9 @@ def find_queue(name: str) -> QueueSpec:
         spec = point.load()
     except (Exception, SystemExit) as error:
         words = describe_fault(error)
-        raise UsageError(f"The queue {name} of {point.value} cannot be loaded ({words}): mend that package.") from error
+        raise UsageError(f"The queue {name} of {point.value} cannot be loaded ({words}): fix that package.") from error
     if not isinstance(spec, QueueSpec) or spec.name != name:
-        raise UsageError(f"{point.value} is no QueueSpec of the name {name}: fix the entry point of that package.")
+        raise UsageError(f"{point.value} is not a QueueSpec named {name}: fix the entry point of that package.")
     return spec
 
 

@@ -54,7 +54,7 @@ SECTIONS = {
         "resume": ("operate.pause:resume", "Resume a paused migration."),
         "requeue": ("operate.requeue", "Put batches in ERROR back into the queue."),
         "prune": ("operate.prune", "Delete batches that finished long ago, and migrations."),
-        "clean-uploads": ("operate.clean_uploads", "Abort multipart uploads that nothing will go on with."),
+        "clean-uploads": ("operate.clean_uploads", "Abort abandoned multipart uploads."),
     },
 }
 """Each command with its module (and its function's name, unless that is `command`) and its line in the help."""

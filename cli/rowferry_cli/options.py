@@ -121,7 +121,7 @@ def worker_options(*, least: int = 0) -> Callable[[F], F]:
         function = click.option(
             "--parallel",
             type=click.IntRange(1, 10_000),
-            help="At most so many objects in flight per worker.  [default: as many as improve throughput]",
+            help="Maximum number of objects in flight per worker.  [default: as many as improve throughput]",
         )(function)
         return click.option(
             "-p",

@@ -96,7 +96,7 @@ STATES = (
 )
 
 NAME = "the migration's `name` must be 1 to 63 letters, digits, `_`, `.` or `-`."
-NUL = "a text holds a NUL, which PostgreSQL has in none: write it without."
+NUL = "a string contains a NUL character, which PostgreSQL cannot store: remove it."
 SHOWN = "`rowferry plan --example` shows those that there are."
 LETTERS = "letters, digits, `.`, `_` and `-`, at most 255, and no `..`."
 BUCKETS = {

@@ -17,7 +17,7 @@ from rowferry_cli.options import (
     yes_option,
 )
 
-OTHER = Group("Other ways", "What is rarely needed.", ("--switched-back", "--on-conflict"))
+OTHER = Group("Other ways", "Rarely needed.", ("--switched-back", "--on-conflict"))
 
 
 @click.command("cutover", cls=Command, groups=(OTHER, WORKERS, LOG_FILE))

@@ -33,7 +33,7 @@ CONFLICT: Mapping[str, OnConflict | None] = {"where older": "older", "to replace
 pages: where the legacy object is newer, it shows old bytes."""
 NOT_ENCRYPTED: Mapping[str, OnConflict | None] = {"to keep": "keep", "to replace": "overwrite"}
 """The same for an object with the right bytes that is not encrypted as the plan says."""
-GROUPS = (Group("Which failures", "Fewer of those that are shown.", ("--queue", "--limit")),)
+GROUPS = (Group("Which failures", "Filters.", ("--queue", "--limit")),)
 
 
 @click.command("errors", cls=Command, groups=GROUPS)

@@ -8,8 +8,14 @@ from rowferry_cli.options import log_format_option
 
 
 @click.command("exporter", cls=Command)
-@click.option("--port", default=9465, show_default=True, type=click.IntRange(0, 65_535), help="0: any free port.")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; 0.0.0.0: all.")
+@click.option(
+    "--port",
+    default=9465,
+    show_default=True,
+    type=click.IntRange(0, 65_535),
+    help="The port to listen on; 0 picks a free one.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on; 0.0.0.0 for all.")
 @log_format_option
 def command(port: int, host: str, log_format: LogFormat) -> None:
     """Serve /metrics of the whole queue, /healthz and /readyz, until stopped.

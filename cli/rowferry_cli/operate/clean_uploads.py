@@ -1,4 +1,4 @@
-"""`rowferry clean-uploads`: abort multipart uploads that nothing will go on with."""
+"""`rowferry clean-uploads`: abort abandoned multipart uploads."""
 
 from __future__ import annotations
 

@@ -21,15 +21,15 @@ ATTEMPTS_PER_STEP = 10_000
     "--step", default=1000, show_default=True, type=click.IntRange(1, 100_000), help="Batches per transaction."
 )
 @click.option(
-    "--migrations", is_flag=True, help="Also migrations without a batch that nothing has happened to for as long."
+    "--migrations", is_flag=True, help="Also delete migrations that have no batches and no activity in that time."
 )
 @yes_option
 def command(older_than: timedelta, queue: str | None, step: int, migrations: bool, yes: bool) -> None:
     """Delete DONE batches that finished longer ago than --older-than, and their attempts, in small transactions.
 
     Their entries disappear from `rowferry status` and `rowferry report`, so save the report first. Batches that wait or
-    are in ERROR stay. Attempts without a batch, workers not seen since then, and what curves and marks of dashboards
-    show of before then, of all queues, are deleted too. Your rows and objects are not touched.
+    are in ERROR stay. Attempts without a batch, workers not seen since then, and dashboard history older than that are
+    deleted too, for all queues. Your rows and objects are not touched.
 
     With --migrations, migrations that are over go as well, with their stored plans: no batch is left of them, and
     nothing has happened to them since then. One with an unfinished upload stays, and one whose rows stay until its

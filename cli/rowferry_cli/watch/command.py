@@ -40,5 +40,5 @@ def command(migration: str | None, plan_path: Path, queue: str | None, interval:
             watch_once(connection, chosen, queue, console)
             return
     if not console.is_terminal:
-        click.echo("No terminal: views follow one another until Ctrl-C; --once prints one.", err=True)
+        click.echo("Not a terminal: printing the view repeatedly. Use --once to print it once.", err=True)
     watch(chosen, queue, interval, console)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rowferry.queue_spec import QueueChoices, QueueSpec
 
 
-ENTRIES = Group("Entries", "Which of them, and what their workers shall do.", ("--limit", "--on-conflict"))
+ENTRIES = Group("Entries", "Select entries and conflict handling.", ("--limit", "--on-conflict"))
 
 
 @click.command("enqueue", cls=Command, groups=(ENTRIES,))

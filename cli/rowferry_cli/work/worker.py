@@ -115,7 +115,7 @@ have in flight, what the servers allow, and how many batches that takes."""
 @click.command("worker", cls=Command, epilog=EPILOG, groups=GROUPS, removed={"--slots": SLOTS_ARE_GONE})
 @number_option("--processes", 256, "Worker processes.  [default: one per core]")
 @number_option(
-    "--parallel", 10_000, "At most so many objects in flight per process.  [default: as many as improve throughput]"
+    "--parallel", 10_000, "Maximum number of objects in flight per process.  [default: as many as improve throughput]"
 )
 @number_option(
     "--min-parallel",
@@ -125,7 +125,7 @@ have in flight, what the servers allow, and how many batches that takes."""
 @number_option(
     "--max-batches",
     64,
-    "At most so many batches at once per process; each has a connection to PostgreSQL.",
+    "Maximum number of batches at once per process; each has a connection to PostgreSQL.",
 )
 @click.option(
     "--queue",

@@ -29,7 +29,9 @@ def find_credentials(side: str, profile: str | None, remedy: str) -> Any:
         session: Any = boto3.session.Session(profile_name=profile)
         found: Any = session.get_credentials()
     except ProfileNotFound as error:
-        raise UsageError(f"{side}.profile {profile!r} is in no AWS configuration here; {remedy}") from error
+        raise UsageError(
+            f"{side}.profile {profile!r} is not in the AWS configuration of this host; {remedy}"
+        ) from error
     except FAULTS as error:
         raise UsageError(f"boto3 found no credentials for the {side} bucket ({error}); {remedy}") from error
     if found is None:
