@@ -14,8 +14,6 @@ from psycopg import sql
 
 _PACKAGE = Path(__file__).parent.parent
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
-HEAD_INDENT = "--   "
-"""What a line at the head of a function's or a view's file begins with."""
 _DESCRIPTION = re.compile(r"\A(?:--[^\n]*\n)+")
 
 
@@ -38,17 +36,11 @@ def read_sql(path: Path) -> sql.SQL:
 
 
 def read_head(path: Path) -> list[str]:
-    """Return what the comment at the head of a function's or a view's file says below its name and arguments.
-
-    A line keeps its indentation beyond that of the comment. Raises ValueError where no head names it.
-    """
+    """Return the lines of the comment at the head of a function's or a view's file; ValueError where it has none."""
     comment = _DESCRIPTION.match(path.read_text(encoding="utf-8"))
-    first, *lines = comment[0].splitlines() if comment else [""]
-    if not re.match(rf"-- rowferry\.{path.stem}\b", first):
-        raise ValueError(f"{path.name} has no head that names rowferry.{path.stem}")
-    if "(" in first and ")" not in first:
-        del lines[: next(number for number, line in enumerate(lines, 1) if ")" in line)]
-    return [line.removeprefix(HEAD_INDENT) for line in lines]
+    if comment is None:
+        raise ValueError(f"{path.name} has no head")
+    return [line.removeprefix("-- ") for line in comment[0].splitlines()]
 
 
 def statement(name: str, **parts: sql.Composable) -> sql.Composed:

@@ -1,7 +1,6 @@
--- rowferry.add_counts(p_counts rowferry.counts, p_more rowferry.counts)
---   Returns the sums of both.
---   In plpgsql, whose plan the session keeps: below PostgreSQL 18, a function in SQL is planned anew by each statement.
---   Writes: nothing. Called by: the aggregate of rowferry.sum_counts.
+-- Returns the sums of both.
+-- In plpgsql, whose plan the session keeps: below PostgreSQL 18, a function in SQL is planned anew by each statement.
+-- Writes: nothing. Called by: the aggregate of rowferry.sum_counts.
 create or replace function rowferry.add_counts(p_counts rowferry.counts, p_more rowferry.counts)
 returns rowferry.counts
 language plpgsql

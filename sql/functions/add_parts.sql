@@ -1,12 +1,10 @@
--- rowferry.add_parts(p_batch_id bigint, p_production text, p_key text, p_upload_id text, p_numbers integer[],
---                    p_size integer)
---   Puts parts of a recorded upload in the queue of the claimed batch, `p_size` of them in a batch, unless batches of
---   that upload are there already. Returns how many of these are INIT and how many in ERROR; they appear with the verdict
---   on the claimed batch, which waits for them: rowferry.record_part makes it due at once after the last part. Reports
---   count them beside the entries, as parts of these.
---   Raises object_not_in_prerequisite_state where this transaction has not claimed the batch, no_data_found where the
---   upload is not recorded.
---   Writes: batch_queue, upload. Called by: rowferry_queues/parts/perform.py, in the transaction of the claim.
+-- Puts parts of a recorded upload in the queue of the claimed batch, `p_size` of them in a batch, unless batches of
+-- that upload are there already. Returns how many of these are INIT and how many in ERROR; they appear with the verdict
+-- on the claimed batch, which waits for them: rowferry.record_part makes it due at once after the last part. Reports
+-- count them beside the entries, as parts of these.
+-- Raises object_not_in_prerequisite_state where this transaction has not claimed the batch, no_data_found where the
+-- upload is not recorded.
+-- Writes: batch_queue, upload. Called by: rowferry_queues/parts/perform.py, in the transaction of the claim.
 create or replace function rowferry.add_parts(
     p_batch_id bigint, p_production text, p_key text, p_upload_id text, p_numbers integer [], p_size integer
 )

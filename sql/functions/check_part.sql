@@ -1,10 +1,9 @@
--- rowferry.check_part(p_batch_id bigint, p_part jsonb)
---   Raises invalid_parameter_value unless a patch of a batch's payload narrows the entries that the batch means, and
---   says nothing else: `first` and `last` of a table's range or a listing's lie inside of its own (rowferry.check_range);
---   `items` are some of its own, unchanged; `only` and `unsettled` name ids that its own name, where these name any;
---   `is_begun` says that some of its entries are settled.
---   A part without `first` or `last` keeps that of the batch.
---   Writes: nothing. Called by: rowferry.split_batch.
+-- Raises invalid_parameter_value unless a patch of a batch's payload narrows the entries that the batch means, and
+-- says nothing else: `first` and `last` of a table's range or a listing's lie inside of its own (rowferry.check_range);
+-- `items` are some of its own, unchanged; `only` and `unsettled` name ids that its own name, where these name any;
+-- `is_begun` says that some of its entries are settled.
+-- A part without `first` or `last` keeps that of the batch.
+-- Writes: nothing. Called by: rowferry.split_batch.
 create or replace function rowferry.check_part(p_batch_id bigint, p_part jsonb)
 returns void
 language plpgsql

@@ -1,10 +1,9 @@
--- rowferry.check_range(p_batch_id bigint, p_first text, p_last text)
---   Raises invalid_parameter_value unless the range lies inside the batch's own, in the order of the ids' types. Checks
---   nothing where such a type cannot be found here (a table that the plan names without its schema, outside `public`), or
---   where its input could run another role's code with the rights of this schema's owner: arrays, composites, ranges.
---   A domain is checked by its base type, whose input runs no CHECK.
---   Ranges of object keys are compared as bytes; the last one of a listing has no end.
---   Writes: nothing. Called by: rowferry.check_part, rowferry.add_ranges.
+-- Raises invalid_parameter_value unless the range lies inside the batch's own, in the order of the ids' types. Checks
+-- nothing where such a type cannot be found here (a table that the plan names without its schema, outside `public`), or
+-- where its input could run another role's code with the rights of this schema's owner: arrays, composites, ranges.
+-- A domain is checked by its base type, whose input runs no CHECK.
+-- Ranges of object keys are compared as bytes; the last one of a listing has no end.
+-- Writes: nothing. Called by: rowferry.check_part, rowferry.add_ranges.
 create or replace function rowferry.check_range(p_batch_id bigint, p_first text, p_last text)
 returns void
 language plpgsql

@@ -1,9 +1,8 @@
--- rowferry.check_worker(p_worker_id text)
---   Raises insufficient_privilege where another session is this worker: it holds the lock of its ledger, as a live worker
---   does, behind PgBouncer only while a transaction of its ledger goes on. A free lock is taken until the transaction
---   ends.
---   Writes: nothing. Called by: rowferry.begin_attempts, rowferry.end_attempt, rowferry.lose_attempts,
---   rowferry.heartbeat, rowferry.deregister_worker, rowferry.pause_migration.
+-- Raises insufficient_privilege where another session is this worker: it holds the lock of its ledger, as a live worker
+-- does, behind PgBouncer only while a transaction of its ledger goes on. A free lock is taken until the transaction
+-- ends.
+-- Writes: nothing. Called by: rowferry.begin_attempts, rowferry.end_attempt, rowferry.lose_attempts,
+-- rowferry.heartbeat, rowferry.deregister_worker, rowferry.pause_migration.
 create or replace function rowferry.check_worker(p_worker_id text)
 returns void
 language plpgsql

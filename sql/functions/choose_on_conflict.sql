@@ -1,10 +1,9 @@
--- rowferry.choose_on_conflict(p_on_conflict text, p_migration_id bigint, p_batch_ids bigint[])
---   Says what waiting batches do where a different production object exists: fail, keep, older or overwrite. Returns how
---   many did something else before. `p_batch_ids`: of these batches; null: of all batches of the migration.
---   Leaves out batches that a worker has claimed, and batches of queues that know no such choice.
---   Raises invalid_parameter_value for another word, and for overwrite where rows stay and the application may have been
---   switched: what production holds then may be its own.
---   Writes: batch_queue. Called by: rowferry.requeue, rowferry_enqueue/waiting_batches.py.
+-- Says what waiting batches do where a different production object exists: fail, keep, older or overwrite. Returns how
+-- many did something else before. `p_batch_ids`: of these batches; null: of all batches of the migration.
+-- Leaves out batches that a worker has claimed, and batches of queues that know no such choice.
+-- Raises invalid_parameter_value for another word, and for overwrite where rows stay and the application may have been
+-- switched: what production holds then may be its own.
+-- Writes: batch_queue. Called by: rowferry.requeue, rowferry_enqueue/waiting_batches.py.
 create or replace function rowferry.choose_on_conflict(
     p_on_conflict text, p_migration_id bigint default null, p_batch_ids bigint [] default null
 )

@@ -1,10 +1,9 @@
--- rowferry.count_batch(p_batch rowferry.batch_queue, p_sign integer)
---   Returns what a batch counts, or with `p_sign` -1 what the counts lose without it. Entries that are missing, in
---   conflict or failed count once their batch has ended: until then they are `waiting`, as are all that have no outcome.
---   `unsettled`: those of ended batches that are missing, in conflict or failed; `in_error`: these and those without an
---   outcome, of batches in ERROR.
---   In SQL, and without settings of its own, so that it becomes part of its callers' statements.
---   Writes: nothing. Called by: rowferry.tally_batches, rowferry.recount_batches.
+-- Returns what a batch counts, or with `p_sign` -1 what the counts lose without it. Entries that are missing, in
+-- conflict or failed count once their batch has ended: until then they are `waiting`, as are all that have no outcome.
+-- `unsettled`: those of ended batches that are missing, in conflict or failed; `in_error`: these and those without an
+-- outcome, of batches in ERROR.
+-- In SQL, and without settings of its own, so that it becomes part of its callers' statements.
+-- Writes: nothing. Called by: rowferry.tally_batches, rowferry.recount_batches.
 create or replace function rowferry.count_batch(p_batch rowferry.batch_queue, p_sign integer)
 returns rowferry.counts
 language sql

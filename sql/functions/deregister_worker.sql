@@ -1,7 +1,6 @@
--- rowferry.deregister_worker(p_id text)
---   Records that a worker process has stopped in good order.
---   Raises insufficient_privilege where another session is that worker (rowferry.check_worker).
---   Writes: worker. Called by: rowferry_worker/monitoring/heartbeat.py.
+-- Records that a worker process has stopped in good order.
+-- Raises insufficient_privilege where another session is that worker (rowferry.check_worker).
+-- Writes: worker. Called by: rowferry_worker/monitoring/heartbeat.py.
 create or replace function rowferry.deregister_worker(p_id text)
 returns void
 language sql

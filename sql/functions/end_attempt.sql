@@ -1,9 +1,8 @@
--- rowferry.end_attempt(p_attempt_id bigint, p_verdict text, p_error text)
---   Closes an attempt that came to nothing while its worker lived: RELEASED (put back) or LOST (the connection was
---   lost). Neither counts, and neither is a crash. Does nothing to an attempt that has its verdict.
---   Raises insufficient_privilege where another session is the attempt's worker (rowferry.check_worker).
---   Writes: batch_attempt. Called by: rowferry_worker/batch/run.py and rowferry_worker/slot.py, on the ledger's own
---   connection. The batch's transaction is rolled back.
+-- Closes an attempt that came to nothing while its worker lived: RELEASED (put back) or LOST (the connection was
+-- lost). Neither counts, and neither is a crash. Does nothing to an attempt that has its verdict.
+-- Raises insufficient_privilege where another session is the attempt's worker (rowferry.check_worker).
+-- Writes: batch_attempt. Called by: rowferry_worker/batch/run.py and rowferry_worker/slot.py, on the ledger's own
+-- connection. The batch's transaction is rolled back.
 create or replace function rowferry.end_attempt(p_attempt_id bigint, p_verdict text, p_error text)
 returns void
 language sql

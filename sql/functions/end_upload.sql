@@ -1,7 +1,6 @@
--- rowferry.end_upload(p_attempt_id bigint, p_production text, p_key text)
---   Forgets a multipart upload that is completed, or is about to be aborted. Returns whether this attempt held it: an
---   upload that another attempt has taken over must not be aborted.
---   Writes: upload. Called by: rowferry_worker/multipart/records.py, on the ledger's own connection.
+-- Forgets a multipart upload that is completed, or is about to be aborted. Returns whether this attempt held it: an
+-- upload that another attempt has taken over must not be aborted.
+-- Writes: upload. Called by: rowferry_worker/multipart/records.py, on the ledger's own connection.
 create or replace function rowferry.end_upload(p_attempt_id bigint, p_production text, p_key text)
 returns boolean
 language sql

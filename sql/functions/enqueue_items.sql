@@ -1,12 +1,11 @@
--- rowferry.enqueue_items(p_migration text, p_queue text, p_items jsonb, p_batch_size integer, p_choices jsonb)
---   Puts items in a queue of a migration, in batches of at most `p_batch_size`, and returns how many batches and items.
---   `p_items` is an array of objects, each with an `id`: a text that no other of them has. The rest of an item is for
---   the queue. `p_choices`: what the batches say beside their items; null: what rowferry.queue.payload says. A retry
---   reads the items that the last attempt has left (`unsettled`), whatever these say.
---   Adds what it is given: it does not look whether an item waits already. An application calls it in the transaction
---   that makes what its items name.
---   Raises invalid_parameter_value where there is no such migration, or an item is none.
---   Writes: batch_queue. Called by: rowferry_enqueue/items.py, and applications.
+-- Puts items in a queue of a migration, in batches of at most `p_batch_size`, and returns how many batches and items.
+-- `p_items` is an array of objects, each with an `id`: a text that no other of them has. The rest of an item is for
+-- the queue. `p_choices`: what the batches say beside their items; null: what rowferry.queue.payload says. A retry
+-- reads the items that the last attempt has left (`unsettled`), whatever these say.
+-- Adds what it is given: it does not look whether an item waits already. An application calls it in the transaction
+-- that makes what its items name.
+-- Raises invalid_parameter_value where there is no such migration, or an item is none.
+-- Writes: batch_queue. Called by: rowferry_enqueue/items.py, and applications.
 create or replace function rowferry.enqueue_items(
     p_migration text, p_queue text, p_items jsonb, p_batch_size integer default 500, p_choices jsonb default null
 )

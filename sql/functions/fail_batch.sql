@@ -1,10 +1,9 @@
--- rowferry.fail_batch(p_batch_id bigint, p_attempt_id bigint, p_verdict text, p_wait interval, p_error text)
---   Writes the verdict of an attempt without outcomes: its batch killed its workers, or failed as a whole.
---   ERROR: entries that were not settled before count as failed. RETRY: back to INIT after `p_wait`.
---   RELEASED: the same, and the attempt does not count. The batch gets its verdict even if an operator has emptied the
---   ledger meanwhile.
---   Raises object_not_in_prerequisite_state where this transaction has not claimed the batch.
---   Writes: batch_queue, batch_attempt. Called by: rowferry_worker/batch/verdict.py, in the transaction of the claim.
+-- Writes the verdict of an attempt without outcomes: its batch killed its workers, or failed as a whole.
+-- ERROR: entries that were not settled before count as failed. RETRY: back to INIT after `p_wait`.
+-- RELEASED: the same, and the attempt does not count. The batch gets its verdict even if an operator has emptied the
+-- ledger meanwhile.
+-- Raises object_not_in_prerequisite_state where this transaction has not claimed the batch.
+-- Writes: batch_queue, batch_attempt. Called by: rowferry_worker/batch/verdict.py, in the transaction of the claim.
 create or replace function rowferry.fail_batch(
     p_batch_id bigint, p_attempt_id bigint, p_verdict text, p_wait interval, p_error text
 )

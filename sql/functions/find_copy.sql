@@ -1,6 +1,5 @@
--- rowferry.find_copy(p_production text, p_key text)
---   Returns what is remembered of a production object that was copied; no row: nothing. `noted_for`: how long ago.
---   Writes: nothing. Called by: rowferry_worker/objects/own_copies.py, on the ledger's own connection.
+-- Returns what is remembered of a production object that was copied; no row: nothing. `noted_for`: how long ago.
+-- Writes: nothing. Called by: rowferry_worker/objects/own_copies.py, on the ledger's own connection.
 create or replace function rowferry.find_copy(p_production text, p_key text)
 returns table (
     legacy text,

@@ -1,7 +1,6 @@
--- rowferry.find_lines(p_queues text[])
---   Returns, for each migration with waiting batches, these queues and all that lead to them (rowferry.queue.next), with
---   the time since when each is paused (null: it runs).
---   Writes: nothing. Called by: work_left and deferred_work (sql/queries/worker.sql).
+-- Returns, for each migration with waiting batches, these queues and all that lead to them (rowferry.queue.next), with
+-- the time since when each is paused (null: it runs).
+-- Writes: nothing. Called by: work_left and deferred_work (sql/queries/worker.sql).
 create or replace function rowferry.find_lines(p_queues text [])
 returns table (migration_id bigint, queue_name text, paused_at timestamptz)
 language sql

@@ -1,12 +1,11 @@
--- rowferry.find_oldest(p_queues text[])
---   Returns where the waiting batches of these queues begin: one row for each line (one migration's queue) that has any,
---   and for each other queue with a row in rowferry.queue of a migration that has any.
---   `since` and `since_id`: `run_after`, as a text in ISO, and `id` of its oldest batch; where none is due (`is_due`), the
---   present moment and 0. `priority` and `weight` are those of rowferry.queue.
---   Reads one batch a line, however many migrations are finished. Walks past batches that finished before the oldest and
---   cannot be vacuumed yet: 0.1 to 0.3 ms a thousand.
---   In plpgsql, whose plan the session keeps: below PostgreSQL 18, a function in SQL is planned at each call.
---   Writes: nothing. Called by: look (sql/queries/worker.sql).
+-- Returns where the waiting batches of these queues begin: one row for each line (one migration's queue) that has any,
+-- and for each other queue with a row in rowferry.queue of a migration that has any.
+-- `since` and `since_id`: `run_after`, as a text in ISO, and `id` of its oldest batch; where none is due (`is_due`), the
+-- present moment and 0. `priority` and `weight` are those of rowferry.queue.
+-- Reads one batch a line, however many migrations are finished. Walks past batches that finished before the oldest and
+-- cannot be vacuumed yet: 0.1 to 0.3 ms a thousand.
+-- In plpgsql, whose plan the session keeps: below PostgreSQL 18, a function in SQL is planned at each call.
+-- Writes: nothing. Called by: look (sql/queries/worker.sql).
 create or replace function rowferry.find_oldest(p_queues text [])
 returns table (
     migration_id bigint,

@@ -1,7 +1,6 @@
--- rowferry.find_upload(p_production text, p_key text, p_upload_id text)
---   Returns what a batch of parts needs to know of its upload: the legacy object, and the numbers of the parts that are
---   recorded. No row: the upload has ended.
---   Writes: nothing. Called by: rowferry_queues/parts/send.py.
+-- Returns what a batch of parts needs to know of its upload: the legacy object, and the numbers of the parts that are
+-- recorded. No row: the upload has ended.
+-- Writes: nothing. Called by: rowferry_queues/parts/send.py.
 create or replace function rowferry.find_upload(p_production text, p_key text, p_upload_id text)
 returns table (legacy_key text, source_etag text, size_bytes bigint, part_bytes bigint, recorded integer [])
 language sql

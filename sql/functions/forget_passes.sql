@@ -1,6 +1,5 @@
--- rowferry.forget_passes()
---   Trigger: where a batch of a pass is deleted before it is DONE, the next pass over those entries takes all rows.
---   Writes: pass. Called by: any DELETE of such a batch.
+-- Trigger: where a batch of a pass is deleted before it is DONE, the next pass over those entries takes all rows.
+-- Writes: pass. Called by: any DELETE of such a batch.
 create or replace function rowferry.forget_passes()
 returns trigger
 language plpgsql

@@ -1,6 +1,5 @@
--- rowferry.forget_tally()
---   Trigger: a truncated queue has nothing to tally.
---   Writes: batch_tally. Called by: any TRUNCATE of batch_queue.
+-- Trigger: a truncated queue has nothing to tally.
+-- Writes: batch_tally. Called by: any TRUNCATE of batch_queue.
 create or replace function rowferry.forget_tally()
 returns trigger
 language plpgsql

@@ -1,9 +1,8 @@
--- rowferry.guard_next()
---   Trigger: refuses a chain of queues that leads back to its beginning: its batches would be handed on for ever.
---   Raises invalid_parameter_value, which names the queue.
---   Two sessions that change queues of one migration take turns, from here to their commits: each sees the other's.
---   Writes: nothing. Called by: any INSERT of a queue, any UPDATE of queue.next or of its name, when the statement has
---   ended.
+-- Trigger: refuses a chain of queues that leads back to its beginning: its batches would be handed on for ever.
+-- Raises invalid_parameter_value, which names the queue.
+-- Two sessions that change queues of one migration take turns, from here to their commits: each sees the other's.
+-- Writes: nothing. Called by: any INSERT of a queue, any UPDATE of queue.next or of its name, when the statement has
+-- ended.
 create or replace function rowferry.guard_next()
 returns trigger
 language plpgsql

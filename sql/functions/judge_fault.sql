@@ -1,8 +1,7 @@
--- rowferry.judge_fault(p_batch_id bigint, p_requeues integer, p_error text)
---   What is known of a fault that has just ended an attempt at a batch, and is meant to be of its whole migration:
---   `is_own`: another batch of the same queue has succeeded since this one first met it, so that it is the batch's own;
---   `waiting`: batches of the migration that are INIT, this one among them, at most 10.
---   Writes: nothing. Called by: rowferry_worker/batch/run.py.
+-- What is known of a fault that has just ended an attempt at a batch, and is meant to be of its whole migration:
+-- `is_own`: another batch of the same queue has succeeded since this one first met it, so that it is the batch's own;
+-- `waiting`: batches of the migration that are INIT, this one among them, at most 10.
+-- Writes: nothing. Called by: rowferry_worker/batch/run.py.
 create or replace function rowferry.judge_fault(p_batch_id bigint, p_requeues integer, p_error text)
 returns table (is_own boolean, waiting integer)
 language sql

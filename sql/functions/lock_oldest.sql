@@ -1,7 +1,6 @@
--- rowferry.lock_oldest(p_migration_id bigint, p_queue_name text, p_since timestamptz, p_since_id bigint)
---   Locks the oldest due batch of a line that no other transaction has locked, from this place on, and returns it; null
---   where none is free.
---   Writes: nothing; the row lock is the lease. Called by: rowferry.claim_batch, whose settings its plan needs.
+-- Locks the oldest due batch of a line that no other transaction has locked, from this place on, and returns it; null
+-- where none is free.
+-- Writes: nothing; the row lock is the lease. Called by: rowferry.claim_batch, whose settings its plan needs.
 create or replace function rowferry.lock_oldest(
     p_migration_id bigint, p_queue_name text, p_since timestamptz, p_since_id bigint
 )

@@ -1,9 +1,6 @@
--- rowferry.note_copy(
---     p_production text, p_key text, p_legacy text, p_legacy_key text, p_source_etag text, p_etag text
--- )
---   Remembers a production object that was copied in one piece, while an application may be about to write there as
---   well: a later attempt then knows by its ETag that it is a copy.
---   Writes: copied_object. Called by: rowferry_worker/objects/own_copies.py, on the ledger's own connection.
+-- Remembers a production object that was copied in one piece, while an application may be about to write there as
+-- well: a later attempt then knows by its ETag that it is a copy.
+-- Writes: copied_object. Called by: rowferry_worker/objects/own_copies.py, on the ledger's own connection.
 create or replace function rowferry.note_copy(
     p_production text, p_key text, p_legacy text, p_legacy_key text, p_source_etag text, p_etag text
 )

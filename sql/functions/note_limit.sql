@@ -1,7 +1,6 @@
--- rowferry.note_limit()
---   Trigger: notes when `max_claimed` was set or lowered, so that batches that were claimed before, with no place or with
---   one above the limit, count until they are finished (rowferry.take_place).
---   Writes: queue, the row that is being written. Called by: any INSERT of a queue, any UPDATE of its max_claimed.
+-- Trigger: notes when `max_claimed` was set or lowered, so that batches that were claimed before, with no place or with
+-- one above the limit, count until they are finished (rowferry.take_place).
+-- Writes: queue, the row that is being written. Called by: any INSERT of a queue, any UPDATE of its max_claimed.
 create or replace function rowferry.note_limit()
 returns trigger
 language plpgsql

@@ -1,7 +1,6 @@
--- rowferry.note_moment(p_migration_id bigint, p_moment_at timestamptz)
---   Notes since when the application may be switched, as `rowferry cutover` has just said: from then on, what passes find
---   in the production bucket may be its own. The first such moment stays until it is confirmed that it went back.
---   Writes: migration. Called by: rowferry_cli/cutover/steps.py.
+-- Notes since when the application may be switched, as `rowferry cutover` has just said: from then on, what passes find
+-- in the production bucket may be its own. The first such moment stays until it is confirmed that it went back.
+-- Writes: migration. Called by: rowferry_cli/cutover/steps.py.
 create or replace function rowferry.note_moment(p_migration_id bigint, p_moment_at timestamptz)
 returns void
 language sql

@@ -1,7 +1,6 @@
--- rowferry.note_pause()
---   Trigger: a migration or a queue that is paused gets the name of the role that did; one that is resumed loses it, and
---   its reason to be paused.
---   Writes: the row itself. Called by: any change of migration.paused_at or queue.paused_at between null and a time.
+-- Trigger: a migration or a queue that is paused gets the name of the role that did; one that is resumed loses it, and
+-- its reason to be paused.
+-- Writes: the row itself. Called by: any change of migration.paused_at or queue.paused_at between null and a time.
 create or replace function rowferry.note_pause()
 returns trigger
 language plpgsql

@@ -1,8 +1,7 @@
--- rowferry.note_unusable(p_id text, p_migration_id bigint, p_queue_name text, p_error text)
---   Records why a worker cannot work on a migration, or on one queue of it (null: on none): wrong credentials, a bucket
---   that is gone, a queue that is not installed. A null `p_error`: it can again.
---   Raises insufficient_privilege where another session is that worker (rowferry.check_worker).
---   Writes: worker. Called by: rowferry_worker/batch/run.py.
+-- Records why a worker cannot work on a migration, or on one queue of it (null: on none): wrong credentials, a bucket
+-- that is gone, a queue that is not installed. A null `p_error`: it can again.
+-- Raises insufficient_privilege where another session is that worker (rowferry.check_worker).
+-- Writes: worker. Called by: rowferry_worker/batch/run.py.
 create or replace function rowferry.note_unusable(
     p_id text, p_migration_id bigint, p_queue_name text, p_error text
 )

@@ -1,8 +1,7 @@
--- rowferry.note_write(p_production text, p_key text, p_legacy text, p_legacy_key text, p_is_pending boolean)
---   Remembers that a production object is about to be written, while an application may be about to write there as well:
---   should nobody learn how that ends, what stands there is not taken for the application's. Without `p_is_pending`:
---   nothing was written.
---   Writes: copied_object. Called by: rowferry_worker/objects/own_copies.py, on the ledger's own connection.
+-- Remembers that a production object is about to be written, while an application may be about to write there as well:
+-- should nobody learn how that ends, what stands there is not taken for the application's. Without `p_is_pending`:
+-- nothing was written.
+-- Writes: copied_object. Called by: rowferry_worker/objects/own_copies.py, on the ledger's own connection.
 create or replace function rowferry.note_write(
     p_production text, p_key text, p_legacy text, p_legacy_key text, p_is_pending boolean
 )

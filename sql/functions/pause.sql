@@ -1,11 +1,10 @@
--- rowferry.pause(p_name text, p_queue_name text, p_reason text)
---   Pauses the migration of this name, or every migration where null: no batch of it is claimed from now on. With
---   `p_queue_name` only this queue of theirs. `p_reason`: why, for all who look at it; a reason that is there stays.
---   Returns each migration with the time of the pause, and whether this call paused it. No row: there is no such
---   migration; or none has batches of such a queue, says anything of it, or hands on to it.
---   The same as `update rowferry.migration set paused_at = now() where paused_at is null and ...`; of rowferry.queue, but
---   that it adds the row where there is none.
---   Writes: migration, or queue. Called by: rowferry/reports/pause.py.
+-- Pauses the migration of this name, or every migration where null: no batch of it is claimed from now on. With
+-- `p_queue_name` only this queue of theirs. `p_reason`: why, for all who look at it; a reason that is there stays.
+-- Returns each migration with the time of the pause, and whether this call paused it. No row: there is no such
+-- migration; or none has batches of such a queue, says anything of it, or hands on to it.
+-- The same as `update rowferry.migration set paused_at = now() where paused_at is null and ...`; of rowferry.queue, but
+-- that it adds the row where there is none.
+-- Writes: migration, or queue. Called by: rowferry/reports/pause.py.
 create or replace function rowferry.pause(
     p_name text default null, p_queue_name text default null, p_reason text default null
 )

@@ -1,9 +1,8 @@
--- rowferry.pause_migration(p_migration_id bigint, p_reason text, p_worker_id text)
---   Pauses a migration whose batches cannot be worked on, for a reason in one sentence; returns whether it ran before.
---   Raises insufficient_privilege where another session is that worker (rowferry.check_worker), or where it has made no
---   attempt at a batch of the migration within the last hour, of the last 10,000 attempts. Null: the caller has the
---   rights of the owner.
---   Writes: migration. Called by: rowferry_worker/backoff.py.
+-- Pauses a migration whose batches cannot be worked on, for a reason in one sentence; returns whether it ran before.
+-- Raises insufficient_privilege where another session is that worker (rowferry.check_worker), or where it has made no
+-- attempt at a batch of the migration within the last hour, of the last 10,000 attempts. Null: the caller has the
+-- rights of the owner.
+-- Writes: migration. Called by: rowferry_worker/backoff.py.
 create or replace function rowferry.pause_migration(
     p_migration_id bigint, p_reason text, p_worker_id text default null
 )

@@ -1,10 +1,9 @@
--- rowferry.prune_leftovers(p_older_than interval, p_after_id bigint, p_limit integer)
---   Looks at `p_limit` attempts with a larger id than `p_after_id` that began longer ago than `p_older_than`, and
---   deletes those whose batch was deleted by hand. Returns the last id that it looked at, null where there was none;
---   call it with that, each time in a transaction of its own, until it returns null. The first call (`p_after_id` 0)
---   also deletes what is from before then: events, workers that were last seen before then and have no open attempt, and
---   the records of uploads that were last worked on before then and that no batch continues.
---   Writes: batch_attempt, event, worker, upload. Called by: rowferry prune.
+-- Looks at `p_limit` attempts with a larger id than `p_after_id` that began longer ago than `p_older_than`, and
+-- deletes those whose batch was deleted by hand. Returns the last id that it looked at, null where there was none;
+-- call it with that, each time in a transaction of its own, until it returns null. The first call (`p_after_id` 0)
+-- also deletes what is from before then: events, workers that were last seen before then and have no open attempt, and
+-- the records of uploads that were last worked on before then and that no batch continues.
+-- Writes: batch_attempt, event, worker, upload. Called by: rowferry prune.
 create or replace function rowferry.prune_leftovers(p_older_than interval, p_after_id bigint, p_limit integer)
 returns bigint
 language sql

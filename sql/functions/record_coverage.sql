@@ -1,8 +1,6 @@
--- rowferry.record_coverage(p_migration text, p_folders text[], p_objects bigint[], p_unnamed bigint[],
---     p_complete boolean[], p_exact boolean[])
---   Records which objects of the legacy bucket the plan of a migration names, by folder, in the place of what was
---   recorded of it before. The migration need not be there yet.
---   Writes: coverage. Called by: rowferry/reports/coverage.py.
+-- Records which objects of the legacy bucket the plan of a migration names, by folder, in the place of what was
+-- recorded of it before. The migration need not be there yet.
+-- Writes: coverage. Called by: rowferry/reports/coverage.py.
 create or replace function rowferry.record_coverage(
     p_migration text,
     p_folders text [],

@@ -1,7 +1,6 @@
--- rowferry.record_fact(p_migration text, p_fact text, p_holds boolean, p_key text)
---   Records what the servers of a migration were seen to do, in the place of what was known of it; `p_key`: of the object
---   that has shown it, or null. The migration need not be there yet.
---   Writes: server_fact. Called by: rowferry/reports/facts.py, rowferry_worker/batch/copies.py.
+-- Records what the servers of a migration were seen to do, in the place of what was known of it; `p_key`: of the object
+-- that has shown it, or null. The migration need not be there yet.
+-- Writes: server_fact. Called by: rowferry/reports/facts.py, rowferry_worker/batch/copies.py.
 create or replace function rowferry.record_fact(p_migration text, p_fact text, p_holds boolean, p_key text)
 returns void
 language sql

@@ -1,9 +1,8 @@
--- rowferry.record_parts(p_attempt_id bigint, p_production text, p_key text, p_upload_id text, p_parts jsonb)
---   Records parts of a multipart upload that the S3 server has confirmed: their ETags by their numbers. Returns whether
---   the attempt may do so, since it holds that upload, or is an open one at a batch of its parts; otherwise nothing is
---   recorded. After the last part, a batch that waits for the upload is due at once: it completes it.
---   Call it on an autocommit connection of its own, so that the parts outlive a crash.
---   Writes: upload_part, upload, batch_queue (run_after). Called by: rowferry_worker/multipart/records.py.
+-- Records parts of a multipart upload that the S3 server has confirmed: their ETags by their numbers. Returns whether
+-- the attempt may do so, since it holds that upload, or is an open one at a batch of its parts; otherwise nothing is
+-- recorded. After the last part, a batch that waits for the upload is due at once: it completes it.
+-- Call it on an autocommit connection of its own, so that the parts outlive a crash.
+-- Writes: upload_part, upload, batch_queue (run_after). Called by: rowferry_worker/multipart/records.py.
 create or replace function rowferry.record_parts(
     p_attempt_id bigint, p_production text, p_key text, p_upload_id text, p_parts jsonb
 )

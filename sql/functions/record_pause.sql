@@ -1,6 +1,5 @@
--- rowferry.record_pause()
---   Trigger: records when a migration or one of its queues is paused or resumed, whoever does it.
---   Writes: event. Called by: any change of migration.paused_at or queue.paused_at.
+-- Trigger: records when a migration or one of its queues is paused or resumed, whoever does it.
+-- Writes: event. Called by: any change of migration.paused_at or queue.paused_at.
 create or replace function rowferry.record_pause()
 returns trigger
 language plpgsql

@@ -1,8 +1,7 @@
--- rowferry.record_requeue()
---   Trigger: records that batches of a queue were put back, once a transaction, however many they are; not those that a
---   new pass renews. A row at a time: with a table of changed rows, it would cost each verdict as well. A setting of the
---   transaction remembers the queue that was recorded last, so that thousands of rows try no INSERT.
---   Writes: event. Called by: any UPDATE of batch_queue.status from DONE or ERROR to INIT.
+-- Trigger: records that batches of a queue were put back, once a transaction, however many they are; not those that a
+-- new pass renews. A row at a time: with a table of changed rows, it would cost each verdict as well. A setting of the
+-- transaction remembers the queue that was recorded last, so that thousands of rows try no INSERT.
+-- Writes: event. Called by: any UPDATE of batch_queue.status from DONE or ERROR to INIT.
 create or replace function rowferry.record_requeue()
 returns trigger
 language plpgsql

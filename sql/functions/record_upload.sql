@@ -1,8 +1,6 @@
--- rowferry.record_upload(p_attempt_id bigint, p_production text, p_key text, p_upload_id text, p_legacy text,
---                        p_legacy_key text, p_source_etag text, p_size_bytes bigint, p_part_bytes bigint)
---   Records what the next attempt needs to go on with a multipart upload, before its first part is sent. Returns whether
---   this attempt holds the upload; otherwise nothing is recorded.
---   Writes: upload, upload_part. Called by: rowferry_worker/multipart/records.py, on the ledger's own connection.
+-- Records what the next attempt needs to go on with a multipart upload, before its first part is sent. Returns whether
+-- this attempt holds the upload; otherwise nothing is recorded.
+-- Writes: upload, upload_part. Called by: rowferry_worker/multipart/records.py, on the ledger's own connection.
 create or replace function rowferry.record_upload(
     p_attempt_id bigint,
     p_production text,

@@ -1,7 +1,6 @@
--- rowferry.recount_batches()
---   Rebuilds the tally by one scan of the queue; returns how many batches it counted. Verdicts wait meanwhile.
---   For batches that the triggers have not seen: data restored with --disable-triggers, or before the triggers.
---   Writes: batch_tally. Called by: rowferry init, where a queue has no tally; an operator.
+-- Rebuilds the tally by one scan of the queue; returns how many batches it counted. Verdicts wait meanwhile.
+-- For batches that the triggers have not seen: data restored with --disable-triggers, or before the triggers.
+-- Writes: batch_tally. Called by: rowferry init, where a queue has no tally; an operator.
 create or replace function rowferry.recount_batches()
 returns bigint
 language plpgsql

@@ -1,7 +1,6 @@
--- rowferry.refuse_claim(p_batch_id bigint)
---   Raises object_not_in_prerequisite_state for a batch that the current transaction has not claimed, and says so where
---   no claim can be sealed: rowferry.claim_key is empty, as in a database that was restored without the rows of rowferry.
---   Writes: nothing. Called by: rowferry.check_claim, rowferry.finish_batch.
+-- Raises object_not_in_prerequisite_state for a batch that the current transaction has not claimed, and says so where
+-- no claim can be sealed: rowferry.claim_key is empty, as in a database that was restored without the rows of rowferry.
+-- Writes: nothing. Called by: rowferry.check_claim, rowferry.finish_batch.
 create or replace function rowferry.refuse_claim(p_batch_id bigint)
 returns void
 language plpgsql

@@ -1,8 +1,7 @@
--- rowferry.refuse_payload()
---   Trigger: refuses what no worker could read into a small memory, or without an end of its stack: a JSON document of a
---   batch or of a plan with more than 64 levels, or more than 32 MiB as text.
---   Raises invalid_parameter_value.
---   Writes: nothing. Called by: any INSERT or UPDATE of such a payload or plan.
+-- Trigger: refuses what no worker could read into a small memory, or without an end of its stack: a JSON document of a
+-- batch or of a plan with more than 64 levels, or more than 32 MiB as text.
+-- Raises invalid_parameter_value.
+-- Writes: nothing. Called by: any INSERT or UPDATE of such a payload or plan.
 create or replace function rowferry.refuse_payload()
 returns trigger
 language plpgsql

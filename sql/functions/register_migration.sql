@@ -1,11 +1,10 @@
--- rowferry.register_migration(p_name text, p_plan jsonb, p_queues jsonb)
---   Stores the plan under its name; returns the migration's id and the plan's revision. The row is locked only
---   where the plan is new or has changed. The caller holds the lock of `lock_enqueue` (sql/queries/enqueue.sql).
---   `p_queues`: what the plan says of its queues, by name: {priority, weight, max_claimed, next, payload}, each of them
---   optional. Where the plan says the same of a queue as when it was last stored, that queue's row stays as it is, with
---   what an operator has changed there; a queue that the plan no longer names has the defaults again. No pause ends.
---   Raises invalid_parameter_value where batches wait that were planned otherwise: see rowferry.guard_plan.
---   Writes: migration, queue. Called by: rowferry_enqueue/enqueue.py.
+-- Stores the plan under its name; returns the migration's id and the plan's revision. The row is locked only
+-- where the plan is new or has changed. The caller holds the lock of `lock_enqueue` (sql/queries/enqueue.sql).
+-- `p_queues`: what the plan says of its queues, by name: {priority, weight, max_claimed, next, payload}, each of them
+-- optional. Where the plan says the same of a queue as when it was last stored, that queue's row stays as it is, with
+-- what an operator has changed there; a queue that the plan no longer names has the defaults again. No pause ends.
+-- Raises invalid_parameter_value where batches wait that were planned otherwise: see rowferry.guard_plan.
+-- Writes: migration, queue. Called by: rowferry_enqueue/enqueue.py.
 create or replace function rowferry.register_migration(p_name text, p_plan jsonb, p_queues jsonb default '{}')
 returns table (migration_id bigint, revision integer)
 language sql

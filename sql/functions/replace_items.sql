@@ -1,15 +1,12 @@
--- rowferry.replace_items(
---     p_migration_id bigint, p_queue text, p_items jsonb, p_own timestamptz[], p_again text[], p_wait interval
--- )
---   Gives items of a queue that wait already their new content, by `id`, and returns a row for each id that waits:
---   whether its content was the same, and whether it is in a batch in ERROR. An item waits that the next attempt at its
---   batch would read: not one that is settled in a batch which others keep in ERROR. `p_items` as of
---   rowferry.enqueue_items.
---   A claimed batch is waited for, up to `p_wait`: then its item is done, or can be replaced. So the older content is
---   never written after the newer one. Where they are equal, nothing is locked.
---   Batches that were created at one of `p_own`, by this call of the enqueuer itself, are only searched for `p_again`.
---   Raises lock_not_available where a worker is busy with an item for longer than `p_wait`.
---   Writes: batch_queue. Called by: rowferry_enqueue/items.py.
+-- Gives items of a queue that wait already their new content, by `id`, and returns a row for each id that waits:
+-- whether its content was the same, and whether it is in a batch in ERROR. An item waits that the next attempt at its
+-- batch would read: not one that is settled in a batch which others keep in ERROR. `p_items` as of
+-- rowferry.enqueue_items.
+-- A claimed batch is waited for, up to `p_wait`: then its item is done, or can be replaced. So the older content is
+-- never written after the newer one. Where they are equal, nothing is locked.
+-- Batches that were created at one of `p_own`, by this call of the enqueuer itself, are only searched for `p_again`.
+-- Raises lock_not_available where a worker is busy with an item for longer than `p_wait`.
+-- Writes: batch_queue. Called by: rowferry_enqueue/items.py.
 create or replace function rowferry.replace_items(
     p_migration_id bigint,
     p_queue text,

@@ -1,10 +1,9 @@
--- rowferry.report_progress(p_id text, p_attempt_ids bigint[], p_entries integer[])
---   Records how many entries a worker has settled so far in each batch that it has claimed, by attempt: their objects
---   stand, their rows and the verdict are still to be written. The arrays are parallel; an attempt that is left out has
---   none. A worker calls it once a second while these numbers change; it is a sign of life as well.
---   Raises insufficient_privilege where another session is that worker (rowferry.check_worker).
---   Writes: worker, one row. No COMMIT waits for the disk: what a crash of the server loses is told again.
---   Called by: rowferry_worker/monitoring/heartbeat.py.
+-- Records how many entries a worker has settled so far in each batch that it has claimed, by attempt: their objects
+-- stand, their rows and the verdict are still to be written. The arrays are parallel; an attempt that is left out has
+-- none. A worker calls it once a second while these numbers change; it is a sign of life as well.
+-- Raises insufficient_privilege where another session is that worker (rowferry.check_worker).
+-- Writes: worker, one row. No COMMIT waits for the disk: what a crash of the server loses is told again.
+-- Called by: rowferry_worker/monitoring/heartbeat.py.
 create or replace function rowferry.report_progress(p_id text, p_attempt_ids bigint [], p_entries integer [])
 returns void
 language plpgsql

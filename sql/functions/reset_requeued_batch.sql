@@ -1,9 +1,8 @@
--- rowferry.reset_requeued_batch()
---   Trigger: a finished batch that is set back to INIT is due now (unless the UPDATE sets run_after); its attempts,
---   error and failures are reset, its settled entries (migrated, kept, changed, deleted) stay counted. What its last
---   attempt left (`unsettled`) is what the next one reads; after a DONE batch, whose queue reads entries again, all; of
---   any other DONE batch, none.
---   Writes: entry_failure. Called by: any UPDATE of batch_queue.status from DONE or ERROR to INIT.
+-- Trigger: a finished batch that is set back to INIT is due now (unless the UPDATE sets run_after); its attempts,
+-- error and failures are reset, its settled entries (migrated, kept, changed, deleted) stay counted. What its last
+-- attempt left (`unsettled`) is what the next one reads; after a DONE batch, whose queue reads entries again, all; of
+-- any other DONE batch, none.
+-- Writes: entry_failure. Called by: any UPDATE of batch_queue.status from DONE or ERROR to INIT.
 create or replace function rowferry.reset_requeued_batch()
 returns trigger
 language plpgsql

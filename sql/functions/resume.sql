@@ -1,10 +1,9 @@
--- rowferry.resume(p_name text, p_queue_name text)
---   Resumes the migration of this name, or every migration where null: its batches are claimed again. With
---   `p_queue_name` only this queue of theirs.
---   Returns each with the time since when it was paused; null: it was not. No row: there is no such migration, or none
---   that says anything of the queue.
---   The same as `update rowferry.migration set paused_at = null where ...`, or of rowferry.queue.
---   Writes: migration, or queue. Called by: rowferry/reports/pause.py.
+-- Resumes the migration of this name, or every migration where null: its batches are claimed again. With
+-- `p_queue_name` only this queue of theirs.
+-- Returns each with the time since when it was paused; null: it was not. No row: there is no such migration, or none
+-- that says anything of the queue.
+-- The same as `update rowferry.migration set paused_at = null where ...`, or of rowferry.queue.
+-- Writes: migration, or queue. Called by: rowferry/reports/pause.py.
 create or replace function rowferry.resume(p_name text default null, p_queue_name text default null)
 returns table (migration text, changed boolean, paused_at timestamptz)
 language sql

@@ -1,7 +1,6 @@
--- rowferry.share_connections()
---   Returns how many connections all workers of this role may take together: a quarter of those that the server has for
---   roles without privileges, and one less than the role's own limit or the database's, which screens need; at least 1.
---   Writes: nothing. Called by: rowferry.heartbeat, rowferry_worker/supervisor/supervisor.py.
+-- Returns how many connections all workers of this role may take together: a quarter of those that the server has for
+-- roles without privileges, and one less than the role's own limit or the database's, which screens need; at least 1.
+-- Writes: nothing. Called by: rowferry.heartbeat, rowferry_worker/supervisor/supervisor.py.
 create or replace function rowferry.share_connections()
 returns integer
 language sql

@@ -1,9 +1,8 @@
--- rowferry.tally_batches()
---   Trigger: adds what a statement has changed of the counts of the queue to the tally: one row for each migration, queue
---   and label, of the new rows less the old ones. Every 100th row compacts the tally.
---   It only appends, so that transactions never wait for one another, even if one is an enqueue that lasts an hour.
---   Writes: batch_tally. Called by: any change of batch_queue; `touched` and, of an UPDATE, `replaced` are the transition
---   tables: an INSERT has no old rows, and a DELETE no new ones.
+-- Trigger: adds what a statement has changed of the counts of the queue to the tally: one row for each migration, queue
+-- and label, of the new rows less the old ones. Every 100th row compacts the tally.
+-- It only appends, so that transactions never wait for one another, even if one is an enqueue that lasts an hour.
+-- Writes: batch_tally. Called by: any change of batch_queue; `touched` and, of an UPDATE, `replaced` are the transition
+-- tables: an INSERT has no old rows, and a DELETE no new ones.
 create or replace function rowferry.tally_batches()
 returns trigger
 language plpgsql

@@ -1,7 +1,6 @@
--- rowferry.claimed_batches
---   The batches that live workers have claimed: one row an open attempt of a worker with a recent heartbeat.
---   A batch whose worker was killed belongs to the worker of its last attempt: a claim is exclusive, so earlier
---   attempts are over. `in_hand`: the entries that it has settled in it so far (rowferry.in_hand).
+-- The batches that live workers have claimed: one row an open attempt of a worker with a recent heartbeat.
+-- A batch whose worker was killed belongs to the worker of its last attempt: a claim is exclusive, so earlier
+-- attempts are over. `in_hand`: the entries that it has settled in it so far (rowferry.in_hand).
 create or replace view rowferry.claimed_batches as
 select
     q.id as batch_id,

@@ -1,6 +1,5 @@
--- rowferry.dead_rows
---   The dead rows that VACUUM has not removed yet, as PostgreSQL counts them: one row for each busy table of rowferry and
---   for each table that a plan names, its partitions included. Reads statistics, no table.
+-- The dead rows that VACUUM has not removed yet, as PostgreSQL counts them: one row for each busy table of rowferry and
+-- for each table that a plan names, its partitions included. Reads statistics, no table.
 create or replace view rowferry.dead_rows as
 with named as (
     select distinct e.entries ->> 'table' as name

@@ -1,12 +1,11 @@
--- rowferry.error_reasons
---   Why batches are in ERROR: one row a migration, queue, outcome and reason; `order by entries desc` returns the most
---   frequent first. A batch that stopped before its entries were read counts under its own error. A batch that was set
---   to ERROR by hand, and not by an attempt, is `parked`, a finished one as well. `example_key` and `example_error` are
---   of the first key of the batch that failed last, at `last_failed_at`; without a key, of that batch. `pattern` is
---   what rowferry.requeue and `rowferry requeue --error-like` take to match this reason alone; null where no reason was
---   recorded. `takes_on_conflict`: another try would end alike, unless `rowferry requeue --on-conflict` says what to do
---   with the production object. `repair`: what to type to repair what `rowferry verify` found; null where only the cause
---   can be fixed. Counts all failures: 0.3 s of CPU for a million of them.
+-- Why batches are in ERROR: one row a migration, queue, outcome and reason; `order by entries desc` returns the most
+-- frequent first. A batch that stopped before its entries were read counts under its own error. A batch that was set
+-- to ERROR by hand, and not by an attempt, is `parked`, a finished one as well. `example_key` and `example_error` are
+-- of the first key of the batch that failed last, at `last_failed_at`; without a key, of that batch. `pattern` is
+-- what rowferry.requeue and `rowferry requeue --error-like` take to match this reason alone; null where no reason was
+-- recorded. `takes_on_conflict`: another try would end alike, unless `rowferry requeue --on-conflict` says what to do
+-- with the production object. `repair`: what to type to repair what `rowferry verify` found; null where only the cause
+-- can be fixed. Counts all failures: 0.3 s of CPU for a million of them.
 create or replace view rowferry.error_reasons as
 with listed as (
     select

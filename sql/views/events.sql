@@ -1,8 +1,7 @@
--- rowferry.events
---   What happened to migrations, for annotations: one row an event. `kind`: paused, resumed, requeued (see
---   rowferry.event), or worker_lost: a worker process was silent for 30 seconds without having deregistered, at its last
---   heartbeat. `migration` is null for worker_lost: a worker serves all. `queue_name`: null
---   for all queues. Query it with a condition on `at`.
+-- What happened to migrations, for annotations: one row an event. `kind`: paused, resumed, requeued (see
+-- rowferry.event), or worker_lost: a worker process was silent for 30 seconds without having deregistered, at its last
+-- heartbeat. `migration` is null for worker_lost: a worker serves all. `queue_name`: null
+-- for all queues. Query it with a condition on `at`.
 create or replace view rowferry.events as
 select
     e.at,

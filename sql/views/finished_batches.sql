@@ -1,6 +1,5 @@
--- rowferry.finished_batches
---   The batches that are DONE or ERROR, one a row, with the duration and the host of the last attempt. Query it with a
---   condition on finished_at, which has an index.
+-- The batches that are DONE or ERROR, one a row, with the duration and the host of the last attempt. Query it with a
+-- condition on finished_at, which has an index.
 create or replace view rowferry.finished_batches as
 select
     q.id as batch_id,

@@ -1,13 +1,12 @@
--- rowferry.in_hand
---   The entries that workers have settled inside batches that are not finished: their objects stand, their rows and the
---   verdict are still to be written. One row a migration, queue and table of which anything is told.
---   `entries`: those of live workers, and of each batch only of its last attempt. This number falls back where a batch
---   is put back, where its worker has died and another has taken it over, or has been silent for 30 seconds.
---   `reached`: the most that any attempt at each batch had settled, that of a dead worker included: what is there is
---   found again, and takes no time to speak of. The time left goes by this, so that the death of a worker does not raise
---   it.
---   `started_at`: when the first of these attempts began; `reported_at`: when one of the numbers last changed.
---   `last_minute`, `last_ten_minutes`: about how many of them are of that time; none where nothing has changed in it.
+-- The entries that workers have settled inside batches that are not finished: their objects stand, their rows and the
+-- verdict are still to be written. One row a migration, queue and table of which anything is told.
+-- `entries`: those of live workers, and of each batch only of its last attempt. This number falls back where a batch
+-- is put back, where its worker has died and another has taken it over, or has been silent for 30 seconds.
+-- `reached`: the most that any attempt at each batch had settled, that of a dead worker included: what is there is
+-- found again, and takes no time to speak of. The time left goes by this, so that the death of a worker does not raise
+-- it.
+-- `started_at`: when the first of these attempts began; `reported_at`: when one of the numbers last changed.
+-- `last_minute`, `last_ten_minutes`: about how many of them are of that time; none where nothing has changed in it.
 create or replace view rowferry.in_hand as
 with told as (
     select

@@ -1,10 +1,9 @@
--- rowferry.live_workers
---   The worker processes with a heartbeat within the last 30 seconds, how many batches each has claimed, how many
---   objects it may have in flight, and the requests a second that it gets through where a server refuses more. `in_hand`
---   are the entries that it has settled so far in its claimed batches, by attempt. `unusable`: why it cannot work on a
---   migration, by its id, or on one queue of it, by the id and the name. `waits_for`: why it gets no connection for a
---   batch. `is_silent`: it has given no sign of life for
---   ten seconds, and counts as dead, as in rowferry.begin_attempts.
+-- The worker processes with a heartbeat within the last 30 seconds, how many batches each has claimed, how many
+-- objects it may have in flight, and the requests a second that it gets through where a server refuses more. `in_hand`
+-- are the entries that it has settled so far in its claimed batches, by attempt. `unusable`: why it cannot work on a
+-- migration, by its id, or on one queue of it, by the id and the name. `waits_for`: why it gets no connection for a
+-- batch. `is_silent`: it has given no sign of life for
+-- ten seconds, and counts as dead, as in rowferry.begin_attempts.
 create or replace view rowferry.live_workers as
 select
     w.id,

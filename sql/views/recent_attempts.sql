@@ -1,6 +1,5 @@
--- rowferry.recent_attempts
---   The last 10,000 attempts, one a row: the cost does not grow with the ledger. `verdict` is null while an attempt
---   runs, and stays null if its worker died.
+-- The last 10,000 attempts, one a row: the cost does not grow with the ledger. `verdict` is null while an attempt
+-- runs, and stays null if its worker died.
 create or replace view rowferry.recent_attempts as
 with recent as (
     select *

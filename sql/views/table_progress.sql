@@ -1,13 +1,12 @@
--- rowferry.table_progress
---   One row a migration, queue and table: batches by status, entries by outcome (rowferry.counts). `label` is the
---   `table.key` of the plan's [[entries]]. `entries` = `waiting` + the seven outcomes of finished work; missing and
---   failed entries of an unfinished batch count as waiting. `unsettled`: those that are missing, conflict or failed;
---   `in_error`: these, and those without an outcome, of batches in ERROR.
---   `started_at` and `finished_at`: when the first attempt began and the last batch ended, even if they were pruned or
---   requeued since. `in_hand`: those of the waiting entries that workers have settled inside their batches, their rows
---   and verdicts being still to be written; `reached`: the same, with what dead workers had settled (rowferry.in_hand).
---   `done_share`: see rowferry.share_done; `entries_left`: the waiting entries that no worker has settled. Reads the
---   tally, some hundred rows, not the queue.
+-- One row a migration, queue and table: batches by status, entries by outcome (rowferry.counts). `label` is the
+-- `table.key` of the plan's [[entries]]. `entries` = `waiting` + the seven outcomes of finished work; missing and
+-- failed entries of an unfinished batch count as waiting. `unsettled`: those that are missing, conflict or failed;
+-- `in_error`: these, and those without an outcome, of batches in ERROR.
+-- `started_at` and `finished_at`: when the first attempt began and the last batch ended, even if they were pruned or
+-- requeued since. `in_hand`: those of the waiting entries that workers have settled inside their batches, their rows
+-- and verdicts being still to be written; `reached`: the same, with what dead workers had settled (rowferry.in_hand).
+-- `done_share`: see rowferry.share_done; `entries_left`: the waiting entries that no worker has settled. Reads the
+-- tally, some hundred rows, not the queue.
 create or replace view rowferry.table_progress as
 with counted as (
     select

@@ -1,7 +1,6 @@
--- rowferry.worker_hosts
---   One row a host that had a worker within the last hour: live worker processes, how many objects they may have in
---   flight, their claimed batches, and lost processes: silent for 30 seconds without having deregistered. `unreplaced`
---   are the lost ones after which too few processes have begun, on any host, to stand for all that were lost since then.
+-- One row a host that had a worker within the last hour: live worker processes, how many objects they may have in
+-- flight, their claimed batches, and lost processes: silent for 30 seconds without having deregistered. `unreplaced`
+-- are the lost ones after which too few processes have begun, on any host, to stand for all that were lost since then.
 create or replace view rowferry.worker_hosts as
 with workers as (
     select
