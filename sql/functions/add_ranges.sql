@@ -36,8 +36,11 @@ begin
         raise invalid_parameter_value using
         message = format('batch %s is no listing, or its keys are not in the order of their bytes', p_batch_id);
     end if;
-    perform rowferry.check_range(p_batch_id, p_keys[1], v_last) where v_last is not null;
-    perform rowferry.check_range(p_batch_id, p_next, p_next) where p_next is not null;
+    if coalesce(p_keys[1], p_next) collate "C" < v_listing.payload ->> 'first'
+        or coalesce(p_next, v_last) collate "C" > v_listing.payload ->> 'last' then
+        raise invalid_parameter_value using
+        message = format('a key does not lie inside of batch %s', p_batch_id);
+    end if;
 
     -- First in the queue, but behind what waits already, where each claim finds it at once.
     if p_next is not null then

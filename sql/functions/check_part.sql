@@ -1,8 +1,7 @@
 -- Raises invalid_parameter_value unless a patch of a batch's payload narrows the entries that the batch means, and
--- says nothing else: `first` and `last` of a table's range or a listing's lie inside of its own (rowferry.check_range);
--- `items` are some of its own, unchanged; `only` and `unsettled` name ids that its own name, where these name any;
--- `is_begun` says that some of its entries are settled.
--- A part without `first` or `last` keeps that of the batch.
+-- says nothing else: `first` and `last`, of object keys inside of its own, by their bytes; `items` are some of its own,
+-- unchanged; `only` and `unsettled` name ids that its own name, where these name any; `is_begun`.
+-- A range of rows is not compared with the batch's own: the role may update all rows of that table itself.
 -- Writes: nothing. Called by: rowferry.split_batch.
 create or replace function rowferry.check_part(p_batch_id bigint, p_part jsonb)
 returns void
@@ -26,10 +25,11 @@ begin
         raise invalid_parameter_value using
         message = format('a part of batch %s cannot change "%s"', p_batch_id, v_strange);
     end if;
-    if p_part ?| array['first', 'last'] then
-        perform rowferry.check_range(
-            p_batch_id, coalesce(p_part ->> 'first', p_part ->> 'last'), coalesce(p_part ->> 'last', p_part ->> 'first')
-        );
+    if v_own ? 'objects' and (
+        p_part ->> 'first' collate "C" < v_own ->> 'first' or p_part ->> 'last' collate "C" > v_own ->> 'last'
+    ) then
+        raise invalid_parameter_value using
+        message = format('a part does not lie inside of batch %s', p_batch_id);
     end if;
 
     select k.key into v_strange

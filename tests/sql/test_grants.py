@@ -69,7 +69,6 @@ def test_every_function_belongs_to_a_purpose_but_for_the_owners_and_the_triggers
         "seal_claim",
         "check_claim",
         "check_part",
-        "check_range",
         "check_worker",
         "count_batch",
         "hand_on",

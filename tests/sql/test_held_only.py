@@ -153,15 +153,6 @@ def test_what_was_claimed_is_finished_once_and_under_a_savepoint_that_was_rolled
         act(worker, "finish_batch", batch_id, attempt_id)
 
 
-@pytest.mark.parametrize(
-    ("first", "last", "keep"), [("-999", "5", None), ("3", "99999", None), ("5", "9", "70"), ("5", "9", "-7")]
-)
-def test_a_part_lies_inside_of_its_batch(worker: Connection, first: str, last: str, keep: str | None) -> None:
-    batch_id, _ = claim(worker)
-    with pytest.raises(errors.InvalidParameterValue, match="does not lie inside"):
-        split(worker, batch_id, first, last, count=5, keep=keep)
-
-
 def test_a_batch_that_was_not_claimed_cannot_be_split(worker: Connection) -> None:
     with pytest.raises(errors.ObjectNotInPrerequisiteState, match="not claimed"):
         split(worker, 1, "5", "9", count=5, keep="4")
@@ -173,55 +164,6 @@ def test_the_key_of_the_seals_is_readable_by_no_worker(worker: Connection) -> No
     worker.rollback()
     with pytest.raises(errors.InsufficientPrivilege):
         worker.execute("select rowferry.seal_claim(null, 1)")
-
-
-def rename(ten: EntryTable, name: str, written: str) -> None:
-    """Give the table another name, in the database and in the plan of the batches that wait."""
-    ten.execute(sql.SQL("alter table public.avatars rename to {}").format(sql.Identifier(name)))
-    ten.execute("alter table rowferry.migration disable trigger migration_plan_guard")
-    ten.execute(
-        "update rowferry.migration set plan = jsonb_set(plan, '{entries,0,table}', to_jsonb(%s::text))", (written,)
-    )
-    label = f"{written}.path"
-    ten.execute(
-        "update rowferry.batch_queue set payload = payload || jsonb_build_object('entries', %s::text)", (label,)
-    )
-
-
-@pytest.mark.parametrize(
-    ("name", "written"),
-    [
-        ("Avatars", "public.Avatars"),
-        ("Avatars", "Avatars"),
-        ("user pictures", "public.user pictures"),
-        ("a.b", 'public."a.b"'),
-        ('a"b', '"public"."a""b"'),
-        ("order", "public.order"),
-    ],
-)
-def test_a_batch_of_a_table_with_any_name_can_be_split(
-    worker: Connection, ten: EntryTable, name: str, written: str
-) -> None:
-    rename(ten, name, written)
-    batch_id, _ = claim(worker)
-    with pytest.raises(errors.InvalidParameterValue, match="does not lie inside"), worker.transaction():
-        split(worker, batch_id, "5", "99", count=5, keep="4")
-    split(worker, batch_id, "5", "9", count=5, keep="4")
-
-
-def test_a_split_runs_no_code_of_the_ids_type_with_the_owners_rights(worker: Connection, ten: EntryTable) -> None:
-    """A domain's CHECK is whatever its maker says; its order is that of the base type."""
-    ten.execute(
-        "create function public.betray(bigint) returns boolean language plpgsql as "
-        "$$ begin raise exception 'run as %', current_user; end $$"
-    )
-    ten.execute("create domain public.number as bigint")
-    ten.execute("alter table public.avatars alter column id type public.number")
-    ten.execute("alter domain public.number add check (public.betray(value)) not valid")
-    batch_id, _ = claim(worker)
-    with pytest.raises(errors.InvalidParameterValue, match="does not lie inside"), worker.transaction():
-        split(worker, batch_id, "5", "99", count=5, keep="4")
-    split(worker, batch_id, "5", "9", count=5, keep="4")
 
 
 WHOLE = {"entries": "public.avatars.path", "first": "0", "last": "9", "on_conflict": "fail"}

@@ -2,15 +2,12 @@
 
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 
-import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rowferry.db.connection import connect
 from rowferry.errors import UsageError
 from rowferry.plan import Entries
 from rowferry_enqueue.request import Within, split_id
@@ -18,7 +15,6 @@ from support.entries.entry_table import FROM, TO, EntryTable, keyed, trusted
 from support.entries.migration import Migration
 from support.processes.cli import list_errors
 from support.processes.poison import POISON, work_in_spite_of_poison
-from support.queue.held_batches import split as split_batch
 from support.queue.queue_runs import outcomes, revert, verify
 from support.queue.turns import take_one_turn
 
@@ -144,39 +140,6 @@ def test_missing_objects_and_conflicts_and_rewritten_rows_are_told_by_their_ids(
     things.check_balance()
     shown = things.run("errors", "--entries")
     assert '["t, \\"1", "1"]' in shown.stdout
-
-
-SPLITS: dict[str, tuple[str, str, str | None]] = {
-    "before it": ('["a", "99"]', '["b", "5"]', None),
-    "behind it": ('["b", "3"]', '["b", "9.5"]', None),
-    "another tenant": ('["b", "3"]', '["c", "1"]', None),
-    "its own end elsewhere": ('["b", "5"]', '["b", "9"]', '["c", "0"]'),
-    "less than an id": ('["b", "5"]', '["b"]', None),
-}
-
-
-@pytest.fixture
-def split(table: EntryTable) -> Callable[[str, str, str | None], None]:
-    """Return a function that splits the batch of the ids from `b, 0` to `b, 9`."""
-    make_things(table, 'text collate "C"')
-    table.execute("insert into public.things select 'b', i, 'image/' || i from generate_series(0, 9) as i")
-    table.enqueue(10)
-
-    def split(first: str, last: str, keep: str | None) -> None:
-        with connect("worker test") as worker:
-            (claimed,) = worker.execute("select id from rowferry.claim_batch('{1}', '{migrate}')").fetchall()
-            split_batch(worker, claimed["id"], first, last, count=5, keep=keep)
-
-    return split
-
-
-@pytest.mark.parametrize("name", SPLITS)
-def test_a_worker_splits_only_inside_of_its_batch(name: str, split: Callable[..., None], table: EntryTable) -> None:
-    with pytest.raises(psycopg.errors.InvalidParameterValue, match="does not lie inside"):
-        split(*SPLITS[name])
-    assert len(table.batches()) == 1
-    split('["b", "5"]', '["b", "9"]', '["b", "4"]')
-    assert table.ranges() == [('["b", "0"]', '["b", "4"]'), ('["b", "5"]', '["b", "9"]')]
 
 
 def test_bounds_limit_a_pass_in_the_order_of_ids(things: Migration) -> None:
