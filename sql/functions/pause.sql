@@ -2,19 +2,21 @@
 -- `p_queue_name` only this queue of theirs. `p_reason`: why, for all who look at it; a reason that is there stays.
 -- Returns each migration with the time of the pause, and whether this call paused it. No row: there is no such
 -- migration; or none has batches of such a queue, says anything of it, or hands on to it.
--- The same as `update rowferry.migration set paused_at = now() where paused_at is null and ...`; of rowferry.queue, but
--- that it adds the row where there is none.
+-- The same as an UPDATE of `paused_at` in rowferry.migration or rowferry.queue, where it adds the row if there is none.
 -- Writes: migration, or queue. Called by: rowferry/reports/pause.py.
 create or replace function rowferry.pause(
     p_name text default null, p_queue_name text default null, p_reason text default null
 )
 returns table (migration text, changed boolean, paused_at timestamptz)
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-    with migrations as (
+begin
+    return query
+    with before as (
         select
             m.id,
+            m.name,
             m.paused_at
         from rowferry.migration as m
         where p_queue_name is null and (p_name is null or m.name = p_name)
@@ -22,15 +24,22 @@ as $$
         for no key update
     ),
 
-    paused_migrations as (
+    paused as (
         update rowferry.migration as m
-        set paused_at = coalesce(f.paused_at, now()), pause_reason = coalesce(m.pause_reason, p_reason)
-        from migrations as f
-        where m.id = f.id
-        returning m.id, m.name, f.paused_at is null as changed, m.paused_at
-    ),
+        set paused_at = coalesce(m.paused_at, now()), pause_reason = coalesce(m.pause_reason, p_reason)
+        from before as b
+        where m.id = b.id
+    )
 
-    queues as (
+    select
+        b.name,
+        b.paused_at is null,
+        coalesce(b.paused_at, now())
+    from before as b
+    order by b.id;
+
+    return query
+    with before as (
         select
             m.id,
             m.name,
@@ -49,43 +58,22 @@ as $$
             )
     ),
 
-    paused_queues as (
+    paused as (
         insert into rowferry.queue as q (migration_id, name, paused_at, pause_reason)
-        select
-            f.id,
-            p_queue_name,
-            now(),
-            p_reason
-        from queues as f
-        order by f.id
+        select b.id, p_queue_name, now(), p_reason
+        from before as b
+        order by b.id
         on conflict on constraint queue_name_key do update
         set
             paused_at = coalesce(q.paused_at, excluded.paused_at),
             pause_reason = coalesce(q.pause_reason, excluded.pause_reason)
-        returning q.migration_id, q.paused_at
-    ),
-
-    paused as (
-        select
-            m.id,
-            m.name,
-            m.changed,
-            m.paused_at
-        from paused_migrations as m
-        union all
-        select
-            f.id,
-            f.name,
-            f.paused_at is null,
-            p.paused_at
-        from queues as f
-        inner join paused_queues as p on f.id = p.migration_id
     )
 
     select
-        p.name,
-        p.changed,
-        p.paused_at
-    from paused as p
-    order by p.id;
+        b.name,
+        b.paused_at is null,
+        coalesce(b.paused_at, now())
+    from before as b
+    order by b.id;
+end;
 $$;
