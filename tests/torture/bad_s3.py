@@ -7,10 +7,11 @@ import secrets
 import socket
 import struct
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from itertools import islice
 
+from support.s3.outages import Outage
 from support.s3.proxy import Proxy, Streams
 from support.s3.request_log import READS, LoggedRequest, read_answer, read_request
 
@@ -47,9 +48,7 @@ class BadS3(Proxy):
         self.requests = 0
         self.delay = timedelta()
         """How much later each request reaches the server."""
-        self.refusal: tuple[int, str] | None = None
-        """Status and code that every request is answered with, as long as it is set; HEAD has the status alone."""
-        self.outage: tuple[Callable[[LoggedRequest], bool], bytes] | None = None
+        self.outage: Outage | None = None
         """Which requests reach something else, as long as it is set, and what that answers."""
 
     def _choose(self, seen: LoggedRequest) -> str | None:
@@ -70,12 +69,9 @@ class BadS3(Proxy):
         seen = read_request(head)
         body = await read_body(seen.headers, client[0])
         await asyncio.sleep(self.delay.total_seconds())
-        if self.refusal is not None:
-            self.counts["refused"] += 1
-            return await send(client, error_answer(seen, *self.refusal))
-        if self.outage is not None and self.outage[0](seen):
+        if self.outage is not None and self.outage.matches(seen):
             self.counts["answered by something else"] += 1
-            return await send(client, self.outage[1])
+            return await send(client, self.outage.answer)
         fault, late = self._choose(seen), self._chance.random() < 0.5
         if fault is None or late or fault in {"truncated", "wrong ETag"}:
             server[1].write(head + body)

@@ -2,34 +2,23 @@
 
 from torture.scenarios.application import Applications, Rewrite
 from torture.scenarios.chain import Chain
-from torture.scenarios.connections import Connections
-from torture.scenarios.database import Database, Ddl, ReadOnly, Sessions
+from torture.scenarios.database import Database
 from torture.scenarios.hosts import Hosts, ThousandKills
-from torture.scenarios.killed import Kills, Ordinary, Proxy
-from torture.scenarios.poison import Backends, Poison
-from torture.scenarios.s3 import Bad, LoginPage, Token
+from torture.scenarios.killed import Kills
+from torture.scenarios.poison import Poison
+from torture.scenarios.s3 import Bad, LoginPage
 from torture.scenarios.scenario import Scenario
 from torture.scenarios.servers import Disk, Failover
-from torture.scenarios.steps import Steps
 from torture.scenarios.switch import Switch
 
 SCENARIOS: dict[str, type[Scenario]] = {
     "kills": Kills,
-    "ordinary": Ordinary,
-    "steps": Steps,
     "database": Database,
     "disk": Disk,
     "failover": Failover,
     "bad_s3": Bad,
-    "connections": Connections,
     "poison": Poison,
-    "backends": Backends,
-    "sessions": Sessions,
-    "read_only": ReadOnly,
-    "token": Token,
     "login_page": LoginPage,
-    "proxy": Proxy,
-    "ddl": Ddl,
     "application": Applications,
     "rewrite": Rewrite,
     "switch": Switch,

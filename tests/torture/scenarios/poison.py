@@ -1,4 +1,4 @@
-"""Entries that kill their worker or backend, rows that the database refuses, that others hold, or deadlock over."""
+"""Entries that kill their worker, rows that the database refuses, that others hold, or deadlock over."""
 
 import os
 import time
@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import psycopg
 
 from support.entries.entry_table import FROM, TO
-from support.postgres.ordinary import administrator
 from support.processes.processes import wait_for
 from torture.final_checks import Expected
 from torture.scenarios.scenario import Scenario, Size
@@ -36,16 +35,6 @@ begin
 end $$;
 create trigger object_to_it before update on public.avatars for each row
 when (new.id = any('{raising}') and new.path like 'avatar/%') execute function public.object_to_it();
-"""
-KILL_BACKEND = """
-create function public.kill_backend() returns trigger language plpgsql security definer as $$
-begin
-    execute format('copy (select 1) to program %L', 'kill -9 ' || pg_backend_pid());
-    perform pg_sleep(10);
-    return new;
-end $$;
-create trigger kill_backend before update on public.avatars for each row
-when (new.id = any('{ids}') and new.path like 'avatar/%') execute function public.kill_backend();
 """
 OTHERS_ARE_DONE = "select not exists (select from public.avatars where path like 'image/%%' and id <> all(%s)) as done"
 IN_HAND = """
@@ -74,63 +63,13 @@ select count(distinct entry_id)::int as met from rowferry.entry_failure
 where entry_id::bigint = any(%s) and error like %s
 """
 FAILED = "select coalesce(sum(failed), 0)::int from rowferry.batch_queue where status = 'ERROR'"
-ERRORS_ALONE = "select array_agg(entry_count order by id) as entries from rowferry.batch_queue where status = 'ERROR'"
 
 
 def array_of(ids: list[int]) -> str:
     return "{" + ",".join(map(str, ids)) + "}"
 
 
-class Backends(Scenario):
-    what = "rows whose UPDATE kills its backend with SIGKILL, so that PostgreSQL restarts, over one worker"
-    faults = frozenset({"backends killed by a row"})
-    # Of several workers, one would take the batch up before the loser has said that it lives, and count a crash.
-    short, long = Size(1, 150, seats=1), Size(3, 1000, seats=1)
-    within = timedelta(seconds=600)
-    most_restarts = 25
-    """For one such row, whatever the size of its batch: two losses that may be an outage's, then as for any poison."""
-    killed = "was terminated by signal 9"
-    """What the server's own log says of it."""
-
-    def fill(self) -> None:
-        """Have each update of a few rows to a production key kill its own backend."""
-        self.ids = sorted(self.run.random.sample(range(1, self.entries + 1), self.times))
-        with administrator(self.world.migration.dsn) as connection:
-            connection.execute(KILL_BACKEND.replace("{ids}", array_of(self.ids)).encode())
-        self.world.fill(self.entries, large=1)
-        self.world.enqueue(5 if self.run.short else 25)  # each halving has its losses, and each loss its wait
-
-    def cause(self) -> None:
-        self.wait_for_others(self.ids)
-
-    def wait_for_others(self, ids: list[int]) -> None:
-        """Return when all rows but these are migrated."""
-
-        def are_done() -> bool:
-            with suppress(psycopg.OperationalError):
-                return self.world.ask(OTHERS_ARE_DONE, ids)
-            return False
-
-        self.say("waiting for all but the poison")
-        self.wait_for(are_done)
-
-    def check(self) -> None:
-        """Count the restarts, which must be few, and see that each culprit has failed alone."""
-        killed = self.world.server_log().count(self.killed)
-        self.count("backends killed by a row", killed)
-        if killed > self.most_restarts * len(self.ids):
-            self.report(f"{len(self.ids)} rows have killed {killed} backends")
-        if (alone := self.world.ask(ERRORS_ALONE)) != [1] * len(self.ids):
-            self.report(f"the batches in ERROR have {alone} entries instead of one each")
-        super().check()
-
-    def expect(self) -> Expected:
-        """Return that these rows are left, each in ERROR, and perhaps copied."""
-        copied = {key_of(number).replace(FROM, TO, 1) for number in self.ids}
-        return Expected(set(map(str, self.ids)), error=lambda batch: batch["failed"] > 0, strays=copied.__contains__)
-
-
-class Poison(Backends):
+class Poison(Scenario):
     what = (
         "entries that kill the process, CHECK violations, a trigger that raises, locked rows, a deadlocking application"
     )
@@ -143,7 +82,7 @@ class Poison(Backends):
 
     def fill(self) -> None:
         """Make the entries poisonous, in the worker's process and in the database; let a first crew meet them."""
-        Scenario.fill(self)
+        super().fill()
         self.chosen = self.run.random.sample(range(1, self.entries + 1), 4 * self.times)
         kinds = ("killing", "checked", "raising", "locked")
         self.poison = {kind: sorted(self.chosen[number :: len(kinds)]) for number, kind in enumerate(kinds)}
@@ -199,6 +138,17 @@ class Poison(Backends):
             ended.set()
             thread.join(30)
 
+    def wait_for_others(self, ids: list[int]) -> None:
+        """Return when all rows but these are migrated."""
+
+        def are_done() -> bool:
+            with suppress(psycopg.OperationalError):
+                return self.world.ask(OTHERS_ARE_DONE, ids)
+            return False
+
+        self.say("waiting for all but the poison")
+        self.wait_for(are_done)
+
     def see_faults(self) -> None:
         """Count the entries that have met their fault, as the workers have put it down; each must."""
         for fault, (kind, words) in REASONS.items():
@@ -222,7 +172,12 @@ class Poison(Backends):
         """See that each poison has failed alone, and that nothing else did."""
         if (failed := self.world.ask(FAILED)) != len(self.ids):
             self.report(f"{failed} entries failed instead of {len(self.ids)}")
-        Scenario.check(self)
+        super().check()
+
+    def expect(self) -> Expected:
+        """Return that these rows are left, each in ERROR, and perhaps copied."""
+        copied = {key_of(number).replace(FROM, TO, 1) for number in self.ids}
+        return Expected(set(map(str, self.ids)), error=lambda batch: batch["failed"] > 0, strays=copied.__contains__)
 
 
 def cross(connection: psycopg.Connection[Any], first: int, last: int) -> None:

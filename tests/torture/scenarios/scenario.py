@@ -9,7 +9,6 @@ from typing import Any, ClassVar, NamedTuple
 
 from support.processes.processes import wait_for
 from support.s3.servers.own import NotInstalled
-from torture.bad_s3 import BadS3
 from torture.final_checks import Expected
 from torture.run import Run
 from torture.workers import Command, WorkerPool
@@ -183,12 +182,6 @@ class Scenario:
             return self.world.waiting() == 0
 
         self.wait_for(is_done)
-
-    def slow_s3(self, until: ExitStack, world: World) -> BadS3:
-        """Let workers reach S3 through a proxy that does no harm yet."""
-        s3 = until.enter_context(BadS3(world.s3.endpoint_url, 0, {}).running())
-        world.migration.reach_through(s3.endpoint_url)
-        return s3
 
     def kill_worker(self, share_at_work: float = 0.8) -> int | None:
         """Kill a worker, which holds a batch so often; return its pid, None when there is none."""

@@ -5,9 +5,6 @@ from typing import NamedTuple
 
 from support.s3.request_log import LoggedRequest
 
-PAGE = b"<html><body>Please log in.</body></html>"
-ERROR = b"<Error><Code>InternalError</Code><Message>as told</Message></Error>"
-
 
 class Outage(NamedTuple):
     """What is answered, and to what."""
@@ -16,9 +13,14 @@ class Outage(NamedTuple):
     answer: bytes
 
 
-def page(status: str, more: str = "", *, body: bytes = PAGE) -> bytes:
-    head = f"HTTP/1.1 {status}\r\n{more}Content-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n"
+def page(status: str, headers: str = "", *, body: bytes = b"<html><body>Please log in.</body></html>") -> bytes:
+    head = f"HTTP/1.1 {status}\r\n{headers}Content-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
+
+
+def s3_error(status: int, code: str) -> bytes:
+    body = f"<Error><Code>{code}</Code><Message>as told</Message></Error>".encode()
+    return f"HTTP/1.1 {status} As Told\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 def everything(_: LoggedRequest) -> bool:
@@ -34,7 +36,7 @@ OUTAGES: Mapping[str, Outage] = {
     "405 to writes": Outage(writes, page("405 Not Allowed")),
     "400 of a balancer": Outage(everything, page("400 Bad Request")),
     "502 of a balancer": Outage(everything, page("502 Bad Gateway")),
-    "500 to writes": Outage(writes, b"HTTP/1.1 500 Oops\r\nContent-Length: %d\r\n\r\n" % len(ERROR) + ERROR),
+    "500 to writes": Outage(writes, s3_error(500, "InternalError")),
     "captive portal": Outage(everything, page("200 OK")),
     "garbage": Outage(everything, b"220 mail.example.com ESMTP ready\r\n\r\n"),
     "404 without a body": Outage(everything, page("404 Not Found", body=b"")),
