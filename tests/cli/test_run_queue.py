@@ -73,7 +73,9 @@ def test_a_run_ends_when_workers_pause_its_migration(noted: EntryTable, run_rowf
     assert (done.returncode, done.stderr) == (1, "")
     last = done.stdout.splitlines()[-1]
     assert last.startswith("Migration avatars is paused since 2")
-    assert last.endswith(": No rights. Next: fix that, run `rowferry resume`, then this command again.")
+    assert last.endswith(
+        ": No rights. Next: fix that, run `rowferry resume`, then this command again. More: docs/stopped.md"
+    )
 
 
 def test_without_workers_here_a_run_only_enqueues(noted: EntryTable, run_rowferry: Run) -> None:

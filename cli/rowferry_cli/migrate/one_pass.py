@@ -8,7 +8,7 @@ from rowferry.logs import log_to_file
 from rowferry.plan import Plan
 from rowferry.reports.pause import find_pause
 from rowferry.reports.progress import Throughput
-from rowferry_cli.messages import describe_enqueued, describe_pause, write_requeue
+from rowferry_cli.messages import STOPPED, describe_enqueued, describe_pause, write_requeue
 from rowferry_cli.migrate.passes import Run, name_log
 from rowferry_cli.options import WorkerOptions
 from rowferry_cli.reporter import Reporter
@@ -46,7 +46,7 @@ def run_one_pass(
 def _say_what_is_left(run: Run, chain: Sequence[Throughput], unsettled: str) -> int:
     """Print what is left of a pass, in one line a queue, and return the exit status."""
     if paused := find_pause(run.connection, run.plan.name):
-        run.reporter.print(describe_pause(run.plan.name, paused))
+        run.reporter.print(f"{describe_pause(run.plan.name, paused)} More: {STOPPED}")
         return 1
     left = [each for each in chain if each.counts.unsettled]
     for each in left:
@@ -59,6 +59,8 @@ def _say_what_is_left(run: Run, chain: Sequence[Throughput], unsettled: str) -> 
         command = write_requeue(None, migration=run.plan.name, queue=name)
         run.reporter.print(f"{where}: see `rowferry errors`, then run `{command}`.")
     paused = report_paused_queues(run)
+    if left or old:
+        run.reporter.print(f"What to do next: {STOPPED}")
     return 1 if left or old or paused else 0
 
 

@@ -22,8 +22,10 @@ def command(migration: str | None, plan_path: Path, queue: str | None, interval:
     one that --queue or the key n chooses. The migration is done when all are.
 
     Keys: p pauses the migration, r resumes it, e requeues all batches of the queue in ERROR (after a question), n goes
-    to the next queue, m to the next migration, ? explains the keys, q quits. The work goes on when you quit. Watching
+    to the next queue, m to the next migration, ? explains the keys, q quits. Work continues when you quit. Watching
     needs only the database, and reads it for at most a tenth of the time.
+
+    docs/stopped.md says what to do in each state.
     """
     from rich.console import Console
 
