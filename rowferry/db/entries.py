@@ -66,8 +66,6 @@ class EntryQueries:
             "text": text,
             "objects": objects,
             "object_columns": sql.SQL("{} as text, {} as objects").format(text, objects),
-            "legacy_objects": forms.list_objects(entries, "legacy"),
-            "production_objects": forms.list_objects(entries, "production"),
             # On a line of its own, the bracket is no part of a comment that ends the condition.
             "condition": literal(f"({entries.where}\n)" if entries.where else "true"),
             "where": self._compose_where(),
@@ -76,7 +74,6 @@ class EntryQueries:
             "changed": identifiers(entries.changed or entries.key),
             "is_legacy_row": forms.row_has_form(entries, found, "legacy"),
             "is_production_row": forms.row_has_form(entries, found, "production"),
-            "legacy_texts": forms.list_objects_of_text(entries, "legacy"),
             "required_keys": forms.compute_needed(entries),
             "optional_keys": forms.compute_keys(entries.optional),
         } | self._ids.compose()
@@ -155,6 +152,11 @@ class EntryQueries:
     def compose(self, name: str, **more: sql.Composable) -> sql.Composed:
         """Return the named query over this table."""
         return own_queries()[name].format(**self._parts, **more)
+
+    def compose_keys(self, form: Form, *, of_text: bool = False) -> sql.Composed:
+        """Return the query for the keys of the objects of entries of this form; `of_text`: that the text names."""
+        list_objects = forms.list_objects_of_text if of_text else forms.list_objects
+        return self.compose("object_keys", has_form=self.has_form(form), listed=list_objects(self.entries, form))
 
     @_once
     def compose_read(

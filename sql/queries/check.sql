@@ -316,15 +316,15 @@ group by {columns}
 having count(*) > 1
 limit 1;
 
--- name: count_unreadable
--- The rows whose key column holds something, but no document that can be read.
+-- name: count_examples
+-- The rows of one table that meet a condition beside the plan's, and the first of them.
 select
     count(*) as rows,
     min(u.id collate "C") as example
 from (
     select {id_text} as id
     from {table} as e
-    where {where} and {is_unreadable}
+    where {where} and {is_meant}
 ) as u;
 
 -- name: sample_entries
@@ -345,9 +345,10 @@ from {table} as e
 where ({is_legacy} or {is_production}) is not true and {text} is not null and {where}
 limit 1;
 
--- name: legacy_keys
--- The legacy keys of one table's objects and their production keys, as rowferry/keys.py computes them, with the texts
--- of the column that name them. Keys are null where the text is badly encoded, or the computed key has another prefix.
+-- name: object_keys
+-- The legacy keys of the objects of one table's entries of a form and their production keys, as rowferry/keys.py computes
+-- them, with the texts of the column that name them. Keys are null where the text is badly encoded, or the computed key
+-- has another prefix.
 select
     o.legacy_text,
     o.production_text,
@@ -357,41 +358,15 @@ select
 from (
     select {object_columns}
     from {table} as e
-    where {is_legacy} and {where}
+    where {has_form} and {where}
 ) as e
-cross join lateral ({legacy_objects}) as o;
+cross join lateral ({listed}) as o;
 
--- name: named_in_legacy_rows
--- Which of some legacy keys the legacy rows of one table name; one scan.
-select distinct %(legacy_object)s::text || o.rest collate "C" as key
-from (
-    select {object_columns}
-    from {table} as e
-    where {is_legacy} and {where}
-) as e
-cross join lateral ({legacy_objects}) as o
-where %(legacy_object)s::text || o.rest = any(%(keys)s::text []);
-
--- name: named_in_production_rows
--- The same of its production rows, whose objects had these keys.
-select distinct %(legacy_object)s::text || o.rest collate "C" as key
-from (
-    select {object_columns}
-    from {table} as e
-    where {is_production} and {where}
-) as e
-cross join lateral ({production_objects}) as o
-where %(legacy_object)s::text || o.rest = any(%(keys)s::text []);
-
--- name: production_keys
--- The keys of the objects of one table's production entries.
-select %(production_object)s::text || o.rest collate "C" as key
-from (
-    select {object_columns}
-    from {table} as e
-    where {is_production} and {where}
-) as e
-cross join lateral ({production_objects}) as o;
+-- name: named_keys
+-- Which of some legacy keys the rows of one table name; one scan.
+select distinct k.legacy_key as key
+from ({object_keys}) as k
+where k.legacy_key = any(%(keys)s::text []);
 
 -- name: key_faults
 -- How many legacy keys of one table become usable production keys (null fault), and how many do not, and why.
@@ -407,7 +382,7 @@ with judged as (
             when not {becomes_production} then 'still legacy'
             when char_length(e.production_text) > %(column_length)s then 'too wide'
         end as fault
-    from ({legacy_keys}) as e
+    from ({object_keys}) as e
 )
 
 select
@@ -431,26 +406,10 @@ from (
             when not {becomes_production} then 'legacy text'
             when char_length(o.production_text) > %(column_length)s then 'wide text'
         end as fault
-    from (
-        select {object_columns}
-        from {table} as e
-        where {is_legacy} and {where}
-    ) as e
-    cross join lateral ({legacy_texts}) as o
+    from ({object_keys}) as o
 ) as j
 where j.fault is not null
 group by j.fault;
-
--- name: count_presigned
--- Rows that hold a presigned URL of the legacy bucket.
-select
-    count(*) as rows,
-    min(u.id collate "C") as example
-from (
-    select {id_text} as id
-    from {table} as e
-    where {where} and {is_presigned}
-) as u;
 
 -- name: rows_without_objects
 -- Rows that would be legacy entries, but for an expression of `objects` that names no object; and how many of them have
@@ -462,57 +421,24 @@ select
 from {table} as e
 where {is_legacy_row} and {where} and cardinality({required_keys}) = 0;
 
--- name: key_clashes
--- Different legacy keys of two [[entries]] that become the same production key: how many, and one example.
-with clashes as (
+-- name: meeting_keys
+-- The legacy keys of one table whose production keys are keys of another: how many there are, and the first of them.
+-- `of_others`: only those of other legacy keys.
+with pairs as (
     select distinct
-        m.production_key,
         m.legacy_key,
+        m.production_key,
         o.legacy_key as other_legacy_key
     from ({legacy_keys}) as m
-    inner join ({other_legacy_keys}) as o on m.production_key = o.production_key
-    where m.legacy_key <> o.legacy_key
+    inner join ({other_keys}) as o on m.production_key = o.{other_key}
+    where m.legacy_key <> o.legacy_key or not %(of_others)s
 )
 
 select
-    c.*,
+    p.*,
     count(*) over () as total
-from clashes as c
-limit 1;
-
--- name: key_overlaps
--- Legacy keys that become the legacy key of another object, where both sides are one bucket: how many, and one example.
-with copies as (
-    select distinct
-        m.legacy_key,
-        m.production_key
-    from ({legacy_keys}) as m
-    inner join ({other_legacy_keys}) as o on m.production_key = o.legacy_key
-)
-
-select
-    v.*,
-    count(*) over () as total
-from copies as v
-order by v.legacy_key
-limit 1;
-
--- name: taken_keys
--- Legacy keys that become the key of an existing production entry: how many, and the first of them.
-with collisions as (
-    select distinct
-        m.legacy_key,
-        m.production_key
-    from ({legacy_keys}) as m
-    inner join ({production_keys}) as s on m.production_key = s.key
-)
-
-select
-    c.legacy_key,
-    c.production_key,
-    count(*) over () as total
-from collisions as c
-order by c.legacy_key
+from pairs as p
+order by p.legacy_key
 limit %(most)s;
 
 -- name: sees_replicas

@@ -7,7 +7,7 @@ from rowferry.db.entries import EntryQueries
 from rowferry.plan import Entries
 from rowferry_enqueue.checks.finding import quote_key
 from rowferry_enqueue.checks.rows.keys import read_column_length
-from rowferry_enqueue.checks.rows.pairs import compose_other, may_clash, other_parameters
+from rowferry_enqueue.checks.rows.pairs import may_clash, other_parameters, rename_parameters
 from support.entries.checks import check_rows_of, entries_of, row_problems
 from support.entries.entry_table import EntryTable
 from support.entries.key_forms import PLAIN
@@ -92,12 +92,12 @@ def test_prefixes_decide_whether_two_tables_need_a_comparison() -> None:
 
 def test_the_second_table_of_a_pair_has_parameters_of_its_own(database: str) -> None:
     entries = Entries("public.t", "id", "k", "a%/", "b/", "k like '%(legacy_prefix)s%%'")
-    query = compose_other(EntryQueries(entries, PLAIN), "production_keys")
+    query = rename_parameters(EntryQueries(entries, PLAIN).compose_keys("production"))
     with psycopg.connect(database) as connection:
         connection.execute("create table public.t (id bigint, k text)")
         connection.execute("insert into public.t values (1, 'b/x'), (2, 'b/(legacy_prefix)s%')")
         assert connection.execute(query, other_parameters(EntryQueries(entries, PLAIN))).fetchall() == [
-            ("b/(legacy_prefix)s%",)
+            ("a%/(legacy_prefix)s%", "b/(legacy_prefix)s%", None, "a%/(legacy_prefix)s%", "b/(legacy_prefix)s%")
         ]
 
 

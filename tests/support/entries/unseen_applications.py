@@ -99,7 +99,7 @@ class UnseenApplication:
         with patch.dict(os.environ, DATABASE_URL=self._found.dsn), connect("test", autocommit=True) as connection:
             queries = EntryQueries.of(connection, entries)
             keys = {
-                row["legacy_key"] for row in connection.execute(queries.compose("legacy_keys"), queries.parameters())
+                row["legacy_key"] for row in connection.execute(queries.compose_keys("legacy"), queries.parameters())
             }
         return self._open_folders(keys, entries) if entries.names_folders else keys
 

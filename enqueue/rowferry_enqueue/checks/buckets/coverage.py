@@ -12,6 +12,7 @@ from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
 from rowferry.errors import DatabaseBusy, ObjectError
+from rowferry.keys import Form
 from rowferry.plan import Entries, Plan
 from rowferry.progress import OnProgress, ignore_progress
 from rowferry.reports.coverage import NEXT, Coverage, FolderCoverage
@@ -83,7 +84,7 @@ def _find_named(
 
 
 def _look_up(connection: Connection, entries: Entries, keys: Sequence[str], scan_within: timedelta | None) -> set[str]:
-    names = ["named_in_legacy_rows", *(["named_in_production_rows"] if entries.rows == "move" else [])]
+    forms: tuple[Form, ...] = ("legacy", "production") if entries.rows == "move" else ("legacy",)
     with translated_errors(), connection.transaction():
         if scan_within is not None:
             milliseconds = f"{int(scan_within.total_seconds() * 1000)}ms"
@@ -91,7 +92,8 @@ def _look_up(connection: Connection, entries: Entries, keys: Sequence[str], scan
         queries = EntryQueries.of(connection, entries)
         texts_of = {key: _list_folders(key) if entries.names_folders else [key] for key in keys}
         parameters = queries.parameters(keys=list({text for texts in texts_of.values() for text in texts}))
-        found = {row["key"] for name in names for row in connection.execute(queries.compose(name), parameters)}
+        named = [queries.compose("named_keys", object_keys=queries.compose_keys(form)) for form in forms]
+        found = {row["key"] for query in named for row in connection.execute(query, parameters)}
         return {key for key, texts in texts_of.items() if not found.isdisjoint(texts)}
 
 

@@ -19,7 +19,7 @@ from rowferry.s3.operations import get_object, head_object
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import send_with_retries
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem, quote_key
-from rowferry_enqueue.checks.rows.pairs import Pair, find_colliding_pairs, read_pair
+from rowferry_enqueue.checks.rows.pairs import Pair, find_colliding_pairs, read_meeting_keys
 from rowferry_enqueue.checks.rows.scans import scan
 
 MAX_COMPARED = 1000
@@ -70,7 +70,7 @@ def check_taken_keys(
 
 def _find_collisions(connection: Connection, pair: Pair) -> tuple[list[Keys], int]:
     """Return the first collisions of a pair, and how many there are."""
-    rows = read_pair(connection, "taken_keys", pair, most=MAX_COMPARED, production_keys="production_keys")
+    rows = read_meeting_keys(connection, pair, "production_key", form="production", most=MAX_COMPARED)
     return [(row["legacy_key"], row["production_key"]) for row in rows], rows[0]["total"] if rows else 0
 
 

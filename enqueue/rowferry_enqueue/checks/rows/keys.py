@@ -80,7 +80,7 @@ def _check_documents(queries: EntryQueries, read: Read) -> Iterator[Finding]:
         column=sql.SQL("e.{}").format(identifiers(entries.key)),
         document=read_document(entries, queries.found),
     )
-    (row,) = read("count_unreadable", is_unreadable=is_unreadable)
+    (row,) = read("count_examples", is_meant=is_unreadable)
     if row["rows"]:
         what = "an array of one dimension that begins with 1" if kind == "array" else "JSON that jsonb can hold"
         rows = count(row["rows"], "row", "rows")
@@ -95,7 +95,7 @@ def _check_documents(queries: EntryQueries, read: Read) -> Iterator[Finding]:
 def _check_faults(queries: EntryQueries, read: Read) -> Iterator[Finding]:
     entries = queries.entries
     becomes_production = statement("is_production", text=sql.SQL("e.production_text"))
-    rows = read("key_faults", legacy_keys=queries.compose("legacy_keys"), becomes_production=becomes_production)
+    rows = read("key_faults", object_keys=queries.compose_keys("legacy"), becomes_production=becomes_production)
     counted = {row["fault"]: row for row in rows}
     usable: int = counted[None]["keys"] if None in counted else 0
     words = f"{entries.label}: {_count_keys(entries, usable)} with usable production keys"
@@ -129,7 +129,8 @@ def _check_texts(queries: EntryQueries, read: Read) -> Iterator[Finding]:
     if queries.entries.objects is None or not queries.entries.has_two_texts:
         return
     becomes_production = statement("is_production", text=sql.SQL("o.production_text"))
-    for row in read("text_faults", becomes_production=becomes_production):
+    keys = queries.compose_keys("legacy", of_text=True)
+    for row in read("text_faults", object_keys=keys, becomes_production=becomes_production):
         texts, example = count(row["texts"], "text", "texts"), quote_key(row["example"])
         what = f"{queries.entries.label}: {texts} {_TEXT_FAULTS[row['fault']]}, for example {example}"
         yield problem(what, "correct those texts, or `from` and `to` in the plan")
@@ -140,7 +141,7 @@ def _check_presigned(queries: EntryQueries, read: Read) -> Iterator[Finding]:
     entries = queries.entries
     if not leaves_signed(entries):
         return
-    (row,) = read("count_presigned", is_presigned=statement("is_presigned", text=read_text(entries, queries.found)))
+    (row,) = read("count_examples", is_meant=statement("is_presigned", text=read_text(entries, queries.found)))
     if row["rows"]:
         rows = count(row["rows"], "row holds a presigned URL", "rows hold presigned URLs")
         what = f"{rows}, which are valid for one bucket and stay as they are"

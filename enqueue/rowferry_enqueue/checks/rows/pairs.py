@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import combinations, product
-from typing import Any, LiteralString, cast
+from typing import Any, Literal, LiteralString, cast
 
 from psycopg import sql
 
@@ -12,6 +12,7 @@ from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.entries import EntryQueries
 from rowferry.errors import UsageError
 from rowferry.formatting import count
+from rowferry.keys import Form
 from rowferry.plan import Entries, Plan
 from rowferry.progress import OnProgress
 from rowferry_enqueue.checks.finding import Finding, problem, quote_key
@@ -21,18 +22,29 @@ Pair = tuple[EntryQueries, EntryQueries]
 """Two [[entries]] whose keys could get into each other's way, by their prefixes."""
 
 
-def read_pair(connection: Connection, name: str, pair: Pair, *, most: int = 1, **of_other: str) -> list[Row]:
-    """Return the rows of a query over the legacy keys of the first table and, by name, other queries of the second."""
+def read_meeting_keys(
+    connection: Connection,
+    pair: Pair,
+    key: Literal["legacy_key", "production_key"],
+    *,
+    form: Form = "legacy",
+    of_others: bool = False,
+    most: int = 1,
+) -> list[Row]:
+    """Return legacy keys of the first table whose production keys are a `key` of entries of a form of the second.
+
+    `of_others`: only where the legacy keys differ; `most`: how many are returned. Each row has the `total`.
+    """
     one, other = pair
-    parts = {part: compose_other(other, query) for part, query in of_other.items()}
-    query = one.compose(name, legacy_keys=one.compose("legacy_keys"), **parts)
+    query = one.compose(
+        "meeting_keys",
+        legacy_keys=one.compose_keys("legacy"),
+        other_keys=rename_parameters(other.compose_keys(form)),
+        other_key=sql.Identifier(key),
+    )
+    parameters = one.parameters(most=most, of_others=of_others, **other_parameters(other))
     with translated_errors():
-        return connection.execute(query, one.parameters(most=most, **other_parameters(other))).fetchall()
-
-
-def compose_other(queries: EntryQueries, name: str) -> sql.SQL:
-    """Return a statement over the second table of a pair; its parameters begin with `other_`."""
-    return rename_parameters(queries.compose(name))
+        return connection.execute(query, parameters).fetchall()
 
 
 def rename_parameters(query: sql.Composable) -> sql.SQL:
@@ -69,7 +81,7 @@ def check_clashes(connection: Connection, usable: Sequence[EntryQueries], on_pro
 
 
 def _find_clash(connection: Connection, pair: Pair) -> list[Finding]:
-    rows = read_pair(connection, "key_clashes", pair, other_legacy_keys="legacy_keys")
+    rows = read_meeting_keys(connection, pair, "production_key", of_others=True)
     return [
         problem(
             f"different legacy keys of {pair[0].entries.label} and {pair[1].entries.label} become the same production "
@@ -109,7 +121,7 @@ def _find_overlapping(plan: Plan, queries: Sequence[EntryQueries]) -> Iterator[P
 
 
 def _find_overlap(connection: Connection, pair: Pair) -> list[Finding]:
-    rows = read_pair(connection, "key_overlaps", pair, other_legacy_keys="legacy_keys")
+    rows = read_meeting_keys(connection, pair, "legacy_key")
     return [
         problem(
             f"both sides are one bucket, and {count(row['total'], 'copy', 'copies')} of objects of "
