@@ -15,7 +15,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from rowferry_cli.cutover.moment import PassResult, find_moment
 from support.entries.files import (
     LONG_AGO,
     add_file,
@@ -42,26 +41,6 @@ def staying(migration: Migration) -> Migration:
 
 
 # When the moment is
-
-
-def result(number: int, seconds: float, copied: int, **more: Any) -> PassResult:
-    return PassResult(number, seconds, 100, copied, 0, 0, **more)
-
-
-def test_a_pass_that_copies_nothing_is_the_moment() -> None:
-    assert find_moment([result(1, 60, 100), result(2, 5, 0)]) == "pass 2 took 5.0 s and copied 0 objects"
-
-
-def test_passes_that_get_no_shorter_are_the_moment() -> None:
-    assert find_moment([result(1, 60, 100)]) is None
-    assert find_moment([result(1, 60, 100), result(2, 10, 9)]) is None
-    moment = find_moment([result(1, 60, 100), result(2, 10, 9), result(3, 8, 1)])
-    assert moment == "pass 3 took 8.0 s and copied 1 object, and the one before took 10.0 s: they get no shorter"
-
-
-def test_a_pass_that_was_continued_tells_nothing() -> None:
-    assert find_moment([result(1, 1, 0, is_whole=False)]) is None
-    assert find_moment([result(1, 1, 9, is_whole=False), result(2, 60, 100)]) is None
 
 
 # Without a terminal
@@ -116,23 +95,6 @@ def test_a_script_learns_what_holds_a_pass_back(staying: Migration) -> None:
     assert 'the prepared transaction "late"' in first["held_back_by"]
 
 
-def test_what_was_to_be_overwritten_before_the_switch_is_not_after_it(staying: Migration) -> None:
-    overwriting = ("--on-conflict", "overwrite")
-    assert cut_over(staying, *overwriting).returncode == 0
-    refused = cut_over(staying, *overwriting, "--finish")
-    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert "run `rowferry cutover --finish` without it" in refused.stderr
-    # A pass that is interrupted before the switch
-    staying.execute("update public.files set updated_at = %s", (now(),))
-    staying.enqueue(on_conflict="overwrite")
-    assert staying.statuses() == {"INIT", "DONE"}
-    wait_for_next_second()
-    staying.production.put("f3", b"written after the switch")
-    done = cut_over(staying, "--finish")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert staying.production.read("f3") == b"written after the switch"
-
-
 def test_a_row_with_an_old_time_is_found_by_the_verify(staying: Migration) -> None:
     assert cut_over(staying).returncode == 0
     add_file(staying, 6, changed=LONG_AGO)
@@ -140,20 +102,6 @@ def test_a_row_with_an_old_time_is_found_by_the_verify(staying: Migration) -> No
     assert done.returncode == 0, done.stderr
     assert read_production(staying, 6) == ["v1"] * 6
     assert "(1 was copied again by this)" in done.stdout
-
-
-def test_what_is_missing_is_left_and_said(staying: Migration) -> None:
-    staying.legacy.delete("f4")
-    done = cut_over(staying)
-    assert done.returncode == 1
-    assert "1 entry is left all the same: see `rowferry errors` first" in done.stdout
-    done = cut_over(staying, "--finish")
-    assert done.returncode == 1
-    assert "is not complete: 1 of 5 entries have no equal object in" in done.stdout
-    staying.legacy.put("f4", b"v1")
-    done = cut_over(staying, "--finish")
-    assert done.returncode == 0, done.stdout
-    staying.check_balance()
 
 
 def test_finish_needs_a_pass_and_rows_that_stay(staying: Migration) -> None:
@@ -195,26 +143,6 @@ def test_objects_without_rows_are_switched_as_rows_that_stay(migration: Migratio
     assert "is complete: 4 entries verified" in done.stdout
     found = [migration.production.read(f"{TO}{name}") for name in "abcd"]
     assert found == [b"body of a", b"replaced before the switch", b"written after the switch", b"body of d"]
-
-
-def test_a_cutover_with_rows_left_behind_is_not_complete(migration: Migration) -> None:
-    migration.fill(20)
-    lost = sorted(migration.legacy.listing())[3]
-    body = migration.legacy.read(lost)
-    assert body is not None
-    migration.legacy.delete(lost)
-    migration.plan["objects"] = [{"prefix": PREFIX, "to": TO}]
-    put_objects(migration, ["a"])
-    migration.write_plan()
-    assert cut_over(migration).returncode == 1
-    done = cut_over(migration, "--finish", "--json")
-    assert (done.returncode, documents(done)[-1]["left"]) == (1, 1)
-    assert "1 entry could not be migrated (rows unchanged): see `rowferry errors`" in done.stderr
-    migration.legacy.put(lost, body)
-    assert migration.run("requeue", "--all").returncode == 0
-    done = cut_over(migration, "--finish")
-    assert done.returncode == 0, done.stdout + done.stderr
-    migration.check_balance()
 
 
 def test_rows_that_move_need_no_moment(migration: Migration) -> None:

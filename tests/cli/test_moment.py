@@ -11,6 +11,10 @@ def made(number: int, seconds: float, copied: int, **more: Any) -> PassResult:
     return PassResult(number, seconds, 100, copied, 4096, 3, **more)
 
 
+def test_a_pass_that_copies_nothing_is_the_moment() -> None:
+    assert find_moment([made(1, 60, 100), made(2, 5, 0)]) == "pass 2 took 5.0 s and copied 0 objects"
+
+
 def test_the_second_pass_may_be_the_moment_already() -> None:
     moment = find_moment([made(1, 60, 100), made(2, 48, 2)])
     assert moment == "pass 2 took 48.0 s and copied 2 objects, and the one before took 60.0 s: they get no shorter"

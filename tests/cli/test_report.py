@@ -108,17 +108,6 @@ def test_a_parked_batch_is_in_the_manifest(table: EntryTable) -> None:
     ]
 
 
-def test_another_migration_is_another_account(eventful: Migration) -> None:
-    eventful.plan["migration"]["name"] = "others"
-    eventful.fill(2, start=50)
-    eventful.enqueue()
-    account, lines = read(eventful, "others")
-    (table,) = account.tables
-    assert table["entries"] == 2 + 2 + 4
-    check_manifest(account, lines)
-    check_manifest(*read(eventful))
-
-
 def test_parked_batches_are_told_by_themselves(migration: Migration) -> None:
     migration.fill(5)
     migration.enqueue(2)
@@ -172,24 +161,6 @@ def test_queues_come_in_the_order_of_their_chain_each_in_its_own_words(migration
     document = json.loads(migration.run("report", "--json").stdout)
     assert [queue["queue"] for queue in document["queues"]] == ["zip", "verify"]
     assert [table["queue"] for table in document["tables"]] == ["zip", "verify"]
-
-
-def test_a_chain_is_reported_from_its_first_queue_on(migration: Migration) -> None:
-    migration.fill(3)
-    migration.enqueue(2)
-    migration.execute(
-        "insert into rowferry.queue (migration_id, name, next) "
-        "select m.id, v.name, v.next::text[] from rowferry.migration as m, "
-        "(values ('migrate', '{audit}'), ('audit', '{}')) as v (name, next) "
-        "on conflict on constraint queue_name_key do update set next = excluded.next"
-    )
-    migration.work()
-    account, _ = read(migration)
-    assert list(account.by_queue) == ["migrate", "audit"]
-    migration.write_plan()
-    told = migration.run("report").stdout
-    assert "Unfinished entries of audit: 3 waiting." in told
-    assert "Unfinished entries of migrate" not in told
 
 
 # The command

@@ -57,14 +57,6 @@ def test_the_page_of_a_long_migration_of_two_queues(database: str, tmp_path: Pat
     check(tmp_path)
 
 
-def test_the_page_of_an_empty_migration(database: str, tmp_path: Path) -> None:
-    lines = Lines(database)
-    lines.register("empty")
-    lines.close()
-    write_page(database, tmp_path, expected=0)
-    check(tmp_path)
-
-
 def test_the_page_of_hostile_texts(hostile: EntryTable, tmp_path: Path) -> None:
     write_page(hostile.dsn, tmp_path, expected=1)
     check(tmp_path)
@@ -86,16 +78,3 @@ def test_the_page_of_nine_digits_and_of_long_names(database: str, tmp_path: Path
     page = write_page(database, tmp_path, expected=1)
     assert {"400,000,000", "123,456,789"} <= {one.text for one in page.find("dd", class_="value")}
     check(tmp_path)
-
-
-def test_a_faulty_page_is_found(tmp_path: Path) -> None:
-    """What looks at the pages sees a script that fails, a page that is too wide, and text that cannot be read."""
-    (tmp_path / "page.html").write_text(
-        "<!DOCTYPE html><html lang=en><title>a</title><main><h1>a</h1>"
-        "<p style='width:2000px;color:#ccc;background:#fff'>pale</p><script>throw new Error('broken')</script></main>",
-        encoding="utf-8",
-    )
-    first = look(tmp_path, tmp_path / "page.html")["looks"][0]
-    assert any("broken" in said for said in first["said"])
-    assert first["scroll"] > first["client"]
-    assert "color-contrast" in {fault["id"] for fault in first["faults"]}

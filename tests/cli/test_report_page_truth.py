@@ -111,21 +111,6 @@ def test_nothing_is_added_up_over_queues(migration: Migration, tmp_path: Path) -
     assert "3 entries in 1 batch of migrate and 3 entries in 1 batch of verify need an operator." in page.text
 
 
-def test_processes_of_a_host_are_counted_queue_by_queue(database: str, tmp_path: Path) -> None:
-    lines = Lines(database)
-    lines.register("avatars")
-    for queue in ("migrate", "migrate", "verify"):
-        lines.add(("avatars", queue), 1)
-    lines.session.execute('update rowferry.batch_queue set payload = \'{"entries": "t.k"}\'')
-    lines.session.execute(
-        "insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id) "
-        "select id, 0, 1, 'host:' || id || ':a' from rowferry.batch_queue"
-    )
-    lines.close()
-    page = write_page(database, tmp_path, expected=1)
-    assert [row[:3] for row in page.rows("Hosts")] == [["host", "migrate", "2"], ["host", "verify", "1"]]
-
-
 # The rate
 
 

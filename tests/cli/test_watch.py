@@ -31,7 +31,7 @@ from support.postgres.roles import log_in, new_role
 from support.processes.processes import wait_for
 from support.processes.terminal import ALTERNATE_SCREEN, ORDINARY_SCREEN, in_terminal, without_size
 from support.queue.queue_states import Actor, acting, denied, missing
-from support.screens.watching import HELP, HELP_WITH_QUEUES, RUNNING, make_snapshot, shown
+from support.screens.watching import HELP, RUNNING, make_snapshot, shown
 
 
 @pytest.fixture
@@ -81,14 +81,6 @@ def test_a_frame_shows_progress_workers_and_what_they_hold_and_the_last_errors()
 
 
 @pytest.mark.usefixtures("busy")
-def test_the_tables_add_up_to_the_migration(table: EntryTable) -> None:
-    snapshot = snapshot_now()
-    for name in ("entries", "waiting", "unsettled"):
-        assert snapshot.queues[0][name] == sum(row[name] for row in snapshot.of_queues["tables"])
-    table.check_balance()
-
-
-@pytest.mark.usefixtures("busy")
 def test_what_is_done_inside_an_open_batch_moves_the_bar_the_rate_and_the_workers_line(table: EntryTable) -> None:
     told = "jsonb_build_object(c.attempt_id, 4), reported_at = now()"
     table.execute(
@@ -99,29 +91,6 @@ def test_what_is_done_inside_an_open_batch_moves_the_bar_the_rate_and_the_worker
     assert lines[1].endswith("66% 40 / 60")
     assert "done in open batches 4 · waiting 17" in text
     assert re.search(r"fra-2  4712  batch 4: 4/10 for \d+ s\b", text)
-
-
-def test_each_table_has_a_bar_and_a_paused_migration_says_since_when(table: EntryTable) -> None:
-    table.execute("create table public.covers (id bigint primary key, path text)")
-    table.execute("insert into public.covers values (1, 'image/c.png')")
-    table.plan["entries"].append(table.plan["entries"][0] | {"table": "public.covers"})
-    table.add_legacy(range(1, 4))
-    table.enqueue()
-    table.execute("update rowferry.migration set paused_at = now()")
-    text = "\n".join(shown(State(snapshot_now())))
-    assert "public.avatars.path" in text
-    assert "public.covers.path" in text
-    assert "0 of 2 batches done · 0 entries/s" in text
-    assert "Paused since " in text
-    assert "No worker is running." in text
-    assert "No batch is in ERROR." in text
-
-
-def test_a_finished_migration_has_full_bars_and_no_time_left() -> None:
-    counts = {"batches": 1, "batches_done": 1, "entries": 3, "migrated": 3, "waiting": 0, "done_share": 1.0}
-    text = "\n".join(shown(State(make_snapshot(1, 0, 0, **counts))))
-    assert "100% 3 / 3" in text
-    assert "left" not in text
 
 
 def test_one_hundred_per_cent_is_said_only_when_nothing_waits_or_needs_an_operator() -> None:
@@ -156,12 +125,6 @@ def test_a_frame_fits_a_terminal_of_80_by_24_whatever_there_is_to_show(
     assert lines[-1] == HELP
     everything = shown(state, height=None)
     assert len(everything) >= len(lines) - 1
-
-
-def test_many_workers_are_told_by_host() -> None:
-    text = "\n".join(shown(State(make_snapshot(2, 64, 3))))
-    assert "Workers: 64, claimed batches: 64" in text
-    assert re.search(r"host-0\.example\.net +8 +8 +0 +7 for 7 s", text)
 
 
 @given(wanted=st.lists(st.integers(0, 50), min_size=1, max_size=5), room=st.integers(-5, 60))
@@ -256,12 +219,6 @@ def test_only_the_errors_of_the_queue_that_is_looked_at_are_requeued(chain: Entr
     assert errors == [{"queue_name": "migrate"}]
 
 
-def test_a_migration_is_done_with_the_last_of_its_queues(chain: EntryTable) -> None:
-    chain.execute(FINISH)
-    text = "\n".join(shown(State(snapshot_now())))
-    assert "all queues are done" in text
-
-
 def test_the_queue_that_is_looked_at_is_among_those_that_fit() -> None:
     names = tuple(f"queue_{number}" for number in range(30))
     for name in (names[0], names[15], names[29]):
@@ -327,16 +284,6 @@ def test_the_command_is_told_of_a_bug_of_the_reading_thread(monkeypatch: pytest.
     monkeypatch.setattr(poller, "_poll", fail)
     poller.start()
     wait_for(lambda: poller.state.failure is bug)
-
-
-@pytest.mark.usefixtures("chain")
-def test_n_goes_from_queue_to_queue_in_a_terminal() -> None:
-    with in_terminal("watch", "--interval", "0.2") as terminal:
-        terminal.wait_for(HELP_WITH_QUEUES, "> thumbnails", "1 of 3 batches done")
-        terminal.press("n")
-        terminal.wait_for("> migrate", "1 of 1 batches done")
-        terminal.press("q")
-        assert terminal.wait() == 0
 
 
 @pytest.mark.usefixtures("chain")
@@ -513,19 +460,6 @@ def log_in_as(table: EntryTable, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ca
             monkeypatch.setenv("DATABASE_URL", log_in(table, role))
 
         yield log_in_as
-
-
-@pytest.mark.usefixtures("busy")
-def test_an_operators_role_may_watch_and_press_every_key(
-    table: EntryTable, log_in_as: Callable[[Purpose], None]
-) -> None:
-    log_in_as("operator")
-    assert "2 in ERROR" in run_watch().stdout
-    with connect("test", autocommit=True) as connection:
-        assert act(connection, "pause", "avatars") == "Paused: running batches 1, waiting 2."
-        assert act(connection, "resume", "avatars") == "Resumed: open batches 3."
-        assert act(connection, "requeue", "avatars") == "Requeued batches: 2."
-    assert "ERROR" not in table.statuses()
 
 
 @pytest.mark.usefixtures("busy")

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from psycopg.rows import DictRow
 from rich.progress_bar import ProgressBar
@@ -24,7 +24,6 @@ from support.entries.entry_table import EntryTable
 from support.processes.terminal import in_terminal
 from support.queue.queue_states import Actor, acting, missing
 from support.screens.watching import (
-    HELP,
     MIGRATION,
     NOW,
     RUNNING,
@@ -210,12 +209,6 @@ def test_what_holds_it_up_is_said(
     assert [line for line in lines if line == said or "plan's" in line] == ([said] if said else [])
 
 
-def test_what_to_do_is_said_in_a_sentence() -> None:
-    what = "Batches are due, and nothing has moved for minutes; see what has them: rowferry watch"
-    stalled = replace(make_running(), state=RUNNING | {"state": "stalled", "what_to_do": what})
-    assert " ".join(shown(State(stalled))[1:3]) == f"Stalled since {NOW:%H:%M:%S}: {what}."
-
-
 def test_the_bound_of_rows_is_that_of_all_queues_together() -> None:
     running = make_running()
     two = replace(running, queues=[*running.queues] * 2, migration=MIGRATION | {"max_rows_per_second": 20.0})
@@ -268,13 +261,6 @@ def test_why_batches_are_only_put_back_is_said(table: EntryTable) -> None:
     assert after.state["cause"] != "server_away"
 
 
-def test_bounds_are_those_of_the_plan(table: EntryTable) -> None:
-    table.plan["database"] = {"max_rows_per_second": 60.0, "max_replica_lag": 5.0}
-    table.enqueue()
-    bounds = {"max_rows_per_second": 60.0, "max_replica_lag": timedelta(seconds=5), "replica_lag": None}
-    assert read_now().migration.items() >= bounds.items()
-
-
 @pytest.mark.usefixtures("killed")
 def test_hosts_the_pace_and_the_last_batches_are_read() -> None:
     snapshot = read_now()
@@ -285,21 +271,6 @@ def test_hosts_the_pace_and_the_last_batches_are_read() -> None:
 
 
 # How it fits
-
-
-@settings(deadline=None, max_examples=25)
-@given(
-    tables=st.integers(1, 40),
-    workers=st.integers(0, 200),
-    reasons=st.integers(0, 50),
-    size=st.sampled_from(SIZES[1:]),
-)
-def test_a_frame_fits_each_terminal(tables: int, workers: int, reasons: int, size: tuple[int, int]) -> None:
-    width, height = size
-    lines = shown(State(make_running(tables, workers, reasons)), width=width, height=height)
-    assert len(lines) <= height
-    assert max(map(len, lines)) <= width
-    assert lines[-1] == HELP
 
 
 def test_a_small_terminal_keeps_what_matters() -> None:
@@ -374,20 +345,6 @@ def test_it_is_whole_in_a_terminal_of_each_size(table: EntryTable, killed: list[
         terminal.wait_for("Latest errors", gone="Quits, as Ctrl-C does.")
         terminal.press("q")
         assert terminal.wait() == 0
-
-
-@pytest.mark.usefixtures("killed")
-def test_p_after_m_pauses_the_migration_that_is_shown(table: EntryTable) -> None:
-    table.execute("insert into rowferry.migration (name, plan) select 'covers', plan from rowferry.migration")
-    with in_terminal("watch", "--migration", "avatars", "--interval", "0.2") as terminal:
-        terminal.wait_for("avatars · ", "m next migration")
-        terminal.press("m")
-        terminal.wait_for("covers · ", "The queue is empty.", gone="avatars · ")
-        terminal.press("p")
-        terminal.wait_for("covers · ", "Paused since ")
-        terminal.press("m")
-        terminal.wait_for("avatars · ", gone="Paused since ")
-    assert table.execute("select name from rowferry.migration where paused_at is not null") == [{"name": "covers"}]
 
 
 # What it reads

@@ -3,7 +3,6 @@
 import pytest
 
 from support.docs.doc_pages import ROOT, Block, read_blocks, read_section
-from support.entries.files import add_file, make_table, now, read_production, replace_file
 from support.entries.migration import Migration
 
 PAGE = ROOT / "docs" / "application.md"
@@ -79,22 +78,3 @@ def test_going_back_in_the_middle_works_as_told(migration: Migration) -> None:
     assert len(rows) == 8
     assert all(row["path"].startswith("image/") for row in rows)
     assert not find_absent(migration)
-
-
-@pytest.mark.site
-def test_rows_that_stay_are_cut_over_as_told(migration: Migration) -> None:
-    made = make_table(migration, "timestamptz")
-    made.write_plan()
-    for number in range(1, 5):
-        add_file(made, number)
-    first_pass, cutover, finish = find_blocks("Cut over: the rows stay", "sh")
-
-    run_block(made, first_pass)
-    replace_file(made, 2, "v2")
-    assert "Now is the moment to switch the application" in run_block(made, cutover)
-
-    replace_file(made, 3, "v2")  # by an instance with the old setting
-    made.production.put("f5", b"v1")  # by one with the new
-    made.execute("insert into public.files values (5, 'f5', %s)", (now(),))
-    assert "every object stands in" in run_block(made, finish)
-    assert read_production(made, 5) == ["v1", "v2", "v2", "v1", "v1"]

@@ -20,7 +20,11 @@ from rowferry.plan import (
     Side,
 )
 from rowferry.plan_file import parse_plan
-from support.docs.doc_pages import ROOT, is_in_section, read_blocks, read_plan_document, read_table
+from rowferry.queue_spec import QueueSpec
+from rowferry_queues.inspect.spec import INSPECT
+from rowferry_queues.parts.spec import PARTS
+from rowferry_queues.tag.spec import TAG
+from support.docs.doc_pages import ROOT, is_in_section, read_blocks, read_plan_document, read_section, read_table
 from support.entries.key_forms import form_of_key, production_key
 
 pytestmark = pytest.mark.texts
@@ -57,6 +61,22 @@ def test_the_reference_of_the_plan_is_complete(heading: str, struct: Any) -> Non
         if default is not None and not hasattr(default, "factory"):
             wanted = list(default) if isinstance(default, tuple) else default
             assert json.loads(told[name].strip("`")) == wanted
+
+
+@pytest.mark.parametrize(
+    ("page", "heading", "spec"),
+    [
+        ("tag", "Settings", TAG),
+        ("inspect", "Settings", INSPECT),
+        ("large-objects", "Share one object among workers", PARTS),
+    ],
+)
+def test_the_page_of_a_queue_names_all_its_settings(page: str, heading: str, spec: QueueSpec) -> None:
+    section = read_section(ROOT / "docs" / f"{page}.md", heading)
+    of_each_queue = set(QueueSettings.__struct_encode_fields__)
+    assert [name for name in spec.settings.__struct_encode_fields__ if f"`{name}`" not in section] == [
+        name for name in spec.settings.__struct_encode_fields__ if name in of_each_queue
+    ]
 
 
 def test_what_is_said_of_production_objects_is_complete() -> None:

@@ -1,7 +1,6 @@
 """The pages that are written from commands and metrics have all of them, as they are now."""
 
 import re
-from pathlib import Path
 
 import click
 import pytest
@@ -9,8 +8,6 @@ import pytest
 from references import providers_page
 from references.commands import write_man_pages
 from references.metrics_page import read_labels
-from references.words import fill, table
-from rowferry.db.statements import read_head
 from rowferry_exporter.metrics import describe
 from rowferry_worker.monitoring import metrics
 from support.docs.command_line import list_commands, list_options
@@ -53,22 +50,6 @@ def test_every_metric_is_there_with_its_labels() -> None:
     families = [*describe(None), metrics.entries, metrics.build_info]
     assert [list(read_labels(family)) for family in families] == [[], ["migration", "queue", "outcome"], ["version"]]
     assert rows["rowferry_entries_total"].split() == ["`migration`", "`queue`", "`outcome`"]
-
-
-def test_code_is_not_cut_at_its_blanks() -> None:
-    filled = fill(f"{'word ' * 22}`some code with blanks` end").splitlines()
-    assert [line for line in filled if "`some code with blanks`" in line]
-    assert max(map(len, filled)) <= 120
-
-
-def test_a_bar_in_a_cell_is_escaped() -> None:
-    assert table(("a", "b"), [("x|y", "")]).splitlines()[2] == "| x\\|y | |"
-
-
-def test_a_file_without_a_head_is_named(tmp_path: Path) -> None:
-    (tmp_path / "nameless.sql").write_text("create view x as select 1;\n")
-    with pytest.raises(ValueError, match=r"nameless\.sql has no head"):
-        read_head(tmp_path / "nameless.sql")
 
 
 def test_every_provider_is_on_its_page_as_the_data_has_it() -> None:

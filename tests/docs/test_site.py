@@ -67,12 +67,6 @@ def test_a_link_of_the_forge_leads_to_the_same_place(folder: str, link: str, poi
     assert point_links(f"see [it]({link}).", folder, REPOSITORY) == f"see [it]({pointed})."
 
 
-def test_the_links_of_the_lists_are_all_there() -> None:
-    for list_page in LIST_PAGES:
-        page = DOCS / f"{list_page}.md"
-        assert all((page.parent / link.partition("#")[0]).exists() for link in read_links(page) if "://" not in link)
-
-
 def test_the_site_says_the_version_of_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(os.fspath(ROOT))
     conf = runpy.run_path(os.fspath(DOCS / "conf.py"))

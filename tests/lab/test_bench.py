@@ -11,7 +11,7 @@ from rich.console import Console
 
 from bench import BENCHES, load_bench
 from bench import __main__ as program
-from bench.record import Record, round_off, write_number
+from bench.record import Record
 from bench.transfers import list_contestants
 
 pytestmark = pytest.mark.soak
@@ -38,19 +38,6 @@ def test_every_bench_runs_checks_its_work_and_tells_what_it_saw(name: str, tmp_p
     assert text.count("\n") < MOST_LINES
 
 
-def test_contestants_take_turns() -> None:
-    record = Record("x")
-    order: list[str] = []
-
-    def measure(name: str) -> dict[str, float]:
-        order.append(name)
-        return {"throughput": len(order)}
-
-    record.interleave({"a": lambda: measure("a"), "b": lambda: measure("b")}, repetitions=2)
-    assert order == ["a", "b", "a", "b"]
-    assert record.summarise() == {"a": {"throughput": [2, 1, 3]}, "b": {"throughput": [3, 2, 4]}}
-
-
 def test_medians_and_spread_are_those_of_all_repetitions() -> None:
     record = Record("x")
     rates = iter((10.0, 40.0, 20.0))
@@ -65,11 +52,6 @@ def test_a_rival_that_is_not_here_is_named_and_not_measured(monkeypatch: pytest.
     found = list_contestants(record, course, ("rclone", "s5cmd"), dict)
     assert list(found) == ["rowferry", "rclone"]
     assert list(record.absent) == ["s5cmd"]
-
-
-def test_numbers_are_cut_to_what_they_can_tell() -> None:
-    assert [round_off(number) for number in (1234.567, 0.123456, 7)] == [1235, 0.1235, 7]
-    assert [write_number(number) for number in (1234.5, 3.0, 0.12345)] == ["1,234", "3", "0.123"]
 
 
 def measure_both(record: Record) -> None:

@@ -1,81 +1,13 @@
 """The instruments of the benches tell what is so: CPU, memory, paces, flat curves and exit statuses."""
 
-import subprocess
-import sys
-import time
-from pathlib import Path
-
 import pytest
 
 from bench.benches.outage import find_regained
 from bench.curves import Sample as Look
-from bench.curves import judge, read_memory_mb, tell
-from bench.environment import run_measured
-from bench.server_cpu import list_processes, read_server_cpu
+from bench.curves import judge, tell
 from bench.timed import Sample, rate
 
 pytestmark = pytest.mark.soak
-
-BURN = "import time\nwhile time.process_time() < 0.6: pass"
-FORKS = """
-import os, time
-while True:
-    if not os.fork():
-        until = time.process_time() + 0.02
-        while time.process_time() < until:
-            pass
-        os._exit(0)
-    os.wait()
-"""
-needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="there is no /proc here")
-
-
-def test_the_cpu_of_a_process_is_what_it_burnt() -> None:
-    used = run_measured([sys.executable, "-c", BURN])
-    assert 0.5 <= used.cpu_seconds < 5
-    assert used.wall_seconds >= used.cpu_seconds * 0.9
-    assert used.memory_mb > 1
-
-
-def test_the_cpu_of_children_counts_as_well() -> None:
-    parent = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {BURN!r}], check=True)"
-    assert run_measured([sys.executable, "-c", parent]).cpu_seconds >= 0.5
-
-
-def test_a_process_that_fails_is_told_with_its_last_words() -> None:
-    with pytest.raises(AssertionError, match="ended with 3: for no reason"):
-        run_measured([sys.executable, "-c", "import sys\nsys.stderr.write('for no reason')\nsys.exit(3)"])
-
-
-@needs_proc
-def test_the_cpu_of_living_children_is_seen() -> None:
-    spin = f"{BURN}\nprint(1, flush=True)\ninput()"
-    parent = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {spin!r}], check=True)"
-    with subprocess.Popen([sys.executable, "-c", parent], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdin is not None
-        process.stdout.readline()
-        processes = list_processes(process.pid)
-        assert processes[0] == process.pid
-        assert len(processes) == 2
-        assert read_server_cpu(process.pid) >= 0.5
-        assert read_memory_mb(process.pid) > 1
-        process.stdin.write(b"\n")
-    assert list_processes(process.pid) == []
-    assert read_memory_mb(process.pid) == 0
-
-
-@needs_proc
-def test_the_cpu_of_a_server_never_falls_while_its_children_end() -> None:
-    read, until = [0.0], time.monotonic() + 100
-    with subprocess.Popen([sys.executable, "-c", FORKS]) as server:
-        try:
-            while read[-1] < 1 and time.monotonic() < until:
-                read.append(read_server_cpu(server.pid))
-        finally:
-            server.kill()
-    assert read == sorted(read)
-    assert read[-1] >= 1
 
 
 def make_sample(at: float, objects: int) -> Sample:

@@ -5,8 +5,6 @@ import pwd
 import shutil
 import signal
 import socket
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +26,6 @@ def ask(dsn: str, query: str) -> Any:
         cursor = connection.execute(query.encode())
         row = cursor.fetchone() if cursor.description else None
         return row and row[0]
-
-
-@pytest.fixture
-def open_folder() -> Iterator[Path]:
-    """A folder that everybody may enter, which pytest's own are not."""
-    with tempfile.TemporaryDirectory() as folder:
-        yield Path(folder)
 
 
 @pytest.fixture
@@ -92,13 +83,6 @@ def test_a_folder_that_nobody_may_enter_is_refused_in_one_sentence(tmp_path: Pat
     tmp_path.chmod(0o700)
     with pytest.raises(UsageError, match="may not enter"):
         EmbeddedPostgres(tmp_path / "data").start()
-
-
-def test_a_given_folder_keeps_its_data_for_the_next_start(open_folder: Path) -> None:
-    with EmbeddedPostgres(open_folder, password="same") as server:
-        ask(server.dsn(), "create table kept as select 7 as number")
-    with EmbeddedPostgres(open_folder, password="same") as server:
-        assert ask(server.dsn(), "select number from kept") == 7
 
 
 @pytest.mark.by_day("9")

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_lab.servers.fake_s3.uniform import name_key
 from rowferry_lab.servers.s3_servers import FakeS3Server
 from support.s3.buckets import Buckets, connect_s3, fresh_buckets
@@ -193,19 +192,6 @@ def test_a_part_with_another_etag_than_named_completes_nothing(fake_buckets: Buc
         assert read(s3, **target_of(there)) == b"words" * 3
 
 
-@pytest.mark.parametrize(
-    ("head", "length"),
-    [
-        (b"GET / HTTP/1.1", 0),
-        (b"PUT / HTTP/1.1\r\nContent-Length: 12", 12),
-        (b"PUT / HTTP/1.1\r\ncontent-length: -1", None),
-        (b"PUT / HTTP/1.1\r\nTransfer-Encoding: chunked", None),
-    ],
-)
-def test_an_unreadable_length_is_not_guessed(head: bytes, length: int | None) -> None:
-    assert Request(head).read_length() == length
-
-
 # As benches start it, in a process of its own
 
 
@@ -236,12 +222,3 @@ def test_a_listing_of_a_bench_shows_every_legacy_object_once(bench: tuple[FakeS3
     pages = list(bench[1].get_paginator("list_objects_v2").paginate(Bucket="legacy", Prefix="image/"))
     keys = [item["Key"] for page in pages for item in page["Contents"]]
     assert (len(pages), keys) == (2, [name_key(number) for number in range(1, 1501)])
-
-
-def test_the_expected_bytes_and_others_are_stored_alike(bench: tuple[FakeS3Server, Any]) -> None:
-    _, s3 = bench
-    expected = read(s3, "legacy", name_key(1))
-    for body in (expected, expected[:-1], expected[:-1] + b"?", b"?" + expected[1:], expected + b"?"):
-        etag = s3.put_object(Bucket="production", Key="avatar/1.png", Body=body)["ETag"]
-        assert etag.strip('"') == hashlib.md5(body).hexdigest()
-        assert read(s3, "production", "avatar/1.png") == body

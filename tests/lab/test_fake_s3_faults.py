@@ -118,17 +118,6 @@ def test_after_an_outage_it_answers_again(server: FakeS3Server, client: Any, sil
     assert server.read_stats()["connections"] >= 1
 
 
-def test_a_client_that_leaves_in_a_silence_keeps_no_other_waiting(server: FakeS3Server, client: Any) -> None:
-    server.configure("outage", seconds=2, silent=1)
-    address = "127.0.0.1", int(server.endpoint_url.rpartition(":")[2])
-    for _ in range(5):
-        with socket.create_connection(address, timeout=5) as leaving:
-            leaving.sendall(b"HEAD /legacy/a HTTP/1.1\r\nHost: x\r\n\r\n")
-            time.sleep(0.1)
-    client.head_bucket(Bucket="legacy")
-    assert answers(client)
-
-
 def refuses(port: int) -> bool:
     try:
         socket.create_connection(("127.0.0.1", port), timeout=5).close()

@@ -140,15 +140,6 @@ def test_the_batches_of_the_rows_that_are_gone_are_forgotten(simulated: Migratio
     assert simulated.attempts() == []
 
 
-def test_a_prepared_environment_is_one_that_a_migration_empties(simulated: Migration) -> None:
-    make(simulated, 30, seed=4, clean_production=True)
-    simulated.enqueue(batch_size=7)
-    simulated.work()
-    assert all(key.startswith("avatar/") for key in keys(simulated))
-    assert set(keys(simulated)) == set(simulated.production.listing())
-    simulated.check_balance()
-
-
 def test_every_key_column_of_every_table_gets_a_picture(simulated: Migration) -> None:
     first = simulated.plan["entries"][0]
     simulated.plan["entries"] += [

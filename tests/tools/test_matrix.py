@@ -1,12 +1,5 @@
 """The matrix tries each version that is here, none twice, and is green only if enough of them ran."""
 
-import sys
-from dataclasses import dataclass
-from pathlib import Path
-
-import pytest
-
-from matrix import __main__ as matrix
 from matrix.legs import FULL, LEAST, SHORT, Leg, choose_legs, judge_matrix
 
 PYTHONS = {"3.11", "3.12", "3.13", "3.14"}
@@ -54,47 +47,3 @@ def test_without_maven_and_go_the_matrix_is_too_small_and_says_so() -> None:
         f"Too few combinations of Python and PostgreSQL ran, 1 of at least {LEAST}: "
         "see the lines NOT RUN, and install Maven and Go"
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What is here, what of it fails, and the exit status that follows."""
-
-    status: int
-    pythons: frozenset[str] = frozenset(PYTHONS)
-    versions: frozenset[str] = frozenset(VERSIONS)
-    wrong_hash: int = 0
-    failed_leg: str = ""
-
-
-MACHINES = {
-    "all pass": Machine(0),
-    "a leg fails": Machine(1, failed_leg="14"),
-    "a wrong hash": Machine(1, wrong_hash=1),
-    "too few": Machine(1, pythons=frozenset({"3.11", "3.12"}), versions=frozenset({"18"})),
-}
-
-
-@pytest.fixture(autouse=True)
-def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix, "OWN", "3.11")
-    monkeypatch.setattr(matrix, "SUMMARY", tmp_path / "summary")
-    monkeypatch.setattr(sys, "argv", ["matrix", "--short"])
-
-
-@pytest.mark.parametrize("name", MACHINES)
-def test_the_matrix_is_green_only_if_enough_legs_ran_and_all_passed(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    machine = MACHINES[name]
-
-    def add_python(version: str, found: dict[str, Path]) -> int:
-        found |= {version: Path("python")} if version in machine.pythons else {}
-        return machine.wrong_hash
-
-    monkeypatch.setattr(matrix, "add_python", add_python)
-    monkeypatch.setattr(matrix, "add_postgres", lambda _, found: found.update(machine.versions) or 0)
-    monkeypatch.setattr(matrix, "run_leg", lambda leg, *_: int(leg.postgres == machine.failed_leg))
-    assert matrix.main() == machine.status
-    summary = (tmp_path / "summary").read_text()
-    assert ("FAILED" in summary, "Too few" in summary) == (name == "a leg fails", name == "too few")

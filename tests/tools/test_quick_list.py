@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quick.choose import AGAIN, Cover, Recorded, choose
+from quick.choose import Recorded, choose
 from support.checkout import ROOT
 from support.running import quick
 from support.running.quick import is_quick, read_list
@@ -22,25 +22,6 @@ def test_what_reaches_most_for_its_cost_is_chosen_first() -> None:
     other = recorded("other", 0b1111_0000, 1.0)
     assert choose([], [wide, cheap, other], 10.0)[:2] == ["cheap", "other"]
     assert choose([], [wide, cheap], 10.0) == ["cheap", "wide"]
-
-
-def test_a_test_that_costs_more_than_is_left_is_passed_over_for_one_that_does_not() -> None:
-    assert choose([], [recorded("dear", 0b1111, 3.0), recorded("poor", 0b1, 1.0)], 2.0) == ["poor"]
-
-
-def test_what_is_reached_by_two_given_tests_is_worth_nothing() -> None:
-    given = [recorded("one", 0b11), recorded("two", 0b11)]
-    assert choose(given[:1], [recorded("same", 0b11)], 9.0) == ["same"]
-    assert choose(given, [recorded("same", 0b11)], 9.0) == []
-
-
-def test_a_function_of_sql_is_worth_less_with_each_test_that_names_it() -> None:
-    cover, test = Cover(), recorded("a", 0b1, 1.0, "claim_batch")
-    worths = []
-    for _ in range(3):
-        worths.append(cover.worth(test))
-        cover.add(test)
-    assert worths == [1 + 10, AGAIN + 7, pytest.approx(4.9)]
 
 
 FILE = "tests/test_a.py"
