@@ -7,8 +7,8 @@ import pytest
 
 from rowferry.errors import ObjectRejected
 from rowferry.s3.client import open_object_client
-from rowferry.s3.listings.uploads import list_uploads
 from rowferry_cli.operate.clean_uploads import abort, is_ours
+from rowferry_cli.operate.unfinished_uploads import list_uploads
 from support.entries.migration import Migration
 from support.processes.cli import list_errors
 from support.s3.buckets import fresh_buckets

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rowferry.keys import Form
     from rowferry.plan import Entries, ObjectPrefix, Plan
     from rowferry.s3.client import ObjectClient
-    from rowferry.s3.listings.uploads import Upload
+    from rowferry_cli.operate.unfinished_uploads import Upload
 
 
 @click.command("clean-uploads", cls=Command)
@@ -124,8 +124,8 @@ def find_left_uploads(
     from functools import partial
 
     from rowferry.keys import object_prefixes
-    from rowferry.s3.listings.uploads import list_uploads
     from rowferry.s3.retry import TRIES
+    from rowferry_cli.operate.unfinished_uploads import list_uploads
 
     latest = datetime.now(UTC) - older_than
     seen: set[tuple[str, str]] = set()

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from rowferry.errors import MigrationFault, ObjectError
-from rowferry.s3.content_types import find_type
+from rowferry_queues.inspect.content_types import find_type
 from rowferry_queues.inspect.spec import DIMENSIONS, InspectSettings, MiB
 
 PIECE_BYTES = 64 * 1024

@@ -13,6 +13,7 @@ from rowferry.queue_spec import describe_fault
 from rowferry.s3.responses import Response
 from rowferry_queues.inspect.content import ContentFault
 from rowferry_queues.inspect.function import inspect
+from rowferry_queues.inspect.reading import read_object, read_size
 from rowferry_queues.inspect.spec import IMAGE_HEAD_BYTES, InspectSettings
 from rowferry_queues.inspect.writing import write_facts
 from rowferry_worker.batch.context import BatchContext
@@ -26,7 +27,6 @@ from rowferry_worker.batch.sources.table import find_queries
 from rowferry_worker.compute import compute, compute_in_process
 from rowferry_worker.copying.copy import CopyResult, log_copy
 from rowferry_worker.objects.memory import BodyBudget
-from rowferry_worker.objects.reading import read_object, read_size
 from rowferry_worker.objects.requests import ObjectRequests, size_of
 from rowferry_worker.scheduling.copy_run import ObjectResult
 

@@ -10,7 +10,7 @@ from rowferry.errors import PlanError
 from rowferry.functions import refuse_function
 from rowferry.plan import AboveZero, Plan, QueueSettings, SideName
 from rowferry.queue_spec import ROW_CHANGED, QueueSpec, TableUse, Words
-from rowferry.s3.content_types import HEAD_BYTES
+from rowferry_queues.inspect.content_types import HEAD_BYTES
 
 MiB = 1024 * 1024
 DIMENSIONS = frozenset({"width", "height"})

@@ -7,9 +7,9 @@ from urllib.parse import parse_qs
 import pytest
 
 from rowferry.errors import ListingUnusable, ObjectError, ServerFault
-from rowferry.s3.listings.uploads import Upload, list_uploads
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
+from rowferry_cli.operate.unfinished_uploads import Upload, list_uploads
 
 pytestmark = pytest.mark.fast
 BEGUN = "2026-11-27T08:00:00.000Z"

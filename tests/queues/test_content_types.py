@@ -2,7 +2,7 @@
 
 import pytest
 
-from rowferry.s3.content_types import HEAD_BYTES, SIGNATURES, UNKNOWN, find_type
+from rowferry_queues.inspect.content_types import HEAD_BYTES, SIGNATURES, UNKNOWN, find_type
 
 ZIP = b"PK\x03\x04" + bytes(26)
 OFFICE = "application/vnd.openxmlformats-officedocument"
