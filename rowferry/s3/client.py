@@ -34,14 +34,14 @@ from rowferry.http.pool import Pool
 from rowferry.http.stream import BodyStream
 from rowferry.http.trust import trust
 from rowferry.plan import Side
-from rowferry.s3.access.credentials import Credentials, RefreshingCredentials, expires, load_credentials, take_snapshot
+from rowferry.s3.access.credentials import Credentials, KeyRing, load_credentials
 from rowferry.s3.access.endpoint import Endpoint, refuse_token_in_clear, resolve_endpoint
 from rowferry.s3.access.signing import HeadWriter
 from rowferry.s3.access.template import Template
 from rowferry.s3.encodings import OBJECTS, OTHER, Accepts, describe_recoding, is_same_object, judge_encoding
 from rowferry.s3.operations import Request, head_bucket, head_object, may_be_resent
 from rowferry.s3.providers import find_region
-from rowferry.s3.refusals import Correction, KeyRing, Refusals, find_wrong_region
+from rowferry.s3.refusals import Correction, Refusals, find_wrong_region
 from rowferry.s3.responses import Response, find_error, name_request
 from rowferry.s3.results import refuse_unsound
 from rowferry.s3.retry import send_with_retries
@@ -79,8 +79,7 @@ class ObjectClient:
         """
         self._side = side
         self._max_body_bytes = max_body_bytes
-        self._refreshing = RefreshingCredentials(credentials) if expires(credentials) else None
-        self._keys = KeyRing(self._refreshing or take_snapshot(credentials))
+        self._keys = KeyRing(credentials)
         self._writer = HeadWriter(side, endpoint)
         host = f"{side.bucket}.{endpoint.host}" if endpoint.virtual_host else endpoint.host
         tls = trust(endpoint.ca_bundle) if endpoint.scheme == "https" else None
@@ -88,7 +87,7 @@ class ObjectClient:
             host, endpoint.port, tls=tls, proxy=endpoint.proxy, may_be_link_local=endpoint.is_named
         )
         self._pool = Pool(self._connector, max_in_flight)
-        reload = None if self._refreshing else reload
+        reload = None if self._keys.refreshes else reload
         self._refusals = Refusals(side, self._writer.signer, self._keys, self._exchange, reload)
         self._deadlines = Deadlines(deadline.total_seconds())
         self._accepts: Accepts = "gzip"
@@ -150,7 +149,7 @@ class ObjectClient:
 
     def take_idle(self) -> Connection | None:
         """Return an idle connection for requests of a template; None: there is none, or nothing may be sent now."""
-        if self._refusal is not None or (self._refreshing is not None and self._refreshing.failure is not None):
+        if self._refusal is not None or self._keys.failure is not None:
             return None
         return self._pool.take_idle()
 
@@ -290,8 +289,8 @@ class ObjectClient:
             raise ObjectRejected("WrongSide", f"a {request.side} request was given to the {self._side.name} client")
         if request.side == "legacy" and request.method not in {"GET", "HEAD"}:
             raise ObjectRejected("LegacyIsReadOnly", f"{request.operation} would write to the legacy bucket")
-        if self._refreshing is not None and self._refreshing.failure is not None:
-            raise CredentialsUnavailable("CredentialsUnavailable", self._refreshing.failure)
+        if self._keys.failure is not None:
+            raise CredentialsUnavailable("CredentialsUnavailable", self._keys.failure)
 
     def _refuse_when_cut_off(self) -> None:
         if self._refusal is not None:
@@ -335,8 +334,7 @@ class ObjectClient:
 
     async def aclose(self) -> None:
         """Close the connections; what is in flight, and all that is sent from now on, ends with Cancelled."""
-        if self._refreshing is not None:
-            self._refreshing.stop()
+        self._keys.stop()
         self._refusal = Cancelled("Cancelled", "the client was closed")
         self._pool.close(self._refusal)
         for _ in range(3):  # connections are lost, then requests end

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from rowferry.errors import ObjectError, ObjectRejected, RowferryError, SideFault
 from rowferry.http.event_loop import run_in_thread
 from rowferry.plan import Side
-from rowferry.s3.access.credentials import Credentials, CredentialSnapshot, RefreshingCredentials, take_snapshot
+from rowferry.s3.access.credentials import Credentials, KeyRing, take_snapshot
 from rowferry.s3.access.signing import Signer
 from rowferry.s3.operations import Request, get_object, list_first_object
 from rowferry.s3.providers import find_region
@@ -41,23 +41,6 @@ _log = logging.getLogger(__name__)
 Correction = Literal["clock", "keys"]
 Ask = Callable[[Request], Awaitable[tuple[Response, ObjectError | None]]]
 """Sends a request once and returns the response, and its error if it is a refusal."""
-
-
-class KeyRing:
-    """The credentials that requests are signed with now."""
-
-    def __init__(self, keys: CredentialSnapshot | RefreshingCredentials) -> None:
-        """`keys`: credentials that do not expire, or those that refresh themselves."""
-        self._keys = keys
-
-    @property
-    def current(self) -> CredentialSnapshot:
-        """Return the credentials of this moment."""
-        return self._keys.snapshot if isinstance(self._keys, RefreshingCredentials) else self._keys
-
-    def replace(self, keys: CredentialSnapshot) -> None:
-        """Sign with these from now on."""
-        self._keys = keys
 
 
 class _Inquiry(NamedTuple):
@@ -165,7 +148,7 @@ class Refusals:
             return error
         if (new.access_key, new.secret_key, new.token) == (old.access_key, old.secret_key, old.token):
             return error
-        self._keys.replace(new)
+        self._keys.current = new
         _log.info("credentials changed: requests are signed with the new ones", extra={"side": self._side.name})
         return None
 

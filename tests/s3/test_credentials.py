@@ -16,7 +16,7 @@ from botocore.credentials import RefreshableCredentials
 from rowferry.errors import CredentialsUnavailable, UsageError
 from rowferry.plan import LegacySide, ProductionSide, Side
 from rowferry.s3.access import credentials
-from rowferry.s3.access.credentials import RefreshingCredentials, expires, load_credentials, take_snapshot
+from rowferry.s3.access.credentials import KeyRing, expires, load_credentials, take_snapshot
 from support.processes.processes import wait_for
 from support.s3.clients import HEAD, ask, facing
 from support.s3.stand_in import answer
@@ -167,23 +167,23 @@ def test_expiring_credentials_are_renewed_and_the_last_ones_serve_until_they_exp
     issuer = Issuer()
     held = issuer.credentials()
     assert expires(held)
-    fresh = RefreshingCredentials(held)
+    fresh = KeyRing(held)
     with ExitStack() as until:
         until.callback(fresh.stop)
-        assert fresh.snapshot.access_key == "K1"
+        assert fresh.current.access_key == "K1"
         held._expiry_time = datetime.now(UTC) + timedelta(minutes=5)
-        wait_for(lambda: fresh.snapshot.access_key == "K2")
+        wait_for(lambda: fresh.current.access_key == "K2")
         assert fresh.failure is None
         assert "s3cr3t" not in repr(fresh)
         issuer.works = False
         held._expiry_time = datetime.now(UTC) + timedelta(minutes=5)
-        assert (fresh.snapshot.access_key, fresh.failure) == ("K2", None)
+        assert (fresh.current.access_key, fresh.failure) == ("K2", None)
         held._expiry_time = datetime.now(UTC) - timedelta(seconds=1)
         wait_for(lambda: fresh.failure is not None)
         assert "s3cr3t" not in str(fresh.failure)
         issuer.works = True
         wait_for(lambda: fresh.failure is None)
-        assert fresh.snapshot.access_key == "K3"
+        assert fresh.current.access_key == "K3"
 
 
 @pytest.mark.usefixtures("_checked_often")

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 from rowferry.environment import read_secret
 from rowferry.errors import CredentialsUnavailable, UsageError
@@ -19,42 +19,23 @@ PROFILES = ("AWS_DEFAULT_PROFILE", "AWS_PROFILE")
 """Either of them names a profile of boto3's configuration."""
 
 
-class CredentialSnapshot(Protocol):
-    """The credentials of one moment."""
-
-    @property
-    def access_key(self) -> str:
-        """The public part."""
-        ...
-
-    @property
-    def secret_key(self) -> str:
-        """The secret part."""
-        ...
-
-    @property
-    def token(self) -> str | None:
-        """The session token of temporary credentials."""
-        ...
-
-
 class Credentials(Protocol):
     """What rowferry uses of credentials, its own or botocore's."""
 
-    def get_frozen_credentials(self) -> CredentialSnapshot:
+    def get_frozen_credentials(self) -> Any:
         """Return the credentials of this moment, renewed first where they are about to expire."""
         ...
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class GivenCredentials:
-    """Credentials that variables of the environment hold: they do not expire."""
+class CredentialSnapshot:
+    """The credentials of one moment; those that variables of the environment hold do not expire."""
 
     access_key: str
     secret_key: str
     token: str | None
 
-    def get_frozen_credentials(self) -> CredentialSnapshot:
+    def get_frozen_credentials(self) -> "CredentialSnapshot":
         """Return these."""
         return self
 
@@ -79,7 +60,7 @@ def load_credentials(side: Side, environ: Mapping[str, str]) -> Credentials:
         present = present if access_key or secret_key else names.token
         raise UsageError(f"{present} is set but {absent} is not; set {names.access_key} and {names.secret_key}")
     if access_key:
-        return GivenCredentials(access_key, secret_key, token or None)
+        return CredentialSnapshot(access_key, secret_key, token or None)
     if side.profile is None and (given := _find_given()):
         return given
     from rowferry.s3.access import boto  # noqa: PLC0415 - a third of a worker's start
@@ -92,7 +73,7 @@ def _name_variables(side: Side) -> _Variables:
     return _Variables(f"{start}_ACCESS_KEY_ID", f"{start}_SECRET_ACCESS_KEY", f"{start}_SESSION_TOKEN")
 
 
-def _find_given() -> GivenCredentials | None:
+def _find_given() -> CredentialSnapshot | None:
     """Return the credentials of AWS_*, the first of boto3's chain; None where that has to find out.
 
     Source: boto3 documentation, "Credentials", and botocore's EnvProvider.
@@ -102,7 +83,7 @@ def _find_given() -> GivenCredentials | None:
         return None
     access_key, secret_key = read("AWS_ACCESS_KEY_ID"), read("AWS_SECRET_ACCESS_KEY")
     token = read("AWS_SECURITY_TOKEN") or read("AWS_SESSION_TOKEN")
-    return GivenCredentials(access_key, secret_key, token or None) if access_key and secret_key else None
+    return CredentialSnapshot(access_key, secret_key, token or None) if access_key and secret_key else None
 
 
 def expires(credentials: Credentials) -> bool:
@@ -115,12 +96,13 @@ def take_snapshot(credentials: Credentials) -> CredentialSnapshot:
 
     Raises CredentialsUnavailable, whose words carry no secret, when they cannot be had.
     """
-    if isinstance(credentials, GivenCredentials):
+    if isinstance(credentials, CredentialSnapshot):
         return credentials
     from rowferry.s3.access import boto  # noqa: PLC0415 - whose credentials these are
 
     try:
-        return credentials.get_frozen_credentials()
+        found = credentials.get_frozen_credentials()
+        return CredentialSnapshot(found.access_key, found.secret_key, found.token)
     except (*boto.FAULTS, RuntimeError, OSError, KeyError, ValueError) as error:
         # A credential process may put anything into its error: only the class is repeated.
         raise CredentialsUnavailable(
@@ -128,21 +110,23 @@ def take_snapshot(credentials: Credentials) -> CredentialSnapshot:
         ) from error
 
 
-class RefreshingCredentials:
-    """Expiring credentials, refreshed ahead of time on a thread, so that signing never waits for them."""
+class KeyRing:
+    """The credentials to sign with; expiring ones are refreshed ahead of time on a thread: signing never waits."""
 
     def __init__(self, credentials: Credentials) -> None:
         """Fetch the credentials and start to refresh them. Raises CredentialsUnavailable where that fails."""
         self._credentials = credentials
-        self.snapshot = take_snapshot(credentials)
-        """The last credentials that could be fetched."""
+        self.current = take_snapshot(credentials)
+        """The last credentials that could be fetched, or others that took their place."""
         self.failure: str | None = None
         """Why nothing can be signed: refreshing fails and the last ones have expired. None as a rule."""
+        self.refreshes = expires(credentials)
         self._stopped = threading.Event()
-        threading.Thread(target=self._refresh, name="rowferry-credentials", daemon=True).start()
+        if self.refreshes:
+            threading.Thread(target=self._refresh, name="rowferry-credentials", daemon=True).start()
 
     def __repr__(self) -> str:
-        return "RefreshingCredentials(...)"
+        return "KeyRing(...)"
 
     def stop(self) -> None:
         """Stop to refresh; the thread ends after its current check."""
@@ -151,7 +135,7 @@ class RefreshingCredentials:
     def _refresh(self) -> None:
         while not self._stopped.wait(CHECK_EVERY.total_seconds()):
             try:
-                self.snapshot = take_snapshot(self._credentials)
+                self.current = take_snapshot(self._credentials)
             except CredentialsUnavailable:
                 self.failure = "they expired and could not be renewed" if self._have_expired() else None
             else:

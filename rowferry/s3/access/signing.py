@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from rowferry import __version__
 from rowferry.errors import ObjectRejected
@@ -23,26 +23,8 @@ from rowferry.s3.encodings import OBJECTS, OTHER, Accepts
 from rowferry.s3.operations import REQUESTER_PAYS, Request
 from rowferry.s3.providers import find_region
 
-
-class Hash(Protocol):
-    """A digest of `hashlib`."""
-
-    def copy(self) -> "Hash":
-        """Return another one that was fed the same."""
-        ...
-
-    def update(self, data: bytes, /) -> None:
-        """Feed it."""
-        ...
-
-    def digest(self) -> bytes:
-        """Return what it has come to."""
-        ...
-
-    def hexdigest(self) -> str:
-        """Return the same in hexadecimal."""
-        ...
-
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash  # pyright: ignore[reportPrivateUsage]
 
 Headers = list[tuple[str, str]]
 
@@ -60,10 +42,10 @@ class Moment(NamedTuple):
     second: int
     credentials: CredentialSnapshot
     stamp: str
-    inner: Hash
+    inner: "Hash"
     """The first of the two digests of HMAC-SHA256 (RFC 2104), keyed, and fed the start of the string to sign: each
     request finishes a copy of it."""
-    outer: Hash
+    outer: "Hash"
     """The second one, keyed. Copies of both cost half of what a copy of an `hmac.HMAC` does."""
     credential: str
     """The start of the Authorization header."""
@@ -228,7 +210,7 @@ def _lay_out_head(names: tuple[str, ...]) -> str:
     return "".join([f"{name.replace('%', '%%')}: %s\r\n" for name in names])
 
 
-def _begin_hmac(key: bytes) -> tuple[Hash, Hash]:
+def _begin_hmac(key: bytes) -> "tuple[Hash, Hash]":
     """Return the inner and the outer digest of an HMAC-SHA256, keyed. Source: RFC 2104, "Definition of HMAC"."""
     padded = key.ljust(64, b"\0")
     return hashlib.sha256(bytes(byte ^ 0x36 for byte in padded)), hashlib.sha256(bytes(byte ^ 0x5C for byte in padded))

@@ -1,9 +1,8 @@
 """Heads of many requests that differ in their keys alone: laid out once a second, filled in and signed for each."""
 
 import time
-from typing import Protocol
 
-from rowferry.s3.access.credentials import CredentialSnapshot
+from rowferry.s3.access.credentials import CredentialSnapshot, KeyRing
 from rowferry.s3.access.signing import HeadWriter
 from rowferry.s3.encodings import Accepts
 from rowferry.s3.operations import Request
@@ -13,19 +12,10 @@ KEY, SOURCE = "rowferry~key", "rowferry~source"
 _SIGNATURE = "rowferry~signature"
 
 
-class Keys(Protocol):
-    """Has the credentials to sign with."""
-
-    @property
-    def current(self) -> CredentialSnapshot:
-        """Return the credentials of this moment."""
-        ...
-
-
 class Template:
     """Writes the heads of requests as HeadWriter does, byte for byte. Event-loop thread only."""
 
-    def __init__(self, writer: HeadWriter, request: Request, keys: Keys, accepts: Accepts) -> None:
+    def __init__(self, writer: HeadWriter, request: Request, keys: KeyRing, accepts: Accepts) -> None:
         """`request`: one of them, of KEY and, where it names a source, of SOURCE."""
         self._writer, self._request, self._keys = writer, request, keys
         self._accepts: Accepts = accepts
