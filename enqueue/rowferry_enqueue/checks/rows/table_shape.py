@@ -1,6 +1,6 @@
 """Decides from the catalogue whether the tables of a plan are fit for a migration. Pure: no queries."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 
 from rowferry.db.description import Description
@@ -69,23 +69,28 @@ def refuse_withheld(withheld: Withheld) -> Finding:
 
 def _judge_id(entries: Entries, described: Description, suggest: Known) -> Iterator[Finding]:
     what = name_id(entries)
+    if missing := list(_find_missing(entries, "id", zip(entries.ids, described.id_types, strict=True), suggest)):
+        yield missing[0]
+        return
     for column, id_type in zip(entries.ids, described.id_types, strict=True):
-        if id_type is None:
-            yield problem(f"{entries.table} has no column {column}", f"correct `id` in the plan{suggest(column)}")
-            return
-        if id_type.endswith("[]"):
+        if (id_type or "").endswith("[]"):
             yield problem(f"{entries.table}.{column} is an array", "name a column of single values")
     if not (described.id_unique or described.id_unique_by_partition):
-        remedy = (
-            "name the columns of the primary key, or make a unique index over this alone, without a condition"
-            if isinstance(entries.id, str)
-            else "name the columns of the primary key"
-        )
-        yield problem(f"{what} is not unique", remedy)
+        index = ", or make a unique index over this alone, without a condition" if isinstance(entries.id, str) else ""
+        yield problem(f"{what} is not unique", f"name the columns of the primary key{index}")
     if not described.id_not_null and entries.rows == "move":
         yield problem(f"{what} may be null", "name a column that is `not null`")
     if described.id_is_generated:
         yield problem(f"{what} is generated from other columns", "name an ordinary column, whose values stay")
+
+
+def _find_missing(
+    entries: Entries, field: str, columns: Iterable[tuple[str, str | None]], suggest: Known
+) -> Iterator[Finding]:
+    """Yield the columns of one field of the plan that have no type, since they are not there."""
+    for column, its_type in columns:
+        if its_type is None:
+            yield problem(f"{entries.table} has no column {column}", f"correct `{field}` in the plan{suggest(column)}")
 
 
 def name_id(entries: Entries) -> str:
@@ -95,16 +100,11 @@ def name_id(entries: Entries) -> str:
 
 def _judge_key(entries: Entries, described: Description, suggest: Known) -> Iterator[Finding]:
     if described.key_type is None:
-        yield problem(
-            f"{entries.table} has no column {entries.key}", f"correct `key` in the plan{suggest(entries.key)}"
-        )
+        yield from _find_missing(entries, "key", [(entries.key, None)], suggest)
         return
-    for column, state_type in zip(entries.moved, described.state_types, strict=True):
-        if state_type is None:
-            yield problem(f"{entries.table} has no column {column}", f"correct `moved` in the plan{suggest(column)}")
+    yield from _find_missing(entries, "moved", zip(entries.moved, described.state_types, strict=True), suggest)
     if entries.changed and described.changed_type is None:
-        remedy = f"correct `changed` in the plan{suggest(entries.changed)}"
-        yield problem(f"{entries.table} has no column {entries.changed}", remedy)
+        yield from _find_missing(entries, "changed", [(entries.changed, None)], suggest)
     elif entries.changed and described.changed_kind == "other":
         what = f"{entries.table}.{entries.changed} is {described.changed_type}, which is no time of a change"
         yield problem(what, "name a timestamp, a date or a whole number of seconds in `changed`, or leave it out")
