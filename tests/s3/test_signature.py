@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowferry.s3.access import signing
+from rowferry.s3.access.credentials import CredentialSnapshot, take_snapshot
 from rowferry.s3.access.signing import SIGNED_BODY_BYTES, UNSIGNED_PAYLOAD, Signer
 from rowferry.s3.operations import copy_object, get_object_tagging, head_object, upload_part
 
@@ -40,7 +41,7 @@ def sign_with_botocore(credentials: Credentials, method: str, target: str, heade
 
 
 def authorization_of(credentials: Credentials, method: str, target: str, headers: Any, body: bytes) -> str:
-    frozen = credentials.get_frozen_credentials()
+    frozen = take_snapshot(credentials)
     signed = dict(Signer("eu-central-1").sign(frozen, method, target, [("Host", HOST), *headers], body))
     return signed["Authorization"]
 
@@ -91,7 +92,7 @@ def test_our_requests_are_signed_as_botocore_signs_them(request_: Any) -> None:
 
 def test_new_credentials_sign_within_the_same_second() -> None:
     signer = Signer("us-east-1")
-    old, new = (Credentials(name, "s").get_frozen_credentials() for name in ("OLD", "NEW"))
+    old, new = (CredentialSnapshot(name, "s", None) for name in ("OLD", "NEW"))
     words = [dict(signer.sign(who, "GET", "/b/k", [("Host", HOST)]))["Authorization"] for who in (old, new, old)]
     assert words[0] == words[2] != words[1]
     assert "Credential=NEW/20261121/us-east-1/s3/aws4_request" in words[1]

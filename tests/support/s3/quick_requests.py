@@ -8,8 +8,7 @@ from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import quote, urlsplit
 
-from botocore.credentials import ReadOnlyCredentials
-
+from rowferry.s3.access.credentials import CredentialSnapshot
 from rowferry.s3.access.signing import Signer
 from rowferry_lab.servers.fake_s3.store import Bucket, make_object
 from rowferry_lab.servers.s3_servers import S3Server
@@ -28,7 +27,7 @@ class QuickRequests:
     def __init__(self, server: S3Server, tls: ssl.SSLContext | None = None) -> None:
         self._host, self._tls = urlsplit(server.endpoint_url).netloc, tls
         self._signer = Signer("us-east-1")
-        self._credentials = ReadOnlyCredentials(server.access_key, server.secret_key, None)
+        self._credentials = CredentialSnapshot(server.access_key, server.secret_key, None)
         self._idle: deque[HTTPConnection] = deque()
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ from rowferry.batch import Outcome
 from rowferry.errors import ObjectError, ObjectRejected
 from rowferry.plan import LegacySide, ProductionSide
 from rowferry.s3.access import signing, template
+from rowferry.s3.access.credentials import take_snapshot
 from rowferry.s3.access.endpoint import resolve_endpoint
 from rowferry.s3.access.signing import HeadWriter
 from rowferry.s3.client import ObjectClient
@@ -160,7 +161,7 @@ def test_a_template_writes_what_the_writer_writes(key: str, source: str, second:
             with pytest.raises(ObjectRejected):
                 usual.write(source)
             return
-        frozen = KEYS.get_frozen_credentials()
+        frozen = take_snapshot(KEYS)
         writers = [HeadWriter(side, resolve_endpoint(side)) for side in (PRODUCTION, LEGACY)]
         assert usual.write(source) == writers[0].write(request, frozen, "identity")
         expected = writers[1].write(head_object("legacy", source), frozen, "gzip")
