@@ -1,6 +1,7 @@
 """Faults to seed in a finished migration, which the auditor and the final checks must find."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
 
 from torture.final_checks import (
     Expected,
@@ -16,116 +17,98 @@ from torture.world import World, key_of
 ENTRIES = 12
 """In the world that is to be spoilt."""
 
-SeededFault = Callable[[World], str]
-"""Spoils something, and returns how the violation begins that must be found then."""
-Part = Callable[[World, Expected], Iterator[str]]
+
+class SeededFault(NamedTuple):
+    """Who must find it, what spoils something, in SQL or otherwise, and how the violation begins."""
+
+    part: Callable[[World, Expected], Iterator[str]]
+    deed: str | Callable[[World], object]
+    violation: str
+
+    def seed(self, world: World) -> None:
+        if isinstance(self.deed, str):
+            world.migration.execute(self.deed)
+        else:
+            self.deed(world)
 
 
-def spoil_row(world: World) -> str:
-    world.query("update public.avatars set path = 'avatar/nowhere.png' where id = 1 returning id")
-    return "row 1 names no object: 'avatar/nowhere.png'"
+def production_key_of(number: int) -> str:
+    return key_of(number).replace("image/", "avatar/", 1)
 
 
-def swap_rows(world: World) -> str:
-    other = world.ask("select path from public.avatars where id = 2")
-    world.query("update public.avatars set path = %s where id = 3 returning id", other)
-    return "row 3 names an object of "
+def put_production(world: World, key: str, body: bytes = b"") -> None:
+    world.migration.production.put(key, body, ContentType="text/plain", Metadata={"number": "10"})
 
 
-def lose_row(world: World) -> str:
-    world.query("delete from public.avatars where id = 4 returning id")
-    return "row 4 is lost"
-
-
-def add_row(world: World) -> str:
-    world.query("insert into public.avatars values (99, null) returning id")
-    return "row 99 appeared"
-
-
-def leave_row_behind(world: World) -> str:
-    world.query("update public.avatars set path = %s where id = 5 returning id", key_of(5))
-    return "row 5 is still legacy"
-
-
-def spoil_object(world: World) -> str:
-    world.migration.production.put(production_key_of(6), b"")
-    return "row 6 names an object of 0 wrong bytes"
-
-
-def lose_object(world: World) -> str:
-    world.migration.production.delete(production_key_of(7))
-    return "row 7 names no object"
-
-
-def add_object(world: World) -> str:
-    world.migration.production.put("avatar/stray.png", b"")
-    return "production object 'avatar/stray.png' belongs to no row"
-
-
-def spoil_properties(world: World) -> str:
+def spoil_properties(world: World) -> None:
     body = world.migration.production.read(production_key_of(10))
     assert body is not None
-    world.migration.production.put(production_key_of(10), body, ContentType="text/plain", Metadata={"number": "10"})
-    return f"production object {production_key_of(10)!r} has other properties"
+    put_production(world, production_key_of(10), body)
 
 
-def rewrite_legacy_object(world: World) -> str:
+def rewrite_legacy_object(world: World) -> None:
     """The bytes and the properties stay as they were: the time of the write tells."""
     found = world.migration.legacy.head(key_of(8))
     body = world.migration.legacy.read(key_of(8))
     assert body is not None
     world.migration.legacy.put(key_of(8), body, ContentType=found["ContentType"], Metadata={"number": "0"})
-    return f"legacy object {key_of(8)!r} was written"
 
 
-def delete_legacy_object(world: World) -> str:
-    world.migration.legacy.delete(key_of(9))
-    return f"legacy object {key_of(9)!r} is gone"
-
-
-def add_legacy_object(world: World) -> str:
-    world.migration.legacy.put("image/new.png", b"")
-    return "legacy object 'image/new.png' appeared"
-
-
-def open_upload(world: World) -> str:
+def open_upload(world: World) -> None:
     legacy = world.migration.legacy
     legacy.client.create_multipart_upload(Bucket=legacy.bucket, Key="image/half.png")
-    return "a multipart upload of the legacy object 'image/half.png' is open"
 
 
-def reopen_batch(world: World) -> str:
-    world.query("update rowferry.batch_queue set status = 'ERROR', error = 'planted' where id = 1 returning id")
-    return "batch 1 is ERROR: planted"
-
-
-def count_twice(world: World) -> str:
-    world.query(
-        "update rowferry.batch_queue set migrated = migrated + 1, entry_count = entry_count + 1 "
-        "where id = 2 returning id"
-    )
-    return f"{ENTRIES} entries have {ENTRIES + 1} outcomes"
-
-
-def leave_attempt_open(world: World) -> str:
-    world.query("update rowferry.batch_attempt set verdict = null where id = 1 returning id")
-    return "attempt 1 at batch "
-
-
-def forget_deregistration(world: World) -> str:
-    worker = world.ask("update rowferry.worker set stopped_at = null returning id")
-    return f"worker {worker} has neither died nor signed off"
-
-
-SEEDED_FAULTS: Mapping[Part, Sequence[SeededFault]] = {
-    check_rows: [spoil_row, swap_rows, lose_row, add_row, leave_row_behind, spoil_object, lose_object],
-    check_production: [add_object, spoil_properties],
-    check_legacy: [rewrite_legacy_object, delete_legacy_object, add_legacy_object],
-    check_uploads: [open_upload],
-    check_batches: [reopen_batch, count_twice],
-    check_attempts: [leave_attempt_open, forget_deregistration],
+COUNT_TWICE = "update rowferry.batch_queue set migrated = migrated + 1, entry_count = entry_count + 1 where id = 2"
+SWAP = "update public.avatars set path = (select path from public.avatars where id = 2) where id = 3"
+SEEDED_FAULTS: Mapping[str, SeededFault] = {
+    "a row that names nothing": SeededFault(
+        check_rows, "update public.avatars set path = 'avatar/nowhere.png' where id = 1", "row 1 names no object: "
+    ),
+    "a row with another's object": SeededFault(check_rows, SWAP, "row 3 names an object of "),
+    "a lost row": SeededFault(check_rows, "delete from public.avatars where id = 4", "row 4 is lost"),
+    "a new row": SeededFault(check_rows, "insert into public.avatars values (99, null)", "row 99 appeared"),
+    "a row left behind": SeededFault(
+        check_rows, f"update public.avatars set path = '{key_of(5)}' where id = 5", "row 5 is still legacy"
+    ),
+    "a spoilt object": SeededFault(
+        check_rows, lambda world: put_production(world, production_key_of(6)), "row 6 names an object of 0 wrong bytes"
+    ),
+    "a lost object": SeededFault(
+        check_rows, lambda world: world.migration.production.delete(production_key_of(7)), "row 7 names no object"
+    ),
+    "a stray object": SeededFault(
+        check_production,
+        lambda world: put_production(world, "avatar/stray.png"),
+        "production object 'avatar/stray.png' belongs to no row",
+    ),
+    "other properties": SeededFault(
+        check_production, spoil_properties, f"production object {production_key_of(10)!r} has other properties"
+    ),
+    "a rewritten legacy object": SeededFault(
+        check_legacy, rewrite_legacy_object, f"legacy object {key_of(8)!r} was written"
+    ),
+    "a deleted legacy object": SeededFault(
+        check_legacy, lambda world: world.migration.legacy.delete(key_of(9)), f"legacy object {key_of(9)!r} is gone"
+    ),
+    "a new legacy object": SeededFault(
+        check_legacy,
+        lambda world: world.migration.legacy.put("image/new.png", b""),
+        "legacy object 'image/new.png' app",
+    ),
+    "an open upload": SeededFault(
+        check_uploads, open_upload, "a multipart upload of the legacy object 'image/half.png' is open"
+    ),
+    "a batch in error": SeededFault(
+        check_batches,
+        "update rowferry.batch_queue set status = 'ERROR', error = 'planted' where id = 1",
+        "batch 1 is ERROR: planted",
+    ),
+    "an entry counted twice": SeededFault(check_batches, COUNT_TWICE, f"{ENTRIES} entries have {ENTRIES + 1} outcomes"),
+    "an open attempt": SeededFault(
+        check_attempts, "update rowferry.batch_attempt set verdict = null where id = 1", "attempt 1 at batch "
+    ),
+    "a worker that did not sign off": SeededFault(
+        check_attempts, "update rowferry.worker set stopped_at = null", "worker "
+    ),
 }
-
-
-def production_key_of(number: int) -> str:
-    return key_of(number).replace("image/", "avatar/", 1)

@@ -17,7 +17,7 @@ from torture.audit_log import AuditLog
 from torture.auditor import Auditor
 from torture.builder import make_world
 from torture.coverage import Coverage
-from torture.seeded_faults import ENTRIES, lose_object, spoil_object, spoil_row, swap_rows
+from torture.seeded_faults import ENTRIES, SEEDED_FAULTS
 from torture.world import World, key_of
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.xdist_group("torture"), pytest.mark.soak]
@@ -37,9 +37,9 @@ def test_the_auditor_sees_at_once_and_says_when_it_cannot() -> None:
         seen = world.auditor.audits
         wait_for(lambda: world.auditor.audits > seen + 2 * ENTRIES)
         assert world.auditor.violations == []
-        for seed_fault in (spoil_row, swap_rows, spoil_object, lose_object):
-            expected = seed_fault(world)
-            wait_for(partial(has_violation, world, expected))
+        for fault in ("a row that names nothing", "a row with another's object", "a spoilt object", "a lost object"):
+            SEEDED_FAULTS[fault].seed(world)
+            wait_for(partial(has_violation, world, SEEDED_FAULTS[fault].violation))
         world.migration.execute("alter table public.avatars rename to elsewhere")
         wait_for(partial(has_violation, world, "the auditor itself failed"))
 
