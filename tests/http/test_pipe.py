@@ -226,20 +226,6 @@ def test_the_side_that_stops_is_given_up_at_its_deadline(side: str, clock: Reque
         assert caught.value.side == side
 
 
-def test_a_body_may_take_long_as_long_as_both_sides_move(clock: RequestClock) -> None:
-    """Two deadlines of 90 s pass, but none of them between two pieces."""
-
-    def send_slowly(connection: socket.socket) -> None:
-        connection.sendall(OK + b"Content-Length: %d\r\nETag: e\r\n\r\n" % len(BODY))
-        for begin in range(0, len(BODY), len(BODY) // 4):
-            clock.move(50)
-            connection.sendall(BODY[begin : begin + len(BODY) // 4])
-
-    taker = Taker()
-    with passing(send_slowly, taker) as servers:
-        assert (servers.run(), taker.body == BODY) == (200, True)
-
-
 @pytest.mark.parametrize("side", ["legacy", "production"])
 def test_a_side_that_is_cut_off_ends_the_pipe(side: str) -> None:
     taker = Taker()

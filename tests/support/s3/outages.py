@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from support.s3.request_log import LoggedRequest
+from support.s3.request_log import LoggedRequest, s3_error
 
 
 class Outage(NamedTuple):
@@ -16,11 +16,6 @@ class Outage(NamedTuple):
 def page(status: str, headers: str = "", *, body: bytes = b"<html><body>Please log in.</body></html>") -> bytes:
     head = f"HTTP/1.1 {status}\r\n{headers}Content-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n"
     return head.encode() + body
-
-
-def s3_error(status: int, code: str) -> bytes:
-    body = f"<Error><Code>{code}</Code><Message>as told</Message></Error>".encode()
-    return f"HTTP/1.1 {status} As Told\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 def everything(_: LoggedRequest) -> bool:

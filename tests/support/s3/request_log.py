@@ -100,9 +100,7 @@ class RequestLog(Proxy):
     @contextmanager
     def refusing(self, matches: Callable[[LoggedRequest], bool], status: int, code: str) -> Iterator[None]:
         """Respond to what matches with an S3 error, unseen by the server, until the block ends."""
-        body = f"<Error><Code>{code}</Code><Message>as told</Message></Error>".encode()
-        head = f"HTTP/1.1 {status} As Told\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-        with self.answering(matches, head + body):
+        with self.answering(matches, s3_error(status, code)):
             yield
 
     @contextmanager
@@ -158,6 +156,12 @@ class RequestLog(Proxy):
         if hold is not None and hold.where == where and hold.matches(seen):
             hold.held.append(seen)
             await hold.release.wait()
+
+
+def s3_error(status: int, code: str) -> bytes:
+    """Return a whole response with S3's error."""
+    body = f"<Error><Code>{code}</Code><Message>as told</Message></Error>".encode()
+    return f"HTTP/1.1 {status} As Told\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 def read_request(head: bytes) -> LoggedRequest:

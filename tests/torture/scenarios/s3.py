@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import timedelta
 
-from support.s3.outages import OUTAGES, Outage, everything, s3_error
+from support.s3.outages import OUTAGES, Outage, everything
+from support.s3.request_log import s3_error
 from torture.bad_s3 import RATES, BadS3
 from torture.scenarios.scenario import Scenario, Size
 from torture.world import World

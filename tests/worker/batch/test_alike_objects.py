@@ -6,7 +6,7 @@ import pytest
 
 from support.entries.migration import Migration
 from support.queue.paused_migration import state_of
-from support.s3.request_log import LoggedRequest, RequestLog
+from support.s3.request_log import LoggedRequest, RequestLog, s3_error
 
 pytestmark = pytest.mark.usefixtures("no_pauses")
 
@@ -16,12 +16,7 @@ NO_LENGTH = b'HTTP/1.1 200 OK\r\nETag: "a"\r\nTransfer-Encoding: chunked\r\n\r\n
 LARGE = b"x" * 5000
 
 
-def error(status: int, code: str) -> bytes:
-    body = f"<Error><Code>{code}</Code><Message>as told</Message></Error>".encode()
-    return f"HTTP/1.1 {status} As Told\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
-
-
-DENIED = error(403, "AccessDenied")
+DENIED, FAILED = s3_error(403, "AccessDenied"), s3_error(500, "InternalError")
 
 
 def names(seen: LoggedRequest, numbers: Iterable[int]) -> bool:
@@ -54,8 +49,16 @@ KINDS: dict[str, tuple[str, Callable[[LoggedRequest, range], bool], bytes]] = {
     "not writable, copied": ("server", lambda seen, bad: seen.writes_object and names(seen, bad), DENIED),
     "too large": ("stream", lambda seen, _: is_large(seen), PAGE),
     "without length": ("stream", lambda seen, bad: reads(seen) and names(seen, bad), NO_LENGTH),
-    "unreadable": ("stream", lambda seen, bad: seen.method == "GET" and names(seen, bad), error(500, "InternalError")),
-    "unreadable, copied": ("server", lambda seen, bad: reads(seen) and names(seen, bad), error(500, "InternalError")),
+    "unreadable": (
+        "stream",
+        lambda seen, bad: seen.method == "GET" and names(seen, bad),
+        s3_error(500, "InternalError"),
+    ),
+    "unreadable, copied": (
+        "server",
+        lambda seen, bad: reads(seen) and names(seen, bad),
+        s3_error(500, "InternalError"),
+    ),
 }
 """How objects are copied, which requests are answered otherwise for some of them, and how."""
 

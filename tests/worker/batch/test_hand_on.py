@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from datetime import timedelta
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -127,10 +127,9 @@ def test_what_the_plan_says_of_the_next_queue_is_told_beside_the_entries(lines: 
 
 def test_what_the_plan_says_of_the_next_queue_goes_before_what_the_batch_says(lines: Lines, worker: Worker) -> None:
     lines.register("one", {"load": {"next": ["tag"]}, "tag": {"payload": {"size": 5}}})
-    objects = {"entries": "p/*", "objects": "range", "first": "p/a", "last": "p/z", "size": 100, "side": "legacy"}
-    enqueue(lines, objects, 2)
+    enqueue(lines, OBJECTS, 2)
     worker.finish(Verdict.DONE, {"p/a": "migrated", "p/b": "kept"})
-    assert read(lines) == [(objects | {"size": 5}, 2)]
+    assert read(lines) == [(OBJECTS | {"size": 5}, 2)]
 
 
 def test_a_queue_that_only_an_operator_has_named_counts_each_entry_once(lines: Lines, worker: Worker) -> None:
@@ -151,10 +150,66 @@ def test_a_queue_of_the_same_name_in_another_migration_changes_nothing(lines: Li
     assert (read(lines), read(lines, "verify")) == ([(RANGE_ALONE, 10)], [])
 
 
-def test_parts_of_an_upload_are_no_entries_and_are_not_handed_on(lines: Lines, worker: Worker) -> None:
-    enqueue(lines, {"entries": "public.t.key", "upload": 7, "first": "1", "last": "9"}, 9)
-    worker.finish(Verdict.DONE, all_of("migrated", "123456789"))
-    assert read(lines) == []
+class Case(NamedTuple):
+    """What a batch of so many entries says, how its attempts end, and what is handed on."""
+
+    payload: dict[str, Any]
+    count: int
+    attempts: list[tuple[Verdict, dict[str, str]]]
+    handed_on: list[tuple[dict[str, Any], int]]
+
+
+ITEMS = [{"id": "a", "n": 1}, {"id": "b", "n": 2}, {"id": "c", "n": 3}]
+OBJECTS = {"entries": "p/*", "objects": "range", "first": "p/a", "last": "p/z", "size": 100, "side": "legacy"}
+CASES = {
+    "no parts of an upload": Case(
+        {"entries": "public.t.key", "upload": 7, "first": "1", "last": "9"},
+        9,
+        [(Verdict.DONE, all_of("migrated", "123456789"))],
+        [],
+    ),
+    "the first that is settled, in whichever attempt": Case(
+        RANGE, 10, [(Verdict.RETRY, all_of("failed")), (Verdict.DONE, all_of("migrated"))], [(RANGE_ALONE, 10)]
+    ),
+    "none that the application has changed": Case(RANGE, 10, [(Verdict.DONE, all_of("changed"))], []),
+    "none that the application has deleted": Case(RANGE, 10, [(Verdict.DONE, all_of("deleted"))], []),
+    "what is settled of a released batch, behind its first entry": Case(
+        RANGE,
+        10,
+        [(Verdict.RELEASED, {"0": "failed"} | all_of("migrated", "12"))],
+        [(RANGE_ALONE | {"only": ["1", "2"]}, 2)],
+    ),
+    "a range of objects, with its side": Case(
+        OBJECTS | {"on_conflict": "older", "read_again": ["kept"], "unsettled": None},
+        3,
+        [(Verdict.RETRY, {"p/a": "migrated", "p/b": "failed", "p/c": "migrated"}), (Verdict.DONE, {"p/b": "kept"})],
+        [(OBJECTS | {"only": ["p/a", "p/c"]}, 2), (OBJECTS | {"only": ["p/b"]}, 1)],
+    ),
+    "no listing: its ranges are": Case(
+        {"entries": "p/*", "objects": "listing", "first": "p/", "last": None, "size": 100}, 0, [(Verdict.DONE, {})], []
+    ),
+    "items, as they are settled": Case(
+        {"entries": "orders", "items": ITEMS, "unsettled": None, "mode": "x"},
+        3,
+        [(Verdict.RETRY, {"a": "failed", "b": "migrated", "c": "migrated"}), (Verdict.DONE, {"a": "migrated"})],
+        [({"entries": "orders", "items": ITEMS[1:]}, 2), ({"entries": "orders", "items": ITEMS[:1]}, 1)],
+    ),
+    "of a batch that was handed on in parts, that part": Case(
+        RANGE | {"only": ["3", "4"]},
+        2,
+        [(Verdict.DONE, all_of("migrated", "34"))],
+        [(RANGE_ALONE | {"only": ["3", "4"]}, 2)],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_this_is_handed_on(case: str, lines: Lines, worker: Worker) -> None:
+    payload, count, attempts, handed_on = CASES[case]
+    enqueue(lines, payload, count)
+    for verdict, outcomes in attempts:
+        worker.finish(verdict, outcomes)
+    assert read(lines) == handed_on
 
 
 def test_a_queue_that_is_named_twice_gets_each_batch_once(lines: Lines, worker: Worker) -> None:
@@ -169,22 +224,6 @@ def test_a_queue_without_a_next_one_hands_on_nothing(lines: Lines, worker: Worke
     lines.steer(("one", "load"), "next = '{}'")
     worker.finish(Verdict.DONE, all_of("migrated"))
     assert lines.session.execute("select count(*) as n from rowferry.batch_queue").fetchall() == [{"n": 1}]
-
-
-def test_an_attempt_that_settles_nothing_hands_on_nothing(lines: Lines, worker: Worker) -> None:
-    """Nor does it take from the next one that it is the first."""
-    enqueue(lines, RANGE)
-    worker.finish(Verdict.RETRY, all_of("failed"))
-    assert read(lines) == []
-    worker.finish(Verdict.DONE, all_of("migrated"))
-    assert read(lines) == [(RANGE_ALONE, 10)]
-
-
-@pytest.mark.parametrize("outcome", ["changed", "deleted"])
-def test_entries_that_the_application_took_away_are_not_handed_on(lines: Lines, worker: Worker, outcome: str) -> None:
-    enqueue(lines, RANGE)
-    worker.finish(Verdict.DONE, all_of(outcome))
-    assert read(lines) == []
 
 
 def test_a_queue_that_reads_again_hands_on_only_what_was_left(lines: Lines, worker: Worker) -> None:
@@ -292,45 +331,6 @@ def test_the_rest_of_a_batch_hands_on_nothing_that_ended_before(lines: Lines, wo
     worker.finish(Verdict.DONE, all_of("migrated", "1234569"))
     rest_ids = {"first": "1", "only": list("1234569")}
     assert read(lines) == [(RANGE_ALONE | {"only": ["7", "8"]}, 2), (RANGE_ALONE | rest_ids, 7)]
-
-
-def test_a_batch_that_is_released_hands_on_what_is_settled(lines: Lines, worker: Worker) -> None:
-    """Behind its first entry, which goes on: those rows are written."""
-    enqueue(lines, RANGE)
-    worker.finish(Verdict.RELEASED, {"0": "failed"} | all_of("migrated", "12"))
-    assert read(lines) == [(RANGE_ALONE | {"only": ["1", "2"]}, 2)]
-
-
-def test_a_range_of_objects_is_handed_on_with_its_side(lines: Lines, worker: Worker) -> None:
-    payload = {"entries": "p/*", "objects": "range", "first": "p/a", "last": "p/z", "size": 100, "side": "legacy"}
-    enqueue(lines, payload | {"on_conflict": "older", "read_again": ["kept"], "unsettled": None}, 3)
-    worker.finish(Verdict.ERROR, {"p/a": "migrated", "p/b": "failed", "p/c": "migrated"})
-    requeue(lines)
-    worker.finish(Verdict.DONE, {"p/b": "kept"})
-    assert read(lines) == [(payload | {"only": ["p/a", "p/c"]}, 2), (payload | {"only": ["p/b"]}, 1)]
-
-
-def test_a_listing_hands_on_nothing_its_ranges_do(lines: Lines, worker: Worker) -> None:
-    enqueue(lines, {"entries": "p/*", "objects": "listing", "first": "p/", "last": None, "size": 100}, 0)
-    worker.finish(Verdict.DONE, {})
-    assert read(lines) == []
-
-
-ITEMS = [{"id": "a", "n": 1}, {"id": "b", "n": 2}, {"id": "c", "n": 3}]
-
-
-def test_items_are_handed_on_as_they_are_settled(lines: Lines, worker: Worker) -> None:
-    enqueue(lines, {"entries": "orders", "items": ITEMS, "unsettled": None, "mode": "x"}, 3)
-    worker.finish(Verdict.RETRY, {"a": "failed", "b": "migrated", "c": "migrated"})
-    worker.finish(Verdict.DONE, {"a": "migrated"})
-    orders = {"entries": "orders"}
-    assert read(lines) == [(orders | {"items": ITEMS[1:]}, 2), (orders | {"items": ITEMS[:1]}, 1)]
-
-
-def test_a_batch_that_was_handed_on_in_parts_hands_on_that_part(lines: Lines, worker: Worker) -> None:
-    enqueue(lines, RANGE | {"only": ["3", "4"]}, 2)
-    worker.finish(Verdict.DONE, {"3": "migrated", "4": "migrated"})
-    assert read(lines) == [(RANGE_ALONE | {"only": ["3", "4"]}, 2)]
 
 
 def test_a_verdict_that_is_rolled_back_hands_on_nothing(lines: Lines, worker: Worker) -> None:

@@ -1,6 +1,5 @@
 """An entry that kills its worker ends up alone, and everything around it is migrated."""
 
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -101,19 +100,4 @@ def test_a_requeued_poisonous_batch_starts_with_a_clean_record(versitygw_migrati
     migration.execute("update rowferry.batch_queue set status = 'INIT' where status = 'ERROR'")
     assert migration.batch()["crashes"] == 0
     migration.work()
-    migration.audit()
-
-
-def test_slow_batches_start_no_threads(versitygw_migration: Migration) -> None:
-    """Their requests wait for their turn; a worker may meet thousands of them."""
-    migration = versitygw_migration
-    migration.plan["production"]["max_requests_per_second"] = 20
-    migration.given(32, 4)
-    migration.execute("update rowferry.batch_queue set crashes = 1")
-    with migration.at_work() as take_turn:
-        assert take_turn()
-        before = threading.active_count()
-        while take_turn():
-            pass
-        assert threading.active_count() <= before
     migration.audit()

@@ -18,14 +18,9 @@ from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.queue.held_batches import claim
 from support.queue.paused_migration import check_nothing_burnt, state_of, work_until_paused
-from support.s3.request_log import LoggedRequest, RequestLog, from_first, writes_of
+from support.s3.request_log import LoggedRequest, RequestLog, from_first, s3_error, writes_of
 
 NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
-
-
-def answer_of(status: int, code: str) -> bytes:
-    body = f"<Error><Code>{code}</Code><Message>as told</Message></Error>".encode()
-    return f"HTTP/1.1 {status} As Told\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 Matches = Callable[[LoggedRequest], bool]
@@ -38,10 +33,6 @@ def every_write(seen: LoggedRequest) -> bool:
 
 def sends_acl(seen: LoggedRequest) -> bool:
     return "x-amz-acl" in seen.headers
-
-
-def reads_acl(seen: LoggedRequest) -> bool:
-    return seen.query.startswith("acl")
 
 
 FAULTS: dict[str, tuple[dict[str, str], Matches, int, str, str]] = {
@@ -171,9 +162,9 @@ def test_a_missing_object_does_not_hide_that_a_right_was_revoked(
 
 DENIALS: dict[str, tuple[Callable[[LoggedRequest], bool], bytes]] = {
     "a proxy": (lambda seen: bool(seen.path), b"HTTP/1.1 403 Forbidden\r\nContent-Length: 6\r\n\r\n<html>"),
-    "no right to write": (lambda seen: seen.writes and bool(seen.key), answer_of(403, "AccessDenied")),
-    "no right to read": (lambda seen: seen.method == "HEAD" or seen.writes_object, answer_of(403, "AccessDenied")),
-    "no right to read tags": (lambda seen: seen.query.startswith("tagging"), answer_of(403, "AccessDenied")),
+    "no right to write": (lambda seen: seen.writes and bool(seen.key), s3_error(403, "AccessDenied")),
+    "no right to read": (lambda seen: seen.method == "HEAD" or seen.writes_object, s3_error(403, "AccessDenied")),
+    "no right to read tags": (lambda seen: seen.query.startswith("tagging"), s3_error(403, "AccessDenied")),
 }
 
 
@@ -287,17 +278,3 @@ def test_migrate_ends_with_the_reason(many: Migration, log: RequestLog) -> None:
     assert refused.returncode == 2
     assert "make room there" in refused.stderr
     assert "rowferry resume" in refused.stderr
-
-
-def test_pause_resume_and_status_say_the_reason(many: Migration) -> None:
-    many.execute("select rowferry.pause_migration(id, 'The quota is full.') from rowferry.migration")
-    assert "avatars is paused already, since 2" in many.run("pause").stdout
-    assert "  reason: The quota is full.\n" in many.run("pause").stdout
-    status = many.run("status", "--no-objects").stdout
-    assert "paused" in status
-    assert "The quota is full." in status
-    ended = many.run("worker", "--until-empty")
-    assert ended.returncode == 3
-    assert "avatars is paused (The quota is full) with 10 batches left" in ended.stderr
-    many.execute("update rowferry.migration set paused_at = null")
-    assert state_of(many) == (False, "")
