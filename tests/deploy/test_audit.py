@@ -2,10 +2,8 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,8 +17,6 @@ from support.docs.doc_pages import ROOT
 
 pytestmark = pytest.mark.soak
 
-LOCKED = sorted(path for path in (ROOT / "requirements").glob("*.txt") if path.name != "oldest.txt")
-"""All but the lower bounds, which only `make release` installs, to try them."""
 PIN = f"leaky==1.0 --hash=sha256:{'a' * 64}\nsound==2.0 --hash=sha256:{'b' * 64}\n"
 FINDING = {
     "vulns": [
@@ -86,17 +82,6 @@ def audit(folder: Path, *, pins: str = "", url: str = "") -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def test_every_locked_package_is_asked_for_once(osv: Osv, tmp_path: Path) -> None:
-    status, words = audit(tmp_path)
-    assert status == 0, words
-    assert set(Counter(osv.asked).values()) == {1}
-    names = {name for name, _ in osv.asked}
-    for path in LOCKED:
-        pins = re.findall(r"^([a-z0-9][a-z0-9._-]*)==[^;\s]+ \\$", path.read_text(), re.MULTILINE)
-        assert {name.replace(".", "-") for name in pins} <= names, path
-    assert f"({len(osv.asked)} packages, " in words
-
-
 def test_a_known_vulnerability_fails_and_is_named(osv: Osv, tmp_path: Path) -> None:
     osv.findings["leaky"] = FINDING
     for _ in range(2):  # a finding is never remembered as if there were none
@@ -106,19 +91,6 @@ def test_a_known_vulnerability_fails_and_is_named(osv: Osv, tmp_path: Path) -> N
         assert "sound" not in words
 
 
-def test_what_was_audited_today_is_not_asked_for_again_unless_it_has_changed(osv: Osv, tmp_path: Path) -> None:
-    memory = tmp_path / "memory"
-    assert audit(tmp_path, pins=PIN)[0] == 0
-    assert len(osv.asked) == 2
-    assert audit(tmp_path, pins=PIN) == (0, "· pip-audit (no known vulnerability, says today's audit)\n")
-    assert len(osv.asked) == 2
-    memory.write_text(re.sub(r"^[0-9-]+", "2026-01-01", memory.read_text()))
-    audit(tmp_path, pins=PIN)
-    assert len(osv.asked) == 4
-    audit(tmp_path, pins=PIN.replace("2.0", "2.1"))
-    assert osv.asked[4:] == [("leaky", "1.0"), ("sound", "2.1")]
-
-
 @pytest.mark.parametrize("url", ["http://127.0.0.1:9/v1/query", ""], ids=["refused", "fault"])
 def test_without_the_advisories_nothing_fails_but_it_is_said(url: str, osv: Osv, tmp_path: Path) -> None:
     osv.status = 503
@@ -126,9 +98,3 @@ def test_without_the_advisories_nothing_fails_but_it_is_said(url: str, osv: Osv,
     assert status == 0
     assert words.startswith(f"· pip-audit (NOT AUDITED: {url or os.environ['OSV_URL']} cannot be asked: ")
     assert not (tmp_path / "memory").exists()
-
-
-def test_a_file_that_cannot_be_audited_fails(osv: Osv, tmp_path: Path) -> None:
-    status, words = audit(tmp_path, pins="leaky>=1.0\n")
-    assert (status, osv.asked) == (1, [])
-    assert "hashed requirements" in words

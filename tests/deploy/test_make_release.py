@@ -1,6 +1,5 @@
 """`make release` refuses what cannot be released before it touches anything, and makes the same archives each time."""
 
-import hashlib
 import os
 import re
 import shutil
@@ -11,13 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from release import documents
-from release.announce import SUMS, describe_publishing, write_sums
-from release.documents import archive_documents, pack
-from release.readiness import Release
-from release.steps import StepFailed, clean_environment, step
+from release.documents import pack
+from release.steps import clean_environment
 from support.docs.doc_pages import ROOT
-from support.processes.processes import wait_for
 
 NEEDED = (
     "pyproject.toml",
@@ -133,14 +128,6 @@ def change(checkout: Path, name: str, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-def test_without_a_day_in_the_changelog_it_is_a_rehearsal_with_images_by_their_tags(checkout: Path) -> None:
-    change(checkout, *NO_DIGEST)
-    change(checkout, *NO_DAY)
-    commit(checkout)
-    answer = ask_release(checkout)
-    assert (answer.returncode, "is_dated=False" in answer.stdout) == (0, True)
-
-
 # Archives, sums, commands
 
 
@@ -159,75 +146,7 @@ def test_an_archive_of_documents_is_the_same_each_time(tmp_path: Path) -> None:
         assert {(member.mode, member.mtime, member.uid) for member in archive} == {(0o644, 1_700_000_000, 0)}
 
 
-def test_nothing_of_an_earlier_build_gets_into_the_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "build" / "site").mkdir(parents=True)
-    (tmp_path / "build" / "site" / "gone.html").write_text("of a page that is gone")
-
-    def make_docs(*_: object, **__: object) -> None:
-        for name in ("site/index.html", "man/rowferry.1"):
-            (tmp_path / "build" / name).parent.mkdir(parents=True, exist_ok=True)
-            (tmp_path / "build" / name).write_text("new")
-
-    monkeypatch.setattr(documents, "ROOT", tmp_path)
-    monkeypatch.setattr(documents, "step", make_docs)
-    archive_documents(Release("1.2.3", "0123456789abcdef", "1700000000", is_dated=True), tmp_path)
-    with tarfile.open(tmp_path / "rowferry-1.2.3-docs.tar.gz") as archive:
-        assert archive.getnames() == [f"rowferry-1.2.3-docs/{name}" for name in ("site/index.html", "man/rowferry.1")]
-
-
-def test_an_archive_that_would_lack_a_folder_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(StepFailed, match=r"man is not there, so docs\.tar\.gz would lack it\.$"):
-        pack(tmp_path / "docs.tar.gz", "rowferry-docs", [tmp_path / "man"], 1_700_000_000)
-
-
-def test_the_sums_are_those_of_the_files(tmp_path: Path) -> None:
-    (tmp_path / "b.whl").write_bytes(b"b")
-    (tmp_path / "a.whl").write_bytes(b"a")
-    write_sums(tmp_path)
-    write_sums(tmp_path)
-    assert (tmp_path / SUMS).read_text() == "".join(
-        f"{hashlib.sha256(name).hexdigest()}  {name.decode()}.whl\n" for name in (b"a", b"b")
-    )
-
-
-def test_the_commands_that_publish_name_every_package_and_nothing_else(tmp_path: Path) -> None:
-    release = Release("1.2.3", "0123456789abcdef", "1700000000", is_dated=True)
-    text = describe_publishing(release, tmp_path, has_image=True)
-    assert 'git tag --annotate v1.2.3 --message "rowferry 1.2.3" 0123456789ab' in text
-    (upload,) = (line.split("upload ")[1] for line in text.splitlines() if "upload " in line)
-    assert [Path(word).name for word in upload.split()] == [
-        "rowferry-1.2.3.tar.gz",
-        "rowferry-1.2.3-py3-none-any.whl",
-        "rowferry_lab-1.2.3.tar.gz",
-        "rowferry_lab-1.2.3-py3-none-any.whl",
-    ]
-    assert "docker push registry.example.com/rowferry:1.2.3" in text
-    assert "rehearsal" not in text
-    assert "docker" not in describe_publishing(release, tmp_path, has_image=False)
-
-
 # Steps
-
-
-def test_a_step_that_fails_says_so(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(StepFailed, match=r"^trying: failed\.$"):
-        step("trying", "sh", "-c", "echo the reason; exit 3")
-    assert "the reason" in capfd.readouterr().out
-
-
-def test_a_step_that_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> None:
-    with pytest.raises(StepFailed, match="took more than 1 s"):
-        step("waiting", "sh", "-c", "sleep 300 & echo $! >pid; wait", seconds=1, cwd=tmp_path)
-    pid = int((tmp_path / "pid").read_text())
-    wait_for(lambda: not is_running(pid))
-
-
-def is_running(pid: int) -> bool:
-    """Return whether a process is there and not merely waiting to be reaped."""
-    shown = subprocess.run(
-        ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, timeout=60, check=False
-    )
-    return shown.stdout.strip() != "" and not shown.stdout.startswith("Z")
 
 
 def test_a_step_sees_no_settings_of_this_shell(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,16 +32,6 @@ IN_THE_WHEEL = (
 )
 """Files of data that the installed program reads, and the folders that they come from."""
 OURS = r"https://github.com/rowferry/rowferry/(?:blob|raw)/v(?P<version>[^/]+)/(?P<path>[^#]*)(?:#.*)?"
-PICTURES = """# Pictures
-
-![a terminal](docs/pictures/watch.svg) and [![a link](docs/pictures/watch.svg)](docs/watch.md#keys)
-<a href="docs/plan.md"><img alt="a plan" src="docs/pictures/plan.png"></a> [here](#pictures) [there](https://example.com/)
-"""
-ON_THE_INDEX = """# Pictures
-
-![a terminal](RAW/docs/pictures/watch.svg) and [![a link](RAW/docs/pictures/watch.svg)](BLOB/docs/watch.md#keys)
-<a href="BLOB/docs/plan.md"><img alt="a plan" src="RAW/docs/pictures/plan.png"></a> [here](#pictures) [there](https://example.com/)
-"""
 
 
 def read_project(folder: Path) -> dict[str, Any]:
@@ -79,14 +69,6 @@ def test_rowferry_alone_holds_no_code_of_the_lab_and_needs_nothing_of_it(built: 
     for pattern in ("rowferry-0*.whl", "rowferry-0*.tar.gz"):
         assert not [name for name, _ in read_files(find(built, pattern)) if "lab/" in name]
     assert not LAB_DEPENDENCIES & requirements_of(find(built, ROWFERRY))
-
-
-@pytest.mark.soak
-def test_the_lab_brings_rowferry_of_its_own_version(built: Path) -> None:
-    wheel, project = find(built, LAB), read_project(ROOT / "lab")
-    assert {"rowferry", *LAB_DEPENDENCIES} == requirements_of(wheel)
-    assert f"rowferry=={VERSION}" in project["dependencies"]
-    assert {name.split("/")[0] for name, _ in read_files(wheel) if ".dist-info/" not in name} == {"rowferry_lab"}
 
 
 def requirements_of(wheel: Path) -> set[str]:
@@ -144,16 +126,6 @@ def test_every_link_of_the_long_description_leads_to_a_file_of_this_version(
 
 def links_of(text: str) -> list[str]:
     return [link or other for link, other in re.findall(r'\]\(([^)\s]+)\)|\b(?:href|src|srcset)="([^"]+)"', text)]
-
-
-def test_pictures_are_shown_and_links_opened_on_the_index(built: Path, tmp_path: Path) -> None:
-    project = unpack(find(built, "rowferry-0*.tar.gz"), tmp_path)
-    (project / "PKG-INFO").unlink()  # its description would be taken as it is
-    (project / "README.md").write_text(PICTURES)
-    build(project, tmp_path, "-t", "wheel")
-    base = "https://github.com/rowferry/rowferry"
-    expected = ON_THE_INDEX.replace("RAW", f"{base}/raw/v{VERSION}").replace("BLOB", f"{base}/blob/v{VERSION}")
-    assert read_metadata(find(tmp_path, "*.whl")).get_payload() == expected
 
 
 @pytest.mark.parametrize("name", PROJECTS)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rowferry.errors import UsageError
-from support.entries.checks import add_second_table, check, check_rows_of, entries_of, problems, row_problems
+from support.entries.checks import check, check_rows_of, entries_of, problems, row_problems
 from support.entries.entry_table import EntryTable
 from support.entries.forms import FORMS, Form, adapt
 from support.entries.migration import Migration
@@ -121,16 +121,6 @@ def test_different_objects_that_become_one_are_found_in_every_form(table: EntryT
     assert len(found) == 2
     assert "'one/1.png' and 'two/1.png' both become 'all/1.png'" in found[0]
     assert "'one/2.png' and 'three/2.png' both become 'all/2.png'" in found[1]
-
-
-def test_two_states_of_one_key_that_become_one_object_are_found(table: EntryTable) -> None:
-    """`from` and `to` are the same, and the legacy objects differ."""
-    entries_of(table).update(STATE, legacy_object="a/", production_object="")
-    add_second_table(table, legacy_object="b/")
-    table.execute("alter table public.banners add column store text")
-    table.execute("insert into public.banners values (1, 'image/1', 'old')")
-    (found,) = row_problems(table)
-    assert "'a/image/1' and 'b/image/1' both become 'image/1'" in found
 
 
 # Computed keys

@@ -99,10 +99,3 @@ def test_entries_whose_rows_change_what_others_say_are_a_problem(table: EntryTab
     (found,) = row_problems(table)
     words = "public.avatars.name: 2 rows do not meet `where` any more once rows of public.avatars.path have moved"
     assert words in found
-
-
-def test_a_check_of_reverting_writes_nothing(table: EntryTable) -> None:
-    entries_of(table).update(where="path like 'image/%'")
-    before = table.execute("select xmin, * from public.avatars order by id")
-    assert notes(table)
-    assert table.execute("select xmin, * from public.avatars order by id") == before

@@ -5,10 +5,10 @@ from contextlib import closing
 
 import pytest
 
-from rowferry.db.connection import Connection, call, connect
+from rowferry.db.connection import Connection, connect
 from rowferry.errors import WorkLeft
 from rowferry_worker.batch.claim import claim_batch, is_finished, is_work_left
-from support.queue.lines import Lines, claim_and_finish
+from support.queue.lines import Lines
 
 CHAIN = {"load": {"next": ["tag"]}, "tag": {"next": ["inspect", "verify"]}}
 
@@ -88,18 +88,6 @@ def test_a_claimed_batch_at_the_beginning_of_a_chain_keeps_the_last_worker_waiti
         assert not is_finished(worker, ["verify"], None, {})
 
 
-def test_a_queue_and_all_before_it_are_found_each_once(worker: Connection, lines: Lines) -> None:
-    """In migrations where batches wait, and in no other."""
-    lines.register("two", CHAIN)
-    lines.add(("two", "load"), 1)
-    claim_and_finish(lines, ["load"], 1)
-    lines.add(("one", "load"), 2)
-    found = call(worker, "find_lines", ["inspect"])
-    assert sorted((row["migration_id"], row["queue_name"]) for row in found) == [
-        (1, "inspect"), (1, "load"), (1, "tag")
-    ]  # fmt: skip
-
-
 def test_a_circle_made_by_hand_ends_the_search(worker: Connection, lines: Lines) -> None:
     lines.session.execute("alter table rowferry.queue disable trigger queue_next_changed")
     lines.steer(("one", "tag"), "next = '{load}'")
@@ -118,17 +106,6 @@ def test_batches_in_a_paused_queue_are_not_waited_for_and_the_queue_is_named(wor
     assert words(worker, "verify") == (
         "Queues load, tag of migration one are paused with 4 batches left: "
         "run `rowferry resume --queue NAME --migration one` for each."
-    )
-
-
-def test_a_paused_queue_is_told_of_beside_batches_that_are_due_later(worker: Connection, lines: Lines) -> None:
-    lines.add(("one", "tag"), 2)
-    lines.add(("one", "load"), 1)
-    lines.steer(("one", "tag"), "paused_at = now()")
-    lines.session.execute("update rowferry.batch_queue set run_after = 'infinity' where queue_name = 'load'")
-    assert words(worker, "tag") == (
-        "1 batch of migration one is left; run_after puts it off for ever. "
-        "Queue tag of migration one is paused with 2 batches left: run `rowferry resume --queue tag --migration one`."
     )
 
 

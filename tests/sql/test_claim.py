@@ -108,23 +108,6 @@ def test_only_the_named_queues_are_claimed_from(table: EntryTable, connections: 
     assert both.id == first
 
 
-def test_no_other_queue_gives_what_the_named_ones_have_not(table: EntryTable, connections: list[Connection]) -> None:
-    """The oldest of the named queue is held by another worker, and what follows it is of another queue."""
-    first, second = enqueue_batches(table, 2)
-    table.execute("update rowferry.batch_queue set queue_name = 'verify' where id = %s", (second,))
-    assert claim_id(connections[0]) == first
-    assert claim_id(connections[1]) is None
-
-
-def test_no_other_migration_gives_what_the_named_one_has_not(table: EntryTable, connections: list[Connection]) -> None:
-    avatars, banners = enqueue_two_migrations(table)
-    held, other = (claim_batch(connection, QUEUES, ["avatars"]) for connection in connections[:2])
-    assert held is not None
-    assert held.migration_id == avatars
-    assert other is None
-    assert claim_batch(connections[2], QUEUES, passed_over=[avatars, banners]) is None
-
-
 def test_a_rollback_gives_the_batch_back(table: EntryTable, connections: list[Connection]) -> None:
     (batch_id,) = enqueue_batches(table, 1)
     assert claim_id(connections[0]) == batch_id

@@ -142,14 +142,6 @@ def test_an_older_batch_is_claimed_at_once_where_there_is_no_other(process: Proc
     assert not is_work_left(process.connection, QUEUES)
 
 
-def test_a_batch_that_was_given_back_is_the_next_again(process: Process, other: Other) -> None:
-    other.execute(FILL, (3,))
-    assert process.finish() == 1
-    assert process.claim().id == 2
-    process.connection.rollback()
-    assert process.finish() == 2
-
-
 def test_a_batch_whose_worker_dies_is_claimed_by_those_who_have_gone_past_it(process: Process, other: Other) -> None:
     other.execute(FILL, (4,))
     with closing(connect("doomed")) as doomed:
@@ -202,13 +194,6 @@ def test_another_migration_is_asked_within_ten_seconds(process: Process, other: 
     assert process.finish() == 2
     process.seconds += 10
     assert process.finish() == 4
-
-
-def test_another_migration_is_asked_at_once_where_nothing_else_is_due(process: Process, other: Other) -> None:
-    other.execute(FILL, (1,))
-    assert process.finish() == 1
-    other.execute(DUE_NOW, (2,))
-    assert process.finish() == 2
 
 
 def test_a_queue_of_higher_priority_is_asked_at_once_though_it_was_empty(process: Process, other: Other) -> None:

@@ -22,24 +22,6 @@ def roles(database: str) -> Iterator[Roles]:
         yield roles
 
 
-def test_a_whole_migration_works_with_these_grants_only(
-    migration: Migration, roles: Roles, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    grant(migration, roles)
-    migration.fill(5)
-    migration.add_row(6, "image/nowhere.png")
-    migration.write_plan()
-    run_as = {purpose: {"DATABASE_URL": log_in(migration, role)} for purpose, role in roles.items()}
-    assert migration.run("enqueue", "--yes", "--batch-size", "2", **run_as["enqueuer"]).returncode == 0
-    assert migration.run("worker", "--until-empty", **run_as["worker"]).returncode == 0
-    for purpose in ("enqueuer", "worker"):
-        assert migration.run("status", **run_as[purpose]).returncode == 0
-    assert "NoSuchKey" in migration.run("errors", "--entries", **run_as["operator"]).stdout
-    assert "1 batch" in migration.run("requeue", "--all", **run_as["operator"]).stdout
-    assert migration.run("worker", "--until-empty", **run_as["worker"]).returncode == 0
-    migration.audit(legacy_left=[6])
-
-
 def test_a_condition_takes_the_whole_table(table: EntryTable, roles: Roles) -> None:
     table.plan["entries"][0]["where"] = "title is null"
     words = compose_grants("reader", ["enqueuer"], table.read_plan()).as_string()
@@ -99,14 +81,6 @@ def test_printed_grants_change_nothing_and_need_no_database(migration: Migration
     assert done.returncode == 0
     assert 'grant update ("path") on "public"."avatars" to "app worker";' in done.stdout
     assert "register_migration" not in done.stdout
-
-
-def test_printed_grants_are_sql_that_can_be_run(migration: Migration) -> None:
-    migration.write_plan()
-    with new_role(migration.dsn) as role:
-        words = migration.run("init", "--grants", role).stdout
-        migration.execute(words)
-        assert migration.run("status", DATABASE_URL=log_in(migration, role)).returncode == 0
 
 
 def test_applied_grants_are_printed_too(migration: Migration) -> None:

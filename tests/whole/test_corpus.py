@@ -6,10 +6,7 @@ from datetime import timedelta
 import pytest
 
 from corpus.active_storage.project import ActiveStorage
-from corpus.carrierwave.project import CarrierWave
 from corpus.discourse.project import Discourse
-from corpus.django.project import Django
-from corpus.events.project import Events
 from corpus.gitlab.project import GitLab
 from corpus.mastodon.project import Mastodon
 from corpus.nextcloud.project import Nextcloud
@@ -17,7 +14,6 @@ from corpus.project import Project, Refusal
 from corpus.shop.project import Shop
 from corpus.shrine.project import Shrine
 from corpus.wagtail.project import Wagtail
-from corpus.wordpress.project import WordPress
 from corpus.world import Corpus
 from corpus.zulip.project import Zulip
 from rowferry.batch import Outcome
@@ -27,14 +23,9 @@ from support.processes.cli import Done, list_errors
 
 PROJECTS: dict[str, type[Project]] = {
     project.name: project
-    for project in (
-        *(ActiveStorage, CarrierWave, Discourse, Django, Events, GitLab, Mastodon, Nextcloud, Shop, Shrine, Wagtail),
-        *(WordPress, Zulip),
-    )
+    for project in (ActiveStorage, Discourse, GitLab, Mastodon, Nextcloud, Shop, Shrine, Wagtail, Zulip)
 }
 
-EVERY_FORM = ("discourse", "gitlab", "mastodon", "shop", "shrine")
-"""Between them they have every form of entries; the plans of the others are tried without writers as well."""
 UPLOADS = 6
 BATCH_SIZE = 5
 ACTIONS = 8
@@ -67,21 +58,6 @@ def test_an_application_is_migrated_while_it_goes_on(name: str, make_corpus: Cal
     must_pass(world.run("status"))
     revert(world)
     world.expect_legacy_as_written()
-
-
-@pytest.mark.by_day("wordpress", "events")
-@pytest.mark.parametrize("name", [name for name in PROJECTS if name not in EVERY_FORM])
-def test_the_plan_of_an_application_moves_every_object(name: str, make_corpus: Callable[..., Corpus]) -> None:
-    world = make_corpus(PROJECTS[name](), UPLOADS)
-    must_pass(world.run("check"))
-    world.migrate(BATCH_SIZE)
-    world.expect_objects_of_all()
-    if not world.project.staying:
-        world.expect_rows(moved=True)
-    world.expect_legacy_as_written()
-    expect_production(world)
-    assert not world.execute("select from rowferry.entry_failure")
-    assert world.expect_balance()[Outcome.MIGRATED]
 
 
 def migrate_while_writing(world: Corpus) -> None:
@@ -171,7 +147,7 @@ REFUSALS = [pytest.param(name, refusal, id=f"{name}-{refusal.what}".replace(" ",
             for name, project in PROJECTS.items() for refusal in project.refusals]  # fmt: skip
 
 
-@pytest.mark.by_day("discourse-*", "django-*", "gitlab-*")
+@pytest.mark.by_day("discourse-*", "gitlab-*")
 @pytest.mark.parametrize(("name", "refusal"), REFUSALS)
 def test_a_plan_that_cannot_serve_is_refused(name: str, refusal: Refusal, make_corpus: Callable[..., Corpus]) -> None:
     """By check and by enqueue alike: with one sentence, exit status 2, and nothing changed."""

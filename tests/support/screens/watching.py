@@ -15,7 +15,6 @@ from rowferry_cli.watch.snapshot import Snapshot
 from rowferry_cli.watch.view import ENDLESS, draw_view
 
 HELP = list_keys(80)
-HELP_WITH_QUEUES = list_keys(80, has_queues=True)
 NOW = datetime(2026, 11, 21, 6, 12, 40, tzinfo=UTC).astimezone()
 MIGRATION: DictRow = {"name": "avatars", "moment": NOW, "migrations": ["avatars"], "lost": 0}
 MIGRATION |= dict.fromkeys(("max_rows_per_second", "max_replica_lag", "replica_lag"))
