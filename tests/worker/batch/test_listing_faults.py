@@ -96,10 +96,36 @@ def test_a_bucket_that_may_not_be_listed_costs_no_attempt(listed: Migration, log
     assert (batch["status"], batch["attempts"]) == ("INIT", 0)
     (attempt,) = listed.attempts()
     assert attempt["verdict"] == "RELEASED"
-    assert "cannot be listed below 'variants/'" in attempt["error"]
+    assert "cannot be listed: " in attempt["error"]
     assert "s3:ListBucket" in attempt["error"]
     listed.work()
     check_copies(listed, NAMES)
+
+
+@pytest.mark.parametrize("denies_others", [False, True])
+def test_a_prefix_that_may_not_be_listed_fails_by_name_and_the_rest_goes_on(
+    listed: Migration, log: RequestLog, denies_others: bool
+) -> None:
+    """Whether the policy denies this prefix alone, or allows the other one alone."""
+    listed.plan["objects"].append({"prefix": "open/", "to": "o/"})
+    put_objects(listed, NAMES, "open/")
+    listed.enqueue(5)
+
+    def is_denied(seen: LoggedRequest) -> bool:
+        return is_listing(seen) and ("prefix=variants" in seen.query or denies_others and "prefix=open" not in seen.query)
+
+    with log.refusing(is_denied, 403, "AccessDenied"):
+        for _ in range(3):
+            listed.work_again()
+    (denied,) = [batch for batch in listed.batches() if batch["status"] != "DONE"]
+    assert denied["status"] == "ERROR"
+    assert "cannot be listed below 'variants/': " in denied["error"]
+    assert denied["error"].endswith("; give the legacy credentials s3:ListBucket there")
+    assert outcomes(listed) == {"migrated": 12}
+    assert not listed.execute("select from rowferry.migration where paused_at is not null")
+    listed.requeue()
+    listed.work_again()
+    assert outcomes(listed) == {"migrated": 24}
 
 
 def test_a_missing_object_that_is_listed_still_is_missing(listed: Migration, log: RequestLog) -> None:

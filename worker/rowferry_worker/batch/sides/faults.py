@@ -72,7 +72,7 @@ def _find_failing(
         if not any(is_of_side(each, answers[each], in_a_row=in_a_row) for each in asked):
             evidence.note_well(operation)
         elif is_denied and operation[1] == LISTING:
-            raise refuse_listing(plan, operation[0] or "legacy", error)
+            raise MigrationFault(describe_listing(plan, operation[0] or "legacy", str(error)))
         elif is_denied:
             raise _describe_revocation(plan, error)
         elif evidence.failing_for(operation) > PAUSE_AFTER:
@@ -140,11 +140,11 @@ def _describe_failure(plan: Plan, failure: ObjectError) -> MigrationFault:
     return MigrationFault(f"{words} ({str(failure).rstrip('.')}); ask whoever runs that server")
 
 
-def refuse_listing(plan: Plan, side: SideName, denied: ObjectError, prefix: str = "") -> MigrationFault:
-    """Return the error of a bucket that may not be listed."""
+def describe_listing(plan: Plan, side: SideName, denied: str, prefix: str = "") -> str:
+    """Return that a bucket may not be listed, below a prefix or at all, and what to do; `denied`: the server's words."""
     below = f" below {prefix!r}" if prefix else ""
-    words = f"the {side} bucket {plan.side(side).bucket} cannot be listed{below}: {str(denied).rstrip('.')}"
-    return MigrationFault(f"{words}; give the {side} credentials s3:ListBucket there")
+    words = f"the {side} bucket {plan.side(side).bucket} cannot be listed{below}: {denied.rstrip('.')}"
+    return f"{words}; give the {side} credentials s3:ListBucket there"
 
 
 def _name(plan: Plan, side: SideName | None) -> str:

@@ -9,14 +9,14 @@ from typing import Any
 
 from rowferry.batch import Entry
 from rowferry.db.connection import call
-from rowferry.errors import AccessDenied, CredentialsUnavailable, MigrationFault, ObjectError
+from rowferry.errors import AccessDenied, MigrationFault, ObjectError
 from rowferry.http import event_loop
 from rowferry.plan import BucketPrefix, ObjectPrefix, SideName
 from rowferry.s3.listings.keys import ListedKeys, list_range
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext, find_meant
-from rowferry_worker.batch.sides.faults import judge_sides, refuse_listing
+from rowferry_worker.batch.sides.faults import describe_listing, judge_sides
 from rowferry_worker.batch.sources.ranges import RangeSource
 
 _log = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ def list_keys(context: BatchContext, *, most_keys: int, is_enough: Callable[[int
     """Return the keys of the batch's own range in its bucket, as `list_range` does.
 
     Raises BatchReleased when the worker gives the batch up meanwhile, MigrationFault when the bucket cannot be used or
-    listed, ServerUnavailable when the server answers nothing as S3 does.
+    listed, AccessDenied where it is this prefix alone, ServerUnavailable when the server answers nothing as S3 does.
     """
     payload, requests = context.batch.payload, context.object_requests()
     side: SideName = payload.get("side", "legacy")
@@ -106,12 +106,11 @@ def list_keys(context: BatchContext, *, most_keys: int, is_enough: Callable[[int
         return list_range(
             ask, side, prefix, payload["first"], payload["last"], most_keys=most_keys, is_enough=is_enough
         )
-    except AccessDenied as error:
-        if isinstance(error, CredentialsUnavailable):
-            judge_sides(context, {"": error})
-        raise refuse_listing(context.migration.plan, side, error, prefix) from error
     except ObjectError as error:
         held = judge_sides(context, {"": error})[""]
+        if isinstance(error, AccessDenied):  # here alone, so the batch is refused, and no other
+            words = describe_listing(context.migration.plan, side, error.message, prefix)
+            raise AccessDenied(error.code, words) from error
         raise held if isinstance(held, ObjectError) else error from error
 
 
