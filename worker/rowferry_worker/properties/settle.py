@@ -5,26 +5,21 @@ from typing import NamedTuple
 
 from rowferry.errors import ObjectRejected
 from rowferry.plan import CannedAcl, ProductionSide
-from rowferry.s3.encodings import strip_framing
-from rowferry.s3.properties import ENCRYPTION, REPLACE_METADATA, content_headers, find_differences, storage_headers
+from rowferry.s3.properties import (
+    ENCRYPTION,
+    REPLACE_METADATA,
+    content_headers,
+    find_differences,
+    find_lost_content,
+    read_content,
+    storage_headers,
+)
 from rowferry.s3.responses import Response
-from rowferry.s3.results import read_tag_count
 from rowferry_worker.objects.requests import DemandingObject, GivenBy, ObjectRequests, Tags
 from rowferry_worker.properties.acls import Acls
 from rowferry_worker.properties.tags import Tagging
 
 _log = logging.getLogger(__name__)
-
-KEPT_HEADERS = (
-    "content-type",
-    "cache-control",
-    "content-disposition",
-    "content-encoding",
-    "content-language",
-    "expires",
-)
-"""What a new object is told of the legacy one, besides `x-amz-meta-...` and the tags. The S3 server of the demo has a
-list of its own (lab/rowferry_lab/servers/fake_s3/http.py), on purpose: a stand-in must not learn from what it tests."""
 
 KEPT_CLASSES = frozenset({"STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER_IR", "REDUCED_REDUNDANCY"})
 """Storage classes whose objects can be read at once; a row must never point at one that has to be restored first."""
@@ -137,24 +132,18 @@ class Properties:
 
         Content headers, metadata and tags, but for those that the plan sets. `seen`: the headers of the legacy object.
         """
-        lost = self._list_lost(seen, existing)
-        if self.tagging.fixed is None and read_tag_count(seen):
-            tags = await self.tagging.read(s3, source_key, seen)
-            if dict(tags) != dict(await s3.fetch_tags("production", key)):
-                lost.append("its tags are not those of the legacy object")
+        lost = find_lost_content(seen, existing, self._content)
+        tags = () if self.tagging.fixed is not None else await self.tagging.read(s3, source_key, seen)
+        if tags and dict(tags) != dict(await s3.fetch_tags("production", key)):
+            lost.append("its tags are not those of the legacy object")
         return lost
 
     def note_kept(self, seen: Response, key: str, existing: Response) -> None:
         """Note that a production object is kept, since its bytes are right; tell the first that is otherwise."""
-        if not self.keeps_others and (lost := self._list_lost(seen, existing)):
+        if not self.keeps_others and (lost := find_lost_content(seen, existing, self._content)):
             self.keeps_others = True
             words = "a kept object has the right bytes, but other properties: `rowferry verify` names all of them"
             _log.warning(words, extra={"new_key": key, "differences": ", ".join(lost)})
-
-    def _list_lost(self, seen: Response, existing: Response) -> list[str]:
-        of_plan = {name for name, _ in self._content}
-        found = dict(read_content(existing))
-        return find_differences(tuple(pair for pair in read_content(seen) if pair[0] not in of_plan), found)
 
     async def find_differences(self, s3: ObjectRequests, source_key: str, key: str, existing: Response) -> list[str]:
         """Return, in words, what a production object is not that the plan says of it; its tags are not looked at.
@@ -197,14 +186,6 @@ class Properties:
 def _refuse_plain(operation: GivenBy) -> ObjectRejected:
     words = f"the production server does not encrypt what {operation} writes as the plan says: see `encryption`"
     return ObjectRejected("NotEncrypted", words)
-
-
-def read_content(response: Response) -> list[tuple[str, str]]:
-    """Return the content headers and the metadata of an object; how its body was framed once is none of them."""
-    headers = [(name, response.headers[name]) for name in KEPT_HEADERS if name in response.headers]
-    headers = [(name, strip_framing(value) if name == "content-encoding" else value) for name, value in headers]
-    metadata = [(name, value) for name, value in response.headers.items() if name.startswith("x-amz-meta-")]
-    return [(name, value) for name, value in headers if value or name != "content-encoding"] + metadata
 
 
 def describe_object(response: Response, *, keep_class: bool) -> list[tuple[str, str]]:

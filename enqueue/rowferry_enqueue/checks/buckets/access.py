@@ -15,6 +15,7 @@ from rowferry.s3.operations import get_object
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists, refuse, summarise_error
 from rowferry_enqueue.checks.buckets.clocks import check_clocks
+from rowferry_enqueue.checks.buckets.kept_properties import Heads, check_kept_properties
 from rowferry_enqueue.checks.buckets.objects import Sample, check_objects, find_any_object
 from rowferry_enqueue.checks.buckets.prefixes import check_prefixes
 from rowferry_enqueue.checks.buckets.probe import Probe, written_probe
@@ -54,7 +55,8 @@ def check_buckets(
     yield from check_providers(plan)
     on_progress("reading the legacy bucket")
     facts = {} if facts is None else facts
-    findings, source_key, acl = _try_legacy(plan, samples, is_new=is_new, may_be_empty=may_be_empty)
+    heads: Heads = {}
+    findings, source_key, acl = _try_legacy(plan, samples, heads, is_new=is_new, may_be_empty=may_be_empty)
     yield from findings
     if source_key is not None:
         facts[READABLE] = source_key
@@ -62,6 +64,7 @@ def check_buckets(
     findings = list(_try_production(plan, source_key, acl, facts, may_write=may_write))
     yield from findings
     if source_key is not None and not find_problems(findings):
+        yield from check_kept_properties(plan, heads)
         yield from check_clocks(plan, may_write=may_write)
 
 
@@ -82,9 +85,12 @@ def check_readable_buckets(plan: Plan, on_progress: OnProgress) -> Iterator[Find
 
 
 def _try_legacy(
-    plan: Plan, samples: Sequence[Sample], *, is_new: bool, may_be_empty: bool
+    plan: Plan, samples: Sequence[Sample], heads: Heads, *, is_new: bool, may_be_empty: bool
 ) -> tuple[list[Finding], str | None, CannedAcl | None]:
-    """Return the findings; a legacy object that is small enough to be copied as a test, if there is one; its ACL."""
+    """Return the findings; a legacy object that is small enough to be copied as a test, if there is one; its ACL.
+
+    Adds to `heads` those of the sampled objects.
+    """
     side = plan.legacy
     try:
         client = _open(side)
@@ -95,6 +101,7 @@ def _try_legacy(
         if find_problems(findings):
             return findings, None, None
         sampled = check_objects(client, side, samples, is_new=is_new)
+        heads |= sampled.heads
         findings += [*sampled.findings, *check_prefixes(client, plan, may_be_empty=may_be_empty)]
         prefixes = object_prefixes(plan.parts, "legacy")
         key = sampled.small_key or find_any_object(client, side, prefixes)

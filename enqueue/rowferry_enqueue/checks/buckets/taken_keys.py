@@ -104,6 +104,13 @@ async def _compare_one(legacy: ObjectClient, production: ObjectClient, keys: Key
         new = await send_with_retries(production.send, head_object("production", keys[1]))
     except ObjectNotFound:
         return "no production object"
+    return await compare_objects(legacy, production, keys, old, new)
+
+
+async def compare_objects(
+    legacy: ObjectClient, production: ObjectClient, keys: Keys, old: Response, new: Response
+) -> Likeness:
+    """Return how alike two objects are, by their HEADs; small ones are read where these do not tell."""
     likeness = compare_heads(old, new)
     if likeness == "undecided" and (old.content_length or 0) <= MAX_READ_BYTES:
         one = await send_with_retries(legacy.send, get_object("legacy", keys[0]))
