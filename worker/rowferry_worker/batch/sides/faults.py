@@ -141,7 +141,7 @@ def _describe_failure(plan: Plan, failure: ObjectError) -> MigrationFault:
 
 
 def describe_listing(plan: Plan, side: SideName, denied: str, prefix: str = "") -> str:
-    """Return that a bucket may not be listed, below a prefix or at all, and what to do; `denied`: the server's words."""
+    """Return that a bucket may not be listed (below a prefix), and what to do; `denied`: what the server said."""
     below = f" below {prefix!r}" if prefix else ""
     words = f"the {side} bucket {plan.side(side).bucket} cannot be listed{below}: {denied.rstrip('.')}"
     return f"{words}; give the {side} credentials s3:ListBucket there"
