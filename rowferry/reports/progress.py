@@ -146,5 +146,5 @@ def read_counts_of(connection: Connection, migration: str, queues: Iterable[str]
     names = list(queues)
     with translated_errors():
         rows = connection.execute(statement("read_progress"), {"migration": migration, "queues": names}).fetchall()
-    found = {row.pop("queue_name"): row for row in rows}
-    return {name: Counts(**found.get(name, {})) for name in names}
+    found = {row["queue_name"]: Counts(**{field.name: row[field.name] for field in fields(Counts)}) for row in rows}
+    return {name: found.get(name, Counts()) for name in names}

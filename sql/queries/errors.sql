@@ -55,18 +55,7 @@ order by i.key, i.error;
 -- name: error_groups
 -- Why batches are in ERROR: one row a reason, the most entries first.
 select
-    e.migration,
-    e.queue_name,
-    e.outcome,
-    e.reason,
-    e.entries,
-    e.batches,
-    e.example_key,
-    e.example_error,
-    e.last_failed_at,
-    e.pattern,
-    e.takes_on_conflict,
-    e.repair,
+    e.*,
     count(*) over () as total
 from rowferry.error_reasons as e
 where

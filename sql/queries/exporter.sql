@@ -9,49 +9,23 @@ select set_config('transaction_read_only', 'on', true), set_config('statement_ti
 -- One row a migration and queue that has batches, or a row in rowferry.queue; those with work first. `total`: how many
 -- there are without the limit.
 select
-    s.migration,
-    s.queue_name,
-    s.position,
-    s.batches_init,
-    s.batches_done,
-    s.batches_error,
-    s.claimed,
-    s.max_claimed,
-    s.priority,
+    s.*,
     s.paused_at is not null as paused,
-    s.entries,
-    s.waiting,
-    s.in_hand,
-    coalesce(p.migrated, 0) as migrated,
-    coalesce(p.kept, 0) as kept,
-    coalesce(p.changed, 0) as changed,
-    coalesce(p.deleted, 0) as deleted,
-    coalesce(p.missing, 0) as missing,
-    coalesce(p.conflict, 0) as conflict,
-    coalesce(p.failed, 0) as failed,
-    s.rate_1m,
     coalesce(extract(epoch from now() - s.due_since), 0)::double precision as due_seconds,
     extract(epoch from now() + s.time_left)::double precision as ends_at,
     count(*) over () as total
 from rowferry.queue_status as s
-left join rowferry.progress as p on s.migration_id = p.migration_id and s.queue_name = p.queue_name
 order by s.is_done, s.migration_id desc, s.position
 limit %(limit)s;
 
 -- name: exporter_migrations
 -- The state of each migration, and when it ends: with the last of its queues. The newest first.
 select
-    s.migration,
-    s.state,
+    s.*,
     s.paused_at is not null as paused,
     s.state = 'paused' and s.paused_by_worker as is_paused_by_worker,
     s.state = 'done' as is_done,
-    s.cause,
     extract(epoch from s.since)::double precision as since,
-    s.waiting,
-    s.done_share,
-    s.needs_operator,
-    s.seconds_left,
     extract(epoch from s.ends_at)::double precision as ends_at,
     extract(epoch from now() - s.still_since)::double precision as still_seconds
 from rowferry.migration_state as s

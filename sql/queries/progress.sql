@@ -2,24 +2,7 @@
 
 -- name: read_progress
 -- The counts of some queues of a migration, in one snapshot.
-select
-    queue_name,
-    batches,
-    batches_init,
-    batches_done,
-    batches_error,
-    entries,
-    waiting,
-    migrated,
-    kept,
-    changed,
-    deleted,
-    missing,
-    conflict,
-    failed,
-    bytes,
-    in_hand,
-    reached
+select *
 from rowferry.progress
 where migration = %(migration)s and queue_name = any(%(queues)s::text []);
 
@@ -91,79 +74,23 @@ from (
 ) as o;
 
 -- name: read_migration_state
--- How one migration stands: its row of the view, for every screen. `next_at` is null where all is deferred for ever.
-select
-    s.migration,
-    s.state,
-    s.since,
-    s.cause,
-    s.what_to_do,
-    s.paused_at,
-    s.pause_reason,
-    s.done_share,
-    s.waiting,
-    s.needs_operator,
-    s.rate_1m,
-    s.seconds_left,
-    s.ends_at,
-    s.held_by,
-    nullif(s.next_at, 'infinity') as next_at,
-    s.left_behind,
-    s.passes
-from rowferry.migration_state as s
-where s.migration = %(migration)s;
+-- How one migration stands: its row of the view, for every screen.
+select *
+from rowferry.migration_state
+where migration = %(migration)s;
 
 -- name: read_queue_status
--- The queues of one migration, or of all where it is null, in the order of their chain: their rows of the view, with the
--- counts of each, for every screen. `workers`: live ones that serve it; `is_paused_whole`: its migration is paused.
+-- The queues of one migration, or of all where it is null, in the order of their chain: their rows of the view, for every
+-- screen. `workers`: live ones that serve it.
 select
-    s.migration,
+    s.*,
     s.queue_name as queue,
-    s.state,
-    s.is_slowest,
-    s.is_done,
-    s.next,
-    s.priority,
-    s.weight,
-    s.max_claimed,
-    s.paused_at,
-    s.pause_reason,
-    m.paused_at is not null as is_paused_whole,
-    s.batches,
-    s.batches_init,
-    s.batches_done,
-    s.batches_error,
-    s.batches_left,
-    s.pending_batches,
-    s.claimed,
-    s.entries,
-    s.waiting,
-    s.in_hand,
-    s.entries_left,
-    coalesce(p.migrated, 0) as migrated,
-    coalesce(p.kept, 0) as kept,
-    coalesce(p.changed, 0) as changed,
-    coalesce(p.deleted, 0) as deleted,
-    coalesce(p.missing, 0) as missing,
-    coalesce(p.conflict, 0) as conflict,
-    coalesce(p.failed, 0) as failed,
-    s.unsettled,
-    s.needs_operator,
-    coalesce(p.bytes, 0) as bytes,
-    s.done_share,
-    s.rate_1m,
-    s.time_left,
-    s.due_since,
-    s.started_at,
-    s.finished_at,
     (
         select count(*)
         from rowferry.live_workers as w
         where s.queue_name = any(w.queues) and not w.is_silent
     ) as workers
 from rowferry.queue_status as s
-inner join rowferry.migration as m on s.migration_id = m.id
-left join rowferry.progress as p on s.migration_id = p.migration_id and s.queue_name = p.queue_name
 where %(migration)s::text is null or s.migration = %(migration)s
 order by s.migration, s.position;
 

@@ -80,6 +80,7 @@ stated as (
         coalesce(m.paused_at, case when q.is_paused then q.paused_at end) as paused_at,
         q.queues,
         q.unserved,
+        q.is_due,
         q.next_error,
         q.last_tried_at,
         q.still_since,
@@ -153,7 +154,7 @@ caused as (
             when 'waiting' then case
                 when s.batches_init = 0 then 'no_batches'
                 when s.put_back_since is not null then 'server_away'
-                when s.next_at = 'infinity' then 'deferred'
+                when s.next_at is null and not s.is_due then 'deferred'
                 else 'retries'
             end
             else ''

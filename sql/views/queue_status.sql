@@ -2,7 +2,8 @@
 -- names in `next`. `position` counts them from 1, in the order of the chain: a queue comes after all that lead to it,
 -- and a chain after those that began before it. `claimed` are the batches that live workers have claimed, of
 -- `max_claimed` at most (null: no limit). `is_served`: a live worker that is not silent serves it, and can. `due_since`: since when its
--- oldest due batch has been due (null: none is); `next_at`: when the first of its batches is due, if none is yet.
+-- oldest due batch has been due (null: none is); `next_at`: when the first of its batches is due, if none is yet (null:
+-- never).
 -- `waiting` are its own entries; `pending` are these and the waiting entries of all queues that lead to it, as
 -- `pending_batches` are the batches in INIT. `in_hand` and `pending_in_hand` are those of them that workers have
 -- settled inside their batches (rowferry.in_hand); `reached`: those of its own, with what dead workers had settled.
@@ -125,6 +126,7 @@ known as (
         coalesce(k.priority, 0) as priority,
         coalesce(k.weight, 1) as weight,
         coalesce(m.paused_at, k.paused_at) as paused_at,
+        m.paused_at is not null as is_paused_whole,
         case when m.paused_at is not null then m.pause_reason else k.pause_reason end as pause_reason,
         v.served_since is not null as is_served,
         greatest(p.finished_at, d.at, v.served_since, c.moved_at, r.resumed_at) as moved_at,
@@ -136,6 +138,14 @@ known as (
         coalesce(p.rate_1m, 0) as rate_1m,
         coalesce(p.rate_10m, 0) as rate_10m,
         coalesce(p.unsettled, 0) as unsettled,
+        coalesce(p.migrated, 0) as migrated,
+        coalesce(p.kept, 0) as kept,
+        coalesce(p.changed, 0) as changed,
+        coalesce(p.deleted, 0) as deleted,
+        coalesce(p.missing, 0) as missing,
+        coalesce(p.conflict, 0) as conflict,
+        coalesce(p.failed, 0) as failed,
+        coalesce(p.bytes, 0) as bytes,
         p.done_share,
         greatest(p.in_error, p.batches_error, 0) as needs_operator,
         p.started_at,
@@ -317,7 +327,7 @@ select
     r.is_served,
     case when r.run_after <= now() then r.batch_id end as oldest_due_batch_id,
     case when r.run_after <= now() then r.run_after end as due_since,
-    case when r.run_after > now() then r.run_after end as next_at,
+    case when r.run_after > now() then nullif(r.run_after, 'infinity') end as next_at,
     r.is_done,
     r.is_slowest,
     r.state,
@@ -335,5 +345,14 @@ select
     r.last_tried_at,
     r.needs_operator,
     r.pending - r.pending_in_hand as pending_left,
-    r.unsettled::double precision / nullif(r.entries - r.waiting, 0) as failed_share
+    r.unsettled::double precision / nullif(r.entries - r.waiting, 0) as failed_share,
+    r.is_paused_whole,
+    r.migrated,
+    r.kept,
+    r.changed,
+    r.deleted,
+    r.missing,
+    r.conflict,
+    r.failed,
+    r.bytes
 from stated as r;
