@@ -1,7 +1,6 @@
 -- Puts parts of a recorded upload in the queue of the claimed batch, `p_size` of them in a batch, unless batches of
 -- that upload are there already. Returns how many of these are INIT and how many in ERROR; they appear with the verdict
--- on the claimed batch, which waits for them: rowferry.record_part makes it due at once after the last part. Reports
--- count them beside the entries, as parts of these.
+-- on the claimed batch, which waits for them: rowferry.record_parts makes it due after the last one.
 -- Raises object_not_in_prerequisite_state where this transaction has not claimed the batch, no_data_found where the
 -- upload is not recorded.
 -- Writes: batch_queue, upload. Called by: rowferry_queues/parts/perform.py, in the transaction of the claim.

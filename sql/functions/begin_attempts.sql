@@ -1,18 +1,14 @@
--- Records an attempt at each of several claimed batches, in one round trip and one commit; `p_requeues` has the requeues
--- of each. Returns a row for each, or fails as a whole: the attempt's id, its number (1 for the first that counts), and
--- the history of the batch:
+-- Records an attempt at each of several claimed batches, in one round trip and one commit; `p_requeues` has the
+-- requeues of each. Returns a row for each, or fails as a whole: the attempt's id, its number (1 for the first that
+-- counts), and
 -- `crashes`: attempts that ended with the death of their worker;
 -- `losses`: attempts that lost their connection while their worker lived, the last one `since_loss` ago;
 -- `since_first`: how long ago the first of all attempts began; null: this is the first;
--- `unclear_for`: not null where the worker of an open attempt is silent and may return: how long until it counts as
--- dead. The caller puts the batch back until then;
--- `silent_workers`: the workers for which it is unclear, each with its process as the heartbeat told it: {"id": "process"}.
--- A caller on the same kernel can tell whether one has ended, and calls again with its id in `p_ended`.
--- An open attempt is no crash while its worker lives and will close it: this worker, or one whose session holds the
--- lock of its ledger. Without the lock (the session was lost, or PgBouncer is in between) a worker is dead after
--- 10 s without a heartbeat, if the caller has reached the database for that long (`p_reachable_for`; null: it has);
--- at once where it has deregistered, is unknown, or has ended (`p_ended`).
--- Attempts older than the batch belong to another batch with the same id: the queue was emptied meanwhile.
+-- `unclear_for`: how long until the silent worker of an open attempt counts as dead; not null: put the batch back;
+-- `silent_workers`: these workers, {"id": "process"}: those that the caller's kernel knows have ended come in `p_ended`.
+-- An open attempt is a crash once its worker, whose session does not hold the lock of its ledger, has sent no heartbeat
+-- for 10 s while the caller reached the database (`p_reachable_for`; null: it has), has deregistered or ended, or is
+-- unknown. Attempts older than the batch belong to another one with the same id: the queue was emptied meanwhile.
 -- Call it on an autocommit connection of its own, so that the record outlives a crash.
 -- Raises insufficient_privilege where another session is that worker (rowferry.check_worker).
 -- Writes: batch_attempt. Called by: rowferry_worker/attempts.py.

@@ -1,10 +1,8 @@
 -- Begins a pass over entries whose rows stay, and returns it; no row, and nothing is written, while batches of an
 -- earlier pass wait in the queue. It takes the rows that changed since the watermark of the pass before, or all where
--- that lies ahead, because the clock was set back. Its own watermark is a minute before the oldest transaction that is
--- open now: what that may still commit is for the next pass. The minute allows for clocks that differ, and for objects
--- that are written after their rows. Where not `p_is_whole`, or where nothing tells when a transaction began, the
--- watermark stays what it was.
--- The caller reads the table afterwards, in the same transaction.
+-- that lies ahead. Its own watermark is a minute before the oldest transaction that is open now, for clocks that differ
+-- and objects that are written after their rows; it stays what it was where not `p_is_whole`, or where nothing tells
+-- when one began. The caller reads the table afterwards, in the same transaction.
 -- Writes: pass. Called by: rowferry_enqueue/passes.py.
 create or replace function rowferry.begin_pass(
     p_migration_id bigint, p_label text, p_is_whole boolean, p_queue_name text

@@ -1,14 +1,11 @@
 -- Locks the oldest due batch of the first of these lines (one migration's queue each) that has one to give, and returns
--- it; no row where none has. The four arrays are parallel: `p_since` and `p_since_ids` are the `run_after` and `id` from
--- which on to look, as rowferry.find_oldest or the claim before returned them: batches that finished before stay in the
--- index for as long as a transaction can see them. Null: from the beginning.
--- A line has none to give if its migration or queue is paused, if `max_claimed` of its batches are claimed, or if
--- others have locked all that is due. The caller chooses the order: that of priority and weight is in
--- rowferry_worker/waiting_lines.py.
--- `revision` is that of the batch's plan; `payload` is a text, so that what it says is read within the attempt;
--- `since` is its run_after as a text in ISO.
--- Writes: nothing; the row lock in the caller's transaction is the lease. The transaction's setting rowferry.claims says
--- what it has claimed, by seals. Called by: rowferry_worker/batch/claim.py.
+-- it; no row where none has: it is paused, `max_claimed` of its batches are claimed, or others have locked all that is
+-- due. The four arrays are parallel: `p_since` and `p_since_ids` are the `run_after` and `id` from which on to look, as
+-- rowferry.find_oldest or the claim before returned them, so that no claim walks past finished batches; null: from the
+-- beginning. The order of the lines is the caller's (rowferry_worker/waiting_lines.py). `revision` is that of the plan;
+-- `payload` is a text, so that what it says is read within the attempt; `since` is its run_after as a text in ISO.
+-- Writes: nothing; the row lock in the caller's transaction is the lease. The transaction's setting rowferry.claims
+-- says what it has claimed, by seals. Called by: rowferry_worker/batch/claim.py.
 create or replace function rowferry.claim_batch(
     p_migration_ids bigint [],
     p_queue_names text [],

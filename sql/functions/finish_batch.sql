@@ -1,16 +1,11 @@
--- Writes the verdict of an attempt: DONE, ERROR, RETRY (back to INIT after `p_wait`, the attempt counts)
--- or RELEASED (back to INIT after `p_wait`, the attempt does not count).
+-- Writes the verdict of an attempt: DONE, ERROR, RETRY (back to INIT after `p_wait`, the attempt counts) or RELEASED
+-- (back to INIT after `p_wait`, the attempt does not count).
 -- `p_migrated`, `p_kept` and `p_bytes` are this attempt's; `p_read_ids` are the entries that it read; the five arrays
--- are parallel, one element for each entry that was neither migrated nor kept.
--- The attempt keeps its own outcomes: those of an attempt that is made again are final for settled entries alone.
--- The counts of the batch then balance: entry_count is the sum of its seven outcomes. Entries whose outcome the
--- payload names in `read_again` were read again by this attempt, and are not counted twice. Where the payload has
--- `unsettled`, it gets the ids that this attempt leaves; where it had ids there, no others were read. Null stays null
--- in a DONE batch, which leaves none.
--- Where the batch's queue has others that are next, what was settled is handed on to them (rowferry.hand_on): all
--- that the batch means where it is DONE and no earlier attempt has settled anything, be it at the batch that this one
--- was split from; else what this attempt has migrated or kept, and no earlier one. A queue whose attempts read settled
--- entries again needs `unsettled` for that.
+-- are parallel, one element for each entry that was neither migrated nor kept. The counts of the batch then balance:
+-- entry_count is the sum of its seven outcomes. Entries whose outcome the payload names in `read_again` were read
+-- again, and are not counted twice. `unsettled` in the payload gets the ids that are left. What was settled is handed
+-- on to the queues that are next (rowferry.hand_on): all that the batch means where it is DONE and nothing of it was
+-- settled before; else what this attempt has settled, and no earlier one.
 -- Raises object_not_in_prerequisite_state where this transaction has not claimed the batch, no_data_found where the
 -- attempt belongs to another batch or has its verdict.
 -- Writes: batch_queue, batch_attempt, entry_failure. Called by: rowferry_worker/batch/verdict.py, in the transaction

@@ -1,10 +1,8 @@
--- Puts the entries that a claimed batch has settled in each queue that is next to its own (rowferry.queue.next), as
--- one batch due now; returns how many batches. None where nothing was settled.
--- The new payload is what the batch's own says of its entries, with what rowferry.queue.payload says of the next
--- queue. Where no plan has said anything of that one, its retries read what the last attempt has left (`unsettled`), so
--- that no entry is counted twice. A queue that is named twice gets one batch.
--- `p_is_whole`: the range itself, as it is; else the ids `p_settled` alone (`only`), of the range that the batch had
--- before its time budget cut it. Items: those of these ids.
+-- Puts the entries that a claimed batch has settled in each queue that is next to its own (rowferry.queue.next), as one
+-- batch due now; returns how many batches. None where nothing was settled. The new payload is what the batch's own says
+-- of its entries, with what rowferry.queue.payload says of the next queue; where no plan has said anything of that one,
+-- its retries read only what the last attempt has left (`unsettled`).
+-- `p_is_whole`: the range itself; else the ids `p_settled` alone (`only`), of the range before a time budget cut it.
 -- Raises object_not_in_prerequisite_state where this transaction has not claimed the batch.
 -- Writes: batch_queue. Called by: rowferry.finish_batch, whose settings its plan needs.
 create or replace function rowferry.hand_on(p_batch_id bigint, p_settled text [], p_is_whole boolean)

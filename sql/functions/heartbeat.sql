@@ -1,16 +1,13 @@
--- Records that a worker process lives, the batches that it has claimed, how many objects it may have in flight, and
--- the requests a second that it gets through where a server refuses more: {"endpoint/bucket operation": rate}. The
--- first heartbeat registers the worker. `p_process`: the kernel, namespaces, id and start of the process,
--- by which others on that kernel can tell that it has ended (rowferry_worker/monitoring/kernel.py). `p_waits_for`:
--- what PostgreSQL says to a process that gets no connection for a batch; null: it has one, or needs none. Returns
+-- Records that a worker process lives, the batches that it has claimed, how many objects it may have in flight, and the
+-- requests a second that it gets through where a server refuses more: {"endpoint/bucket operation": rate}. The first
+-- one registers it. `p_process`: its kernel, namespaces, id and start (rowferry_worker/monitoring/kernel.py).
+-- `p_waits_for`: what PostgreSQL says to a process that gets no connection for a batch; null: it has one, or needs
+-- none. Returns
 -- `live_workers`: the number of live workers;
--- `replica_lag`: the lag of the slowest streaming replica; null where there is none, or where the owner of this
--- function may not see it (it needs pg_monitor);
+-- `replica_lag`: of the slowest streaming replica; null: there is none, or the function's owner lacks pg_monitor;
 -- `connections`: how many all workers may take together (rowferry.share_connections);
--- `fleet_rates`: by key, the sum of the live workers' rates and how many of them have one:
--- {"endpoint/bucket operation": {"per_second": 1000.0, "workers": 4}}.
--- One heartbeat sums up all workers for the others: each one as long as there are ten workers, then so seldom that a
--- heartbeat costs the same beside any number of them; of 1,000 workers, every 5 s.
+-- `fleet_rates`: by key, the sum of the live workers' rates: {"endpoint/bucket operation": {"per_second", "workers"}}.
+-- One heartbeat sums up all workers for the others, the more seldom the more there are: of 1,000 workers, every 5 s.
 -- Raises insufficient_privilege where another session is that worker (rowferry.check_worker).
 -- Writes: worker, fleet. Called by: rowferry_worker/monitoring/heartbeat.py.
 create or replace function rowferry.heartbeat(

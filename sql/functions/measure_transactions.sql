@@ -1,10 +1,7 @@
 -- Returns how old the oldest transaction is that keeps VACUUM in this database from removing dead rows: of rowferry's
 -- own sessions (`of` is rowferry) and of all others (others), prepared transactions included. `seconds`: 0 where there
--- is none; null where PostgreSQL hides when one began: `grant pg_read_all_stats` to the owner of this function.
--- Parallel, logical-replication and other background workers count as well, VACUUM itself does not. Not seen, since
--- PostgreSQL does not say since when: what a replication slot holds (pg_replication_slots: xmin, catalog_xmin), and a
--- replica with hot_standby_feedback (pg_stat_replication: backend_xmin).
--- Runs with its owner's rights and tells these two numbers alone.
+-- is none; null where PostgreSQL hides when one began: `grant pg_read_all_stats` to the owner of this function. Not
+-- seen: what a replication slot or a replica with hot_standby_feedback holds. Runs with its owner's rights.
 -- Writes: nothing. Called by: the view oldest_transactions.
 create or replace function rowferry.measure_transactions()
 returns table (of text, seconds double precision)

@@ -1,13 +1,10 @@
--- Gives the unclaimed batches of a queue that wait or are in ERROR the choices of a new pass: batches in ERROR are
--- due again, and entries that will be read again are no longer counted, nor those whose rows had changed or were
--- deleted. Returns how many batches.
--- `p_label`: only those of these entries; null: of all.
--- Only where passes read entries again (`read_again` in payload and choices): verify, revert, rows that stay, objects
--- without rows. A switch that the choices do not name is taken back: the application may be at the legacy bucket again.
--- Nobody has requeued them: rowferry.record_requeue leaves them out. It hears so from a setting in the body: as an
--- option of the function (`set "rowferry.renews" = 'on'`), PostgreSQL takes settings like it from superusers alone.
--- Writes: batch_queue, entry_failure. Called by: rowferry_enqueue/enqueue.py,
--- rowferry_enqueue/passes.py, rowferry_enqueue/listing_batches.py.
+-- Gives the unclaimed batches of a queue that wait or are in ERROR the choices of a new pass: batches in ERROR are due
+-- again, and entries that will be read again (`read_again`) are no longer counted, nor those whose rows had changed or
+-- were deleted. Returns how many batches. `p_label`: only those of these entries; null: of all. A switch that the
+-- choices do not name is taken back. No requeue: the setting rowferry.renews keeps rowferry.record_requeue from
+-- recording one.
+-- Writes: batch_queue, entry_failure. Called by: rowferry_enqueue/enqueue.py, rowferry_enqueue/passes.py,
+-- rowferry_enqueue/listing_batches.py.
 create or replace function rowferry.renew_batches(
     p_migration_id bigint, p_queue_name text, p_choices jsonb, p_label text default null
 )

@@ -1,12 +1,11 @@
 -- Puts batches in ERROR back in the queue and returns how many: one batch, the batches whose error or whose entries'
 -- errors match a LIKE pattern (a parked batch by its reason in rowferry.error_reasons), the batches of one migration,
--- of one queue; a null condition excludes none.
--- `p_on_conflict` (keep, older, overwrite or fail): what they do from now on where a different production object
--- exists, and only batches of queues that know this choice; null: what they did before.
--- Without it, the same as `update rowferry.batch_queue set status = 'INIT' where status = 'ERROR' and ...`.
+-- of one queue; a null condition excludes none. `p_on_conflict` (keep, older, overwrite or fail): what they do from now
+-- on where a different production object exists, and only batches of queues that know this choice. Without it, the same
+-- as `update rowferry.batch_queue set status = 'INIT' where status = 'ERROR' and ...`.
 -- Raises as rowferry.choose_on_conflict does.
--- Writes: batch_queue (and, through its trigger, entry_failure). Called by: rowferry requeue, rowferry watch,
--- rowferry migrate.
+-- Writes: batch_queue (and, through its trigger, entry_failure). Called by: rowferry requeue, rowferry watch, rowferry
+-- migrate.
 create or replace function rowferry.requeue(
     p_batch_id bigint default null,
     p_error_like text default null,

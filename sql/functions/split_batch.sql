@@ -1,14 +1,11 @@
--- Puts a part of a claimed batch back in the queue as a batch of its own, due at once, and returns its id.
--- `p_part` patches the payload of the claimed batch into that of the new one, which has `p_entry_count` entries and
--- inherits `p_crashes` crashes; `p_keep` patches it into what the claimed batch keeps, null: all. Both are parts of
--- the claimed batch's own source: see rowferry.check_part. `is_begun` in the new payload says that entries of it may
--- have been settled, and handed on, by the batch that it was split from: by an earlier attempt, or by this one, where
--- `p_part` says so.
--- `last_before` in what the claimed batch keeps is the `last` that it had: entries behind its new one may be settled
--- with it, and are handed on with it.
+-- Puts a part of a claimed batch back in the queue as a batch of its own, due at once, and returns its id. Its
+-- unfinished uploads go with it.
+-- `p_part` patches the payload into that of the new batch, which has `p_entry_count` entries and `p_crashes` crashes;
+-- `p_keep` patches it into what the claimed batch keeps, null: all (rowferry.check_part). `is_begun` in the new
+-- payload: entries of it may have been settled, and handed on, before. `last_before` in what is kept is the `last` that
+-- it had.
 -- Raises object_not_in_prerequisite_state where this transaction has not claimed the batch, invalid_parameter_value
 -- where a patch is no part of it.
--- Unfinished uploads of the claimed batch go with the new one: it continues them.
 -- Writes: batch_queue, upload. Called by: rowferry_worker/batch/process.py, in the transaction of the claim.
 create or replace function rowferry.split_batch(
     p_batch_id bigint, p_part jsonb, p_entry_count integer, p_crashes integer, p_keep jsonb

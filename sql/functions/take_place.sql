@@ -1,11 +1,8 @@
--- Takes one of the `max_claimed` places of a queue until the transaction ends; false where all of them are taken.
--- A place is an advisory lock of two integers, 1919907686 ("rowf") and 1024 * queue + place, counted from 0: it dies
--- with its session as the claim does, and `rollback to savepoint` gives it back. A transaction that claims again gets
--- the batch that it has, and its place too.
--- Batches whose attempt began before the limit was set or lowered, at `p_limited_at`, may have no place. As many places
--- fewer are given out for as long as live workers hold them, so that never more than `max_claimed` come together; one
--- that has a place nevertheless counts twice.
--- Sessions begin at different places, so that a queue that is nearly full is not searched from its full end.
+-- Takes one of the `max_claimed` places of a queue until the transaction ends; false where all of them are taken. A
+-- place is an advisory lock of two integers, 1919907686 ("rowf") and 1024 * queue + place, counted from 0: it dies with
+-- its session as the claim does, and `rollback to savepoint` gives it back. Batches whose attempt began before the
+-- limit was set or lowered, at `p_limited_at`, may have no place: as many fewer are given out while live workers hold
+-- them. Sessions begin at different places, so that a queue that is nearly full is not searched from its full end.
 -- Writes: nothing. Called by: rowferry.claim_batch.
 create or replace function rowferry.take_place(
     p_queue_id integer, p_max_claimed integer, p_limited_at timestamptz default null

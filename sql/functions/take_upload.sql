@@ -1,8 +1,7 @@
 -- Gives the multipart upload to a production key to an attempt, and returns what an earlier attempt has recorded of it;
--- `upload_id` is null where there is nothing to continue. `is_held` is false, and nothing is taken, while an attempt at
--- another batch holds it: the attempt is open, and that batch is claimed. Nor while an upload of another legacy object
--- than `p_legacy_key` of `p_legacy` was worked on in the last ten minutes, and its batch waits to go on: two that abort
--- each other's uploads would never end. The caller waits then.
+-- `upload_id` is null where there is nothing to continue. `is_held` is false, and nothing is taken, while an open
+-- attempt at another claimed batch holds it, or while that of another legacy object was worked on in the last ten
+-- minutes and its batch waits to go on: two that abort each other's uploads would never end. The caller waits then.
 -- Call it on an autocommit connection of its own, so that the record outlives a crash.
 -- Raises no_data_found where the attempt is not an open one at this batch.
 -- Writes: upload. Called by: rowferry_worker/multipart/records.py.
