@@ -71,8 +71,8 @@ def preview_pass(
     """Return what `begin_pass` would, and write nothing. After a change of the plan it may be fewer entries."""
     if migration_id is None:
         return Pass(1, None)
-    chosen = {"migration_id": migration_id, "label": queries.entries.label, "plan": Jsonb(plan), "queue": queue}
-    last = connection.execute(statement("last_pass", waits=statement("pass_waits")), chosen).fetchone()
+    chosen = {"migration_id": migration_id, "name": None, "label": queries.entries.label, "queue": queue}
+    last = connection.execute(statement("last_pass"), {**chosen, "plan": Jsonb(plan)}).fetchone()
     if last is None or last["is_of_another_plan"]:
         return Pass(1, None)
     if last["waits"]:

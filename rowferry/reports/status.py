@@ -139,9 +139,8 @@ def _count_entries(connection: Connection, plan: Plan, queue: str) -> Generator[
 
 def _describe_last_pass(connection: Connection, plan: Plan, queue: str, label: str) -> str:
     """Return which pass was the last over entries whose rows stay, and where the next one begins."""
-    chosen = {"name": plan.name, "label": label, "queue": queue}
-    query = statement("find_last_pass", waits=statement("pass_waits"))
-    row = connection.execute(query, chosen).fetchone() if _has_schema(connection) else None
+    chosen = {"migration_id": None, "name": plan.name, "label": label, "queue": queue, "plan": None}
+    row = connection.execute(statement("last_pass"), chosen).fetchone() if _has_schema(connection) else None
     if row is None:
         return "no pass yet"
     began = f"pass {row['number']} began at {row['began_at']:%Y-%m-%d %H:%M:%S %Z}"

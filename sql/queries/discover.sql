@@ -76,20 +76,11 @@ from {table} as e
 where {wanted};
 
 -- name: sample_rows_at_random
--- Some rows of a small table, from all over it.
+-- Some rows of a table, chosen by a seed: from all over a small one (bernoulli), from blocks of a large one (system).
 select
     {id} as id,
     {value} as value
-from {table} as e tablesample bernoulli (%(percent)s) repeatable (%(seed)s)
-where {wanted}
-limit %(most)s;
-
--- name: sample_rows_in_blocks
--- Some rows of a large table, from blocks that are chosen at random by a seed.
-select
-    {id} as id,
-    {value} as value
-from {table} as e tablesample system (%(percent)s) repeatable (%(seed)s)
+from {table} as e tablesample {method} (%(percent)s) repeatable (%(seed)s)
 where {wanted}
 limit %(most)s;
 

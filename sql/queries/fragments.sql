@@ -442,17 +442,6 @@ where d.depth = case when d.step = 1 then 1 else 0 end
 -- Takes the first free entries only, in the order in which they are numbered.
 limit %(limit)s
 
--- name: pass_waits
--- Whether batches of a pass wait in the queue.
-exists (
-    select from rowferry.batch_queue as q
-    where
-        q.migration_id = p.migration_id
-        and q.queue_name = %(queue)s
-        and q.status = 'INIT'
-        and q.payload ->> 'entries' = p.label
-)
-
 -- name: update_excluded
 -- What an upsert does with a row that is there: it is left alone where it holds all that it would be given.
 update set {assignments}

@@ -1,31 +1,23 @@
 -- The passes over entries whose rows stay.
 
 -- name: last_pass
--- The newest pass over these entries, and whether its batches wait.
+-- The newest pass over these entries of a migration, by its id or its name, and whether its batches wait.
 select
     p.number,
     p.began_at,
-    p.since,
     p.watermark,
-    p.held_back_by,
-    {waits} as waits,
+    exists (
+        select from rowferry.batch_queue as q
+        where
+            q.migration_id = p.migration_id
+            and q.queue_name = %(queue)s
+            and q.status = 'INIT'
+            and q.payload ->> 'entries' = p.label
+    ) as waits,
     m.plan <> %(plan)s as is_of_another_plan
 from rowferry.pass as p
 inner join rowferry.migration as m on p.migration_id = m.id
-where p.migration_id = %(migration_id)s and p.label = %(label)s
-order by p.number desc
-limit 1;
-
--- name: find_last_pass
--- The same by the migration's name, for reports.
-select
-    p.number,
-    p.began_at,
-    p.watermark,
-    {waits} as waits
-from rowferry.pass as p
-inner join rowferry.migration as m on p.migration_id = m.id
-where m.name = %(name)s and p.label = %(label)s
+where (m.id = %(migration_id)s or m.name = %(name)s) and p.label = %(label)s
 order by p.number desc
 limit 1;
 

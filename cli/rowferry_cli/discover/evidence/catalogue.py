@@ -169,10 +169,14 @@ class Catalogue:
             if len(found) < most:
                 return found
             total = fetch_one(self._connection, statement("count_rows", **parts))["rows"]
-            return self._read("sample_rows_at_random", parts, most=most, percent=min(100.0, 120 * most / total))
+            sampled = parts | {"method": sql.Identifier("bernoulli")}
+            return self._read("sample_rows_at_random", sampled, most=most, percent=min(100.0, 120 * most / total))
+        sampled = parts | {"method": sql.Identifier("system")}
         for blocks in SAMPLED_BLOCKS:
             # Ten times as many rows as are wanted, so that they come from all of the blocks.
-            found = self._read("sample_rows_in_blocks", parts, most=10 * most, percent=min(100.0, 100 * blocks / size))
+            found = self._read(
+                "sample_rows_at_random", sampled, most=10 * most, percent=min(100.0, 100 * blocks / size)
+            )
             if 10 * len(found) >= most:
                 break
         step = max(1, len(found) // most)
