@@ -198,24 +198,24 @@ select
             then 'Batches are due, and nothing has moved for minutes; see what has them: rowferry watch'
         when 'no_workers' then 'No live worker serves its queues; start one: rowferry worker'
         when 'skipped' then format(
-            'Workers skip it (%s); mend that, and they go on; see which: rowferry status', left(s.skip_error, 120)
+            'Workers skip it (%s); mend that, and they go on; see which: rowferry status', s.skip_error
         )
         when 'no_batches' then 'It has no batch yet; add some: rowferry enqueue'
         when 'server_away' then format(
             'Batches are only put back (%s); workers go on by themselves; look at the server: rowferry check',
-            left(s.put_back_error, 120)
+            s.put_back_error
         )
         when 'deferred' then 'All its batches are deferred for ever; set their run_after'
         when 'retries' then concat(
-            'No batch is due before its next attempt', ' (' || left(s.next_error, 120) || ')',
+            'No batch is due before its next attempt', ' (' || s.next_error || ')',
             '; see when: rowferry watch'
         )
         when 'queues' then 'All its queues with work are paused; see why: rowferry queues'
         when 'worker' then concat(
-            'A worker has paused it', ' (' || left(s.pause_reason, 120) || ')', '; then: rowferry resume'
+            'A worker has paused it', ' (' || s.pause_reason || ')', '; then: rowferry resume'
         )
         when 'person' then concat(
-            'A person has paused it', ' (' || left(s.pause_reason, 120) || ')', '; then: rowferry resume'
+            'A person has paused it', ' (' || s.pause_reason || ')', '; then: rowferry resume'
         )
         else case
             when s.state = 'done' and l.left_behind > 0

@@ -64,6 +64,7 @@ RUNNING, WAITING, PAUSED, STALLED = ({"state": state} for state in ("running", "
 COPYING = (batch("copy", 100), worker("copy"))
 BY_THE_OWNER = run("select rowferry.pause('m', p_reason => 'Black Friday')")
 RESUME = run("select rowferry.resume('m')")
+LONG_REASON = f"AccessDenied: {'no ' * 100}; give the legacy credentials s3:GetObject"
 NEXT = {year: datetime(year, 1, 1, tzinfo=UTC) for year in (2098, 2099)}
 
 STORIES: dict[str, Sequence[Step]] = {
@@ -167,6 +168,8 @@ STORIES: dict[str, Sequence[Step]] = {
         RESUME,
         to("migration", "paused_at = now(), pause_reason = 'no rights', paused_by_worker = true"),
         why("paused", "worker", "A worker has paused it (no rights); then: rowferry resume"),
+        to("migration", f"pause_reason = '{LONG_REASON}'"),
+        why("paused", "worker", f"A worker has paused it ({LONG_REASON}); then: rowferry resume"),
         *(RESUME, run("select rowferry.pause('m', 'copy')")),
         why("paused", "queues", "All its queues with work are paused; see why: rowferry queues"),
         run(f"do $$ begin assert (select paused_by from rowferry.queue) = '{OWNER}'; end $$"),
