@@ -328,13 +328,13 @@ from (
 ) as u;
 
 -- name: sample_entries
--- Some legacy entries of one table, spread over the ids by a hash; one scan.
+-- Some entries of one table, of one form, spread over the ids by a hash; one scan.
 select
     {id_text} as id,
     {text} as key,
     {objects} as objects
 from {table} as e
-where {is_legacy} and {where}
+where {wanted} and {where}
 order by hashtext({id_text})
 limit %(most)s;
 

@@ -57,12 +57,12 @@ def test_a_setting_of_the_session_is_taken(table: EntryTable, monkeypatch: pytes
     assert row_problems(table) == []
 
 
-def test_a_trigger_that_may_mean_some_rows_is_a_note(table: EntryTable) -> None:
+def test_a_trigger_that_may_mean_some_rows_is_a_part(table: EntryTable) -> None:
     table.add_legacy(range(1, 9))
     for each in KEPT:
         table.execute(each)
     assert row_problems(table) == []
-    assert [f.level for f in check_rows_of(table) if "left as it was" in f.what] == ["note"]
+    assert [f.level for f in check_rows_of(table) if "left as it was" in f.what] == ["part"]
 
 
 @pytest.mark.parametrize(("statements", "word", "remedy"), REFUSED)

@@ -12,6 +12,7 @@ from rowferry_enqueue.waiting_batches import Skipped, find_skipped
 from rowferry_queues.migrate.spec import MIGRATE
 from rowferry_queues.revert import perform as queue
 from support.entries.entry_table import FROM, EntryTable
+from support.entries.files import wait_for_next_second
 from support.entries.key_forms import form_of_key, legacy_key, production_key
 from support.entries.migration import Migration
 from support.processes.cli import list_errors
@@ -55,6 +56,21 @@ def test_rows_without_a_legacy_object_stay_production(any_migration: Migration) 
     assert any_migration.rows()["8"] == "avatar/new.png"
     assert any_migration.rows()["9"] == "elsewhere/x.png"
     any_migration.audit(legacy_left=[1, 3])
+
+
+def test_rows_that_would_show_older_bytes_are_counted_and_can_be_left(any_migration: Migration) -> None:
+    any_migration.fill(4)
+    migrate(any_migration)
+    wait_for_next_second()
+    any_migration.production.put("avatar/u2/me.png", b"newer, by the application")
+    any_migration.write_plan()
+    asked = any_migration.run_here("revert", "--processes", "0", typed="n\n")
+    assert "Of 4 rows that were compared, 1 would show older bytes" in asked.stdout
+    (batch,) = revert(any_migration, keep_newer=True)
+    assert (batch["status"], outcomes([batch])) == ("DONE", {"migrated": 3, "kept": 1})
+    assert any_migration.rows()["2"] == "avatar/u2/me.png"
+    (batch,) = revert(any_migration)[1:]
+    assert outcomes([batch]) == {"migrated": 1}
 
 
 def test_only_the_range_that_is_named_goes_back(migration: Migration) -> None:

@@ -97,7 +97,8 @@ def count_entries(connection: Connection, ask: Ask, entries: Entries, most: int)
     try:
         with connection.transaction():
             count = fetch_one(connection, queries.compose("count_entries"), queries.parameters())["legacy"]
-            rows = connection.execute(queries.compose("sample_entries"), queries.parameters(most=most)).fetchall()
+            query = queries.compose("sample_entries", wanted=queries.has_form("legacy"))
+            rows = connection.execute(query, queries.parameters(most=most)).fetchall()
     except Error as error:
         raise as_error(describe_unscanned([entries], error)) from error
     chosen: list[tuple[ObjectKeys, ...]] = []

@@ -1,4 +1,4 @@
-"""One line of what `rowferry check` reports: a problem, a note, or that something is fine."""
+"""One line of what `rowferry check` reports: a problem, a part that would not move, a note, or what is fine."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,8 @@ from rowferry.errors import UsageError
 
 SHOWN_CHARACTERS = 60
 """Of a key in a message."""
-Level = Literal["problem", "note", "fine"]
+Level = Literal["problem", "part", "note", "fine"]
+"""With a problem nothing is migrated; a part is what would be left when all else has moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,10 @@ class Finding:
 
 def problem(what: object, remedy: str = "") -> Finding:
     return Finding("problem", str(what).rstrip("."), remedy)
+
+
+def part(what: object, remedy: str = "") -> Finding:
+    return Finding("part", str(what).rstrip("."), remedy)
 
 
 def note(what: object, remedy: str = "") -> Finding:

@@ -14,7 +14,7 @@ from rowferry.s3.properties import content_headers, find_lost_content
 from rowferry.s3.responses import Response, read_tags
 from rowferry.s3.results import read_tag_count
 from rowferry.s3.retry import send_with_retries
-from rowferry_enqueue.checks.buckets.taken_keys import compare_objects
+from rowferry_enqueue.checks.buckets.taken_keys import compare_pair
 from rowferry_enqueue.checks.finding import Finding, note, quote_key
 
 AT_ONCE = 16
@@ -64,7 +64,7 @@ async def _find_lost(clients: Clients, plan: Plan, keys: tuple[str, str], legacy
     production = clients["production"]
     try:
         existing = await send_with_retries(production.send, head_object("production", keys[1]))
-        likeness = await compare_objects(clients["legacy"], production, keys, legacy, existing)
+        likeness = await compare_pair(clients["legacy"], production, keys, legacy, existing)
     except ObjectError:  # it is not there, or cannot be read, of which other checks tell
         return None
     if likeness != "identical":

@@ -40,7 +40,8 @@ def sample_entries(
     unscanned: list[Finding] = []
 
     def look(queries: EntryQueries) -> list[Finding]:
-        rows = connection.execute(queries.compose("sample_entries"), queries.parameters(most=limit)).fetchall()
+        query = queries.compose("sample_entries", wanted=queries.has_form("legacy"))
+        rows = connection.execute(query, queries.parameters(most=limit)).fetchall()
         samples.append(Sample.of(queries.entries, to_entries(rows)))
         return []
 

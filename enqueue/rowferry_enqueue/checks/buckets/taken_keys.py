@@ -1,11 +1,13 @@
-"""Checks collisions: production entries that already have the key that a legacy entry is to have."""
+"""Compares objects of both buckets: where production entries have the key that a legacy entry is to have already, and
+where rows are to go back to legacy objects.
+"""
 
 import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rowferry.db.connection import Connection
 from rowferry.db.entries import EntryQueries
@@ -15,6 +17,7 @@ from rowferry.http import event_loop
 from rowferry.plan import OnConflict, Plan
 from rowferry.progress import OnProgress
 from rowferry.s3.client import ObjectClient, open_object_client
+from rowferry.s3.clocks import written_at
 from rowferry.s3.operations import get_object, head_object
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import send_with_retries
@@ -32,6 +35,14 @@ AT_ONCE = 16
 Likeness = Literal["identical", "different", "undecided", "no legacy object", "no production object"]
 Keys = tuple[str, str]
 """A legacy key and the production key that it becomes."""
+
+
+class Compared(NamedTuple):
+    """Two objects, as far as HEAD tells, and the bytes of small ones."""
+
+    likeness: Likeness
+    is_newer: bool = False
+    """Whether the production object was written last, by the servers' own clocks."""
 
 
 def check_taken_keys(
@@ -61,10 +72,11 @@ def check_taken_keys(
             yield fine("no production entry has a key that a legacy entry is to have")
         return
     try:
-        likeness = _compare(plan, list(collisions)[:MAX_COMPARED], on_progress)
+        compared = compare_objects(plan, list(collisions)[:MAX_COMPARED], on_progress)
     except RowferryError as error:
         yield note(f"{_describe(total)} that production entries have already; not compared ({error})")
     else:
+        likeness: dict[Keys, Likeness] = {keys: found.likeness for keys, found in compared.items()}
         yield from _judge(total, likeness, on_conflict)
 
 
@@ -74,8 +86,8 @@ def _find_collisions(connection: Connection, pair: Pair) -> tuple[list[Keys], in
     return [(row["legacy_key"], row["production_key"]) for row in rows], rows[0]["total"] if rows else 0
 
 
-def _compare(plan: Plan, collisions: list[Keys], on_progress: OnProgress) -> dict[Keys, Likeness]:
-    """Return how alike the two objects of each collision are, as far as HEAD tells."""
+def compare_objects(plan: Plan, collisions: list[Keys], on_progress: OnProgress) -> dict[Keys, Compared]:
+    """Return how alike the two objects of each pair of keys are."""
     on_progress(f"comparing {len(collisions):,} pairs of objects")
     with ExitStack() as stack:
         legacy, production = (
@@ -85,29 +97,32 @@ def _compare(plan: Plan, collisions: list[Keys], on_progress: OnProgress) -> dic
         return dict(zip(collisions, event_loop.run(_compare_all(legacy, production, collisions)), strict=True))
 
 
-async def _compare_all(legacy: ObjectClient, production: ObjectClient, collisions: list[Keys]) -> list[Likeness]:
+async def _compare_all(legacy: ObjectClient, production: ObjectClient, collisions: list[Keys]) -> list[Compared]:
     room = asyncio.Semaphore(AT_ONCE)
 
-    async def compare(keys: Keys) -> Likeness:
+    async def compare(keys: Keys) -> Compared:
         async with room:
             return await _compare_one(legacy, production, keys)
 
     return await asyncio.gather(*[compare(keys) for keys in collisions])
 
 
-async def _compare_one(legacy: ObjectClient, production: ObjectClient, keys: Keys) -> Likeness:
+async def _compare_one(legacy: ObjectClient, production: ObjectClient, keys: Keys) -> Compared:
     try:
         old = await send_with_retries(legacy.send, head_object("legacy", keys[0]))
     except ObjectNotFound:
-        return "no legacy object"
+        return Compared("no legacy object")
     try:
         new = await send_with_retries(production.send, head_object("production", keys[1]))
     except ObjectNotFound:
-        return "no production object"
-    return await compare_objects(legacy, production, keys, old, new)
+        return Compared("no production object")
+    likeness = await compare_pair(legacy, production, keys, old, new)
+    before, after = written_at(old), written_at(new)
+    is_newer = likeness == "different" and before is not None and after is not None and before < after
+    return Compared(likeness, is_newer)
 
 
-async def compare_objects(
+async def compare_pair(
     legacy: ObjectClient, production: ObjectClient, keys: Keys, old: Response, new: Response
 ) -> Likeness:
     """Return how alike two objects are, by their HEADs; small ones are read where these do not tell."""
@@ -115,7 +130,7 @@ async def compare_objects(
     if likeness == "undecided" and (old.content_length or 0) <= MAX_READ_BYTES:
         one = await send_with_retries(legacy.send, get_object("legacy", keys[0]))
         other = await send_with_retries(production.send, get_object("production", keys[1]))
-        return "identical" if one.body == other.body else "different"
+        likeness = "identical" if one.body == other.body else "different"
     return likeness
 
 

@@ -12,7 +12,7 @@ from rowferry.db.statements import own_queries
 from rowferry.db.table_faults import explain_table_fault
 from rowferry.errors import DatabaseBusy, DatabaseUnavailable
 from rowferry.keys import map_entry
-from rowferry_enqueue.checks.finding import Finding, note, problem
+from rowferry_enqueue.checks.finding import Finding, part, problem
 
 TRIED = 5
 """Rows of a table, spread over its ids; the first that is taken ends the trial."""
@@ -34,7 +34,8 @@ def _try_table(connection: Connection, queries: EntryQueries) -> Iterator[Findin
     refused: list[psycopg.Error | None] = []
     try:
         with connection.transaction():
-            rows = connection.execute(queries.compose("sample_entries"), queries.parameters(most=TRIED)).fetchall()
+            query = queries.compose("sample_entries", wanted=queries.has_form("legacy"))
+            rows = connection.execute(query, queries.parameters(most=TRIED)).fetchall()
         for entry in to_entries(rows):
             try:
                 if _update(connection, queries, entry):
@@ -77,11 +78,11 @@ def _may_pass(error: psycopg.Error) -> bool:
 
 
 def _describe(queries: EntryQueries, error: psycopg.Error | None) -> Finding:
-    """Return a problem; a note where the values of rows may be at fault: other rows may have others."""
+    """Return a problem; a part where the values of rows may be at fault: other rows may have others."""
     what = f"PostgreSQL refuses to update {queries.entries.label}: {LEFT if error is None else summarise(error)}"
     remedy = error and explain_table_fault(error)
     if remedy:
         return problem(what, remedy)
     if isinstance(error, errors.CheckViolation) and not error.diag.constraint_name:
         return problem(what, "create the partition that takes rows which have moved")
-    return note(f"{what} (each of the rows that were tried)", "see whether that holds for all rows")
+    return part(f"{what} (each of the rows that were tried)", "see whether that holds for all rows")
