@@ -108,29 +108,24 @@ class WorkerOptions:
     log_file: Path | None
 
 
-def worker_options(*, least: int = 0) -> Callable[[F], F]:
-    """Return what adds --processes (at least `least`), --parallel and --log-file, the fields of WorkerOptions."""
-    none = "; 0: only enqueue, for workers elsewhere" if least == 0 else ""
-
-    def add(function: F) -> F:
-        function = click.option(
-            "--log-file",
-            type=click.Path(dir_okay=False, path_type=Path),
-            help="The log file.  [default: rowferry-<migration>-<queue>-<time>.log in this folder]",
-        )(function)
-        function = click.option(
-            "--parallel",
-            type=click.IntRange(1, 10_000),
-            help="Maximum number of objects in flight per worker.  [default: as many as improve throughput]",
-        )(function)
-        return click.option(
-            "-p",
-            "--processes",
-            type=click.IntRange(least, MAX_PROCESSES),
-            help=f"Worker processes on this host{none}.  [default: one per core]",
-        )(function)
-
-    return add
+def worker_options(function: F) -> F:
+    """Add --processes, --parallel and --log-file, the fields of WorkerOptions."""
+    function = click.option(
+        "--log-file",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="The log file.  [default: rowferry-<migration>-<queue>-<time>.log in this folder]",
+    )(function)
+    function = click.option(
+        "--parallel",
+        type=click.IntRange(1, 10_000),
+        help="Maximum number of objects in flight per worker.  [default: as many as improve throughput]",
+    )(function)
+    return click.option(
+        "-p",
+        "--processes",
+        type=click.IntRange(0, MAX_PROCESSES),
+        help="Worker processes on this host; 0: only enqueue, for workers elsewhere.  [default: one per core]",
+    )(function)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +148,7 @@ def pass_options(function: Callable[..., Any]) -> Callable[..., Any]:
         shared = {field.name: chosen.pop(field.name) for field in fields(PassOptions)}
         return function(PassOptions(**shared), **chosen)
 
-    for add in (yes_option, worker_options(), batch_size_option, range_options, plan_option):
+    for add in (yes_option, worker_options, batch_size_option, range_options, plan_option):
         add(call)
     return call
 

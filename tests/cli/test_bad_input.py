@@ -100,7 +100,7 @@ CASES = {
     "no batch size": Case("enqueue --yes --batch-size 0", "Invalid value for '-b' / '--batch-size'"),
     "batch size in words": Case("migrate --yes --batch-size many", "Invalid value for '-b' / '--batch-size'"),
     "negative limit": Case("enqueue --yes --limit -1", "Invalid value for '-l' / '--limit'"),
-    "no processes": Case("migrate --yes --processes 0", "Invalid value for '-p' / '--processes'"),
+    "no processes": Case("migrate --yes --processes -1", "Invalid value for '-p' / '--processes'"),
     "unknown option": Case("worker --turbo", "No such option"),
     "unknown command": Case("zebra", "No such command 'zebra'; see `rowferry --help`"),
     "mistyped command": Case("chek", "Did you mean check?"),

@@ -105,6 +105,11 @@ def test_the_command_requeues_what_it_is_told_and_no_other(
         assert f"Requeued {batches} of {2 * (3 - left)} entries" in done.stdout
 
 
+def test_it_takes_yes_as_other_commands_do(migration: Migration, three: list[int]) -> None:
+    done = migration.run_here("requeue", "--all", "--yes")
+    assert (done.returncode, migration.statuses()) == (0, {"INIT"})
+
+
 def test_one_batch_is_requeued_by_its_id(migration: Migration, three: list[int]) -> None:
     migration.run("requeue", "--batch", str(three[1]))
     assert [batch["id"] for batch in migration.batches() if batch["status"] == "INIT"] == [three[1]]

@@ -22,6 +22,18 @@ def test_objects_that_are_there_are_counted_and_a_few_missing_ones_are_a_note(an
     assert "30 of 31 sampled legacy objects exist, 1 is missing" in found(any_migration, "sampled")[0]
 
 
+def test_the_exit_status_tells_a_part_that_would_not_move(migration: Migration) -> None:
+    migration.fill(3)
+    migration.write_plan()
+    for missing, status in (((), 0), ([4], 1)):
+        migration.add_legacy(missing)
+        for command in ("check", "migrate --dry-run"):
+            done = migration.run_here(*command.split())
+            assert done.returncode == status, done.stdout
+    assert "! public.avatars.path: 3 of 4 sampled legacy objects exist, 1 is missing" in done.stdout
+    assert "Dry run: nothing was written." in done.stdout
+
+
 def test_a_hundred_entries_are_looked_at_spread_over_the_ids(logged_migration: Migration, log) -> None:
     logged_migration.fill(300)
     check(logged_migration)

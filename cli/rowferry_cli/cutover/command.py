@@ -26,7 +26,7 @@ OTHER = Group("Other ways", "Rarely needed.", ("--switched-back", "--on-conflict
 @click.option("--switched-back", is_flag=True, help="The application is back at the legacy bucket: begin anew.")
 @on_conflict_option
 @batch_size_option
-@worker_options()
+@worker_options
 @json_option
 @yes_option
 def command(plan_path: Path, **options: Any) -> int:

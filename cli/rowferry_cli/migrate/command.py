@@ -32,7 +32,7 @@ GROUPS = (
 @click.command("migrate", cls=Command, groups=GROUPS)
 @plan_option
 @batch_size_option
-@worker_options(least=1)
+@worker_options
 @limit_option
 @click.option("-w", "--overwrite", is_flag=True, help="The same as --on-conflict overwrite.")
 @on_conflict_option
@@ -52,7 +52,8 @@ def command(plan_path: Path, **options: Any) -> int:
 
     Where rows change, your application must find objects in both buckets before you migrate.
 
-    Exit status: 0 all migrated, 1 something failed (see `rowferry errors`), 2 a mistake in plan or settings.
+    Exit status: 0 all migrated, 1 something failed (see `rowferry errors`), 2 a mistake in plan or settings. With
+    --dry-run that of `rowferry check`: 1 a named part would not be migrated.
     """
     from rowferry.plan_file import read_plan
     from rowferry_cli.migrate.run import MigrateOptions, run_migrate

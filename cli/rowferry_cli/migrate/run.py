@@ -28,13 +28,13 @@ from rowferry_cli.messages import (
     write_requeue,
 )
 from rowferry_cli.migrate.chain import ChainCounts
-from rowferry_cli.migrate.one_pass import report_paused_queues
+from rowferry_cli.migrate.one_pass import report_paused_queues, run_one_pass
 from rowferry_cli.migrate.passes import Run, name_log
 from rowferry_cli.migrate.vain import PassInVain
 from rowferry_cli.migration import list_migrations
 from rowferry_cli.options import WorkerOptions
 from rowferry_cli.reporter import Reporter
-from rowferry_cli.setup.check import print_findings, refuse_problems
+from rowferry_cli.setup.check import judge, print_findings
 from rowferry_enqueue.check import check_plan
 from rowferry_enqueue.enqueue import EnqueueRequest, find_migration, preview
 from rowferry_enqueue.waiting_batches import choose_on_conflict, find_skipped
@@ -91,21 +91,25 @@ def run_migrate(plan: Plan, options: MigrateOptions) -> int:
         if not options.dry_run and is_ready(connection):
             refuse_pause(connection, plan)
         facts: dict[str, bool | str] = {}
-        coverage = _check(connection, plan, options, reporter, facts)
+        coverage, status = _check(connection, plan, options, reporter, facts)
         _show_status(connection, plan, reporter, count_objects=not options.no_objects)
         if options.dry_run:
             _show_preview(connection, plan, options, reporter)
-            return 0
+            return status
         log_path = options.log_file or name_log(plan, options.request)
         reporter.print(describe_application(plan))
         reporter.print("Legacy objects are only read. Nothing is deleted.")
-        reporter.print(f"Log: {log_path}")
+        if options.processes != 0:
+            reporter.print(f"Log: {log_path}")
         reporter.confirm("Migrate now?")
+        prepare_database(connection, plan, reporter)
+        record_facts(connection, plan.name, facts)
+        for found in coverage:
+            record_coverage(connection, plan.name, found)
+        _prepare_batches(connection, plan, options, reporter)
+        if options.processes == 0:
+            return run_one_pass(connection, plan, options.request, options.workers, reporter, unsettled="")
         with log_to_file(log_path) as log:
-            prepare_database(connection, plan, reporter)
-            record_facts(connection, plan.name, facts)
-            for found in coverage:
-                record_coverage(connection, plan.name, found)
             return _migrate(connection, plan, options, reporter, log)
 
 
@@ -118,10 +122,10 @@ def _introduce(plan: Plan, reporter: Reporter) -> None:
 
 def _check(
     connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter, facts: dict[str, bool | str]
-) -> Sequence[Coverage]:
-    """Check the plan, print each finding as it comes, and return what the plan covers; `facts`: as of check_plan.
+) -> tuple[Sequence[Coverage], int]:
+    """Check the plan, print each finding as it comes, and return what the plan covers, and the exit status of `check`.
 
-    Raises UsageError when there is a problem.
+    `facts`: as of check_plan. Raises UsageError when there is a problem.
     """
     coverage: list[Coverage] = []
     reporter.print("Checking permissions, keys and buckets …")
@@ -137,8 +141,7 @@ def _check(
             facts=facts,
         )
         findings = print_findings(checks, reporter.console)
-    refuse_problems(findings)
-    return coverage
+    return coverage, judge(findings)
 
 
 def _show_status(connection: Connection, plan: Plan, reporter: Reporter, *, count_objects: bool) -> None:
@@ -165,19 +168,17 @@ def _show_skipped(connection: Connection, plan: Plan, reporter: Reporter) -> Non
         reporter.print(left.describe(plan.name))
 
 
-def _migrate(
-    connection: Connection,
-    plan: Plan,
-    options: MigrateOptions,
-    reporter: Reporter,
-    log: LogFile,
-) -> int:
+def _prepare_batches(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter) -> None:
+    """Do with batches of earlier passes what the options say."""
     if options.requeue:
         _requeue(connection, plan, reporter)
     chosen = choose_on_conflict(connection, plan, options.choices)
     if words := describe_chosen(options.choices.on_conflict, chosen):
         reporter.print(words)
     _show_skipped(connection, plan, reporter)
+
+
+def _migrate(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter, log: LogFile) -> int:
     run = Run(connection, plan, options.request, options.workers, reporter, log, options.verbose)
     try:
         chain = run.all_passes()

@@ -36,6 +36,7 @@ GROUPS = (Group("Which batches", "Fewer of them, or those of all migrations.", (
 @queue_option
 @migration_option
 @all_migrations_option
+@click.option("-y", "--yes", is_flag=True, expose_value=False, help="Taken as by other commands: nothing is asked.")
 def command(
     everything: bool,
     batch_id: int | None,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rowferry.progress import OnProgress
     from rowferry_enqueue.checks.finding import Finding
 
-SIGNS = {"fine": ("✓", "green"), "problem": ("✗", "bold red"), "note": ("·", "yellow")}
+SIGNS = {"fine": ("✓", "green"), "problem": ("✗", "bold red"), "part": ("!", "bold yellow"), "note": ("·", "yellow")}
 
 
 @click.command("check", cls=Command)
@@ -29,7 +29,7 @@ SIGNS = {"fine": ("✓", "green"), "problem": ("✗", "bold red"), "note": ("·"
 @on_conflict_option
 @allow_empty_option
 @json_option
-def command(plan_path: Path, on_conflict: OnConflict | None, allow_empty: bool, as_json: bool) -> None:
+def command(plan_path: Path, on_conflict: OnConflict | None, allow_empty: bool, as_json: bool) -> int:
     """Check the plan against the real database and buckets, and list every problem, not only the first.
 
     Reads the legacy objects of about 100 entries and shows their new keys. Writes a probe object to the production
@@ -37,7 +37,7 @@ def command(plan_path: Path, on_conflict: OnConflict | None, allow_empty: bool, 
     again. Records in the database, for `rowferry status` and `rowferry report`, which folders of the legacy bucket the
     plan does not name. Nothing else is written; the legacy side is only read.
 
-    Exit status: 0 no problem, 2 at least one.
+    Exit status: 0 no problem, 1 a named part would not be migrated (marked !), 2 nothing would (marked ✗).
     """
     from dataclasses import asdict
 
@@ -55,7 +55,7 @@ def command(plan_path: Path, on_conflict: OnConflict | None, allow_empty: bool, 
         found = list(findings) if as_json else print_findings(findings, console)
     if as_json:
         click.echo(format_json([asdict(finding) for finding in found], indent=2))
-    refuse_problems(found)
+    return judge(found)
 
 
 def _check(plan: Plan, on_conflict: OnConflict | None, allow_empty: bool, on_progress: OnProgress) -> Iterator[Finding]:
@@ -90,7 +90,7 @@ def _check(plan: Plan, on_conflict: OnConflict | None, allow_empty: bool, on_pro
 
 
 def print_findings(findings: Iterable[Finding], console: Console) -> list[Finding]:
-    """Print each finding as it comes, and return all: ✓ fine, ✗ a problem and its remedy, · a note."""
+    """Print each finding as it comes, and return all: ✓ fine, ✗ a problem, ! a part that would not move, · a note."""
     from rich.text import Text
 
     printed: list[Finding] = []
@@ -106,10 +106,14 @@ def print_findings(findings: Iterable[Finding], console: Console) -> list[Findin
     return printed
 
 
-def refuse_problems(findings: Sequence[Finding]) -> None:
-    """Raise UsageError, in one sentence, if any finding is a problem."""
+def judge(findings: Sequence[Finding]) -> int:
+    """Return the exit status: 0, or 1 where a part would not be migrated.
+
+    Raises UsageError, in one sentence, if any finding is a problem.
+    """
     problems = [finding for finding in findings if finding.level == "problem"]
     if len(problems) == 1:
         raise UsageError(problems[0].sentence)
     if problems:
         raise UsageError(f"{len(problems)} problems prevent the migration; nothing was migrated.")
+    return int(any(finding.level == "part" for finding in findings))

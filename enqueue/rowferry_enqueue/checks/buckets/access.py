@@ -16,6 +16,7 @@ from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists, refuse, summarise_error
 from rowferry_enqueue.checks.buckets.clocks import check_clocks
 from rowferry_enqueue.checks.buckets.kept_properties import Heads, check_kept_properties
+from rowferry_enqueue.checks.buckets.large import judge_large
 from rowferry_enqueue.checks.buckets.objects import Sample, check_objects, find_any_object
 from rowferry_enqueue.checks.buckets.prefixes import check_prefixes
 from rowferry_enqueue.checks.buckets.probe import Probe, written_probe
@@ -177,7 +178,7 @@ def _try_writing(probe: Probe, plan: Plan, source_key: str | None) -> Iterator[F
     try:
         probe.write_parts(server_side=plan.server_side)
     except ObjectError as error:
-        yield note(f"an object of parts cannot be written ({summarise_error(error)}): large objects will fail")
+        yield from judge_large(plan, error)
     yield from _report_lost_properties(probe)
     yield from _report_conditions(probe)
 

@@ -94,17 +94,17 @@ def _find_remedy(side: Side, error: RowferryError, rights: str) -> str:
         case CredentialsUnavailable():
             return f"renew the {side.name} credentials: the profile, or all three of ROWFERRY_{side.name.upper()}_*"
         case AccessDenied():
-            return _explain(side, error) or f"give the {side.name} credentials {rights} there"
+            return explain(side, error) or f"give the {side.name} credentials {rights} there"
         case Unreachable() | TimedOut():
             return _reach(side, error)
         case ServerFault(code="UnreadableResponse"):
             operation = error.operation or "ListObjectsV2"
             return f"that server lists the bucket, so its address is right: see what answers {operation} in its place"
         case _:
-            return _explain(side, error)
+            return explain(side, error)
 
 
-def _explain(side: Side, error: RowferryError) -> str:
+def explain(side: Side, error: RowferryError) -> str:
     """Return what the server's own words tell; empty where they tell no more than that a right is missing."""
     cure = find_cure(refusal_of(error), side) if isinstance(error, ObjectError) else None
     return "" if cure is None or cure.is_right else str(cure)

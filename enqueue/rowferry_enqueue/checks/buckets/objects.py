@@ -22,7 +22,7 @@ from rowferry.s3.operations import head_object, list_keys
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import TRIES, send_with_retries
 from rowferry_enqueue.checks.buckets.bucket_errors import refuse, summarise_error
-from rowferry_enqueue.checks.finding import Finding, fine, note, problem, quote_key
+from rowferry_enqueue.checks.finding import Finding, fine, note, part, problem, quote_key
 
 AT_ONCE = 16
 FEW_LEFT = 10
@@ -160,7 +160,7 @@ def _judge(
             return
     if refused:
         key, error = next(iter(refused.items()))
-        yield note(
+        yield part(
             f"{sampled}, {len(refused):,} requests failed, for example {quote_key(key)}: {summarise_error(error)}"
         )
     if not missing:
@@ -178,10 +178,10 @@ def _judge(
     if 2 * len(missing) <= len(results) or is_nearly_done:
         ends = "its entry ends" if len(missing) == 1 else "their entries end"
         more = "" if not entries.names_folders else ", unless the plan has `may_be_empty = true`"
-        yield note(what, f"{ends} as missing{more}: see `rowferry errors` then")
+        yield part(what, f"{ends} as missing{more}: see `rowferry errors` then")
         return
     cause = guess_cause(missing, list_first(client, side), entries)
-    yield problem(what, cause) if is_new and not found else note(what, cause)
+    yield problem(what, cause) if is_new and not found else part(what, cause)
 
 
 def guess_cause(missing: Sequence[str], existing: str | None, entries: Entries) -> str:

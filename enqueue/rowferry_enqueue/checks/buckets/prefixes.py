@@ -12,7 +12,7 @@ from rowferry.s3.listings.keys import PAGE_KEYS, list_range
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.buckets.bucket_errors import refuse
 from rowferry_enqueue.checks.buckets.objects import list_first
-from rowferry_enqueue.checks.finding import Finding, fine, note, problem, quote_key
+from rowferry_enqueue.checks.finding import Finding, fine, note, part, problem, quote_key
 
 
 class Mapping(Protocol):
@@ -57,7 +57,7 @@ def _look_at(client: ObjectClient, side: Side, objects: ObjectPrefix, *, may_be_
     except ObjectError as error:
         return refuse(side, error, "listed", "s3:ListBucket")
     except ValueError as error:
-        return note(f"{label}: an object will end as failed: {error}")
+        return part(f"{label}: an object will end as failed: {error}")
     if example is None:
         what = f"{label}: the legacy bucket has no object whose key begins with {quote_key(prefix)}"
         return note(what) if may_be_empty else problem(what, "correct `prefix` in the plan, or add --allow-empty")

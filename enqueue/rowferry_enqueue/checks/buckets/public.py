@@ -17,7 +17,7 @@ from rowferry.s3.client import ObjectClient
 from rowferry.s3.operations import get_object_acl
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.buckets.bucket_errors import summarise_error
-from rowferry_enqueue.checks.finding import Finding, fine, note, problem, quote_key
+from rowferry_enqueue.checks.finding import Finding, fine, note, part, problem, quote_key
 
 PUBLIC = frozenset({"public-read", "public-read-write"})
 _CHOOSE = 'set `acl` of [production] to a canned ACL, such as "public-read"'
@@ -34,7 +34,7 @@ def check_legacy_acl(client: ObjectClient, plan: Plan, key: str) -> tuple[list[F
         return _warn(plan, key, canned), canned
     if canned is None:
         what = f"the ACL of {quote_key(key)} grants rights to accounts or groups that cannot be copied"
-        return [note(f"{what}: such entries will fail", _CHOOSE)], None
+        return [part(f"{what}: such entries will fail", _CHOOSE)], None
     return [note(f"the ACL of {quote_key(key)} is {canned}, and so will be that of its copy")], canned
 
 
