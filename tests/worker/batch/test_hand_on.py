@@ -154,7 +154,7 @@ class Case(NamedTuple):
     """What a batch of so many entries says, how its attempts end, and what is handed on."""
 
     payload: dict[str, Any]
-    count: int
+    entries: int
     attempts: list[tuple[Verdict, dict[str, str]]]
     handed_on: list[tuple[dict[str, Any], int]]
 

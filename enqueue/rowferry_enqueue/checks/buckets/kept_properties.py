@@ -32,7 +32,7 @@ def check_kept_properties(plan: Plan, heads: Heads) -> Iterator[Finding]:
     if not heads:
         return
     with ExitStack() as stack:
-        clients = {
+        clients: Clients = {
             side.name: stack.enter_context(closing(open_object_client(side, max_in_flight=AT_ONCE)))
             for side in (plan.legacy, plan.production)
         }

@@ -62,7 +62,7 @@ class SampledObjects:
 
     findings: tuple[Finding, ...]
     small_key: str | None = None
-    heads: dict[tuple[str, str], Response] = field(default_factory=dict)
+    heads: dict[tuple[str, str], Response] = field(default_factory=dict[tuple[str, str], Response])
     """The HEAD of each object that is there, by its legacy key and the production key that it becomes."""
 
 
