@@ -178,7 +178,7 @@ def _judge(
     if 2 * len(missing) <= len(results) or is_nearly_done:
         ends = "its entry ends" if len(missing) == 1 else "their entries end"
         more = "" if not entries.names_folders else ", unless the plan has `may_be_empty = true`"
-        yield part(what, f"{ends} as missing{more}: see `rowferry errors` then")
+        yield note(what, f"{ends} as missing{more}: see `rowferry errors` then")  # no setting would move them
         return
     cause = guess_cause(missing, list_first(client, side), entries)
     yield problem(what, cause) if is_new and not found else part(what, cause)
