@@ -71,7 +71,7 @@ class BadS3(Proxy):
         await asyncio.sleep(self.delay.total_seconds())
         if self.outage is not None and self.outage.matches(seen):
             self.counts["answered by something else"] += 1
-            return await send(client, self.outage.answer)
+            return await send(client, self.outage.answer) and bool(self.outage.answer)
         fault, late = self._choose(seen), self._chance.random() < 0.5
         if fault is None or late or fault in {"truncated", "wrong ETag"}:
             server[1].write(head + body)

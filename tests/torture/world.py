@@ -5,7 +5,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -49,11 +49,6 @@ class World:
     legacy_record: LegacyRecord = field(init=False)
     environment: dict[str, str] = field(default_factory=dict)
     """What workers find in their environment besides what every worker must: a proxy's address, for instance."""
-    logins: dict[str, str] = field(default_factory=dict)
-    """By command the DSN of the role that runs it; the others are run by the owner of the database."""
-    content_types: Sequence[str] = CONTENT_TYPES
-    compressible: bool = False
-    """Whether objects are text, which a proxy may compress."""
     killed_pids: set[int] = field(default_factory=set)
     pools: list[WorkerPool] = field(default_factory=list)
     entries: int = 0
@@ -78,7 +73,7 @@ class World:
         sizes = {number: self.random.randrange(0, 4096) for number in numbers}
         special = [LARGE_BYTES] * large + [*sizes_bytes]
         sizes |= zip(self.random.sample(numbers, len(special)), special, strict=True)
-        bodies = {number: self._make_body(size) for number, size in sizes.items()}
+        bodies = {number: self.random.randbytes(size) for number, size in sizes.items()}
         for number, body in bodies.items():
             self.oracle.expect(number, body)
         with ThreadPoolExecutor(8) as pool:
@@ -87,13 +82,8 @@ class World:
         self.migration.close()  # its connection may be one to a PostgreSQL that was restarted since
         self.migration.insert({str(number): key_of(number) for number in rows})
 
-    def _make_body(self, size_bytes: int) -> bytes:
-        if not self.compressible:
-            return self.random.randbytes(size_bytes)
-        return self.random.randbytes(size_bytes // 2).hex().encode()
-
     def _put(self, number: int, body: bytes) -> None:
-        content_type = self.content_types[number % len(self.content_types)]
+        content_type = CONTENT_TYPES[number % len(CONTENT_TYPES)]
         properties = {"ContentType": content_type, "Metadata": {"number": str(number)}}
         self.migration.legacy.put(key_of(number), body, **properties)
 
@@ -103,7 +93,7 @@ class World:
         """Run a command to its end, and return what it printed."""
         ended = subprocess.run(
             [sys.executable, "-m", "rowferry_cli", *arguments],
-            env={**os.environ, **self._environment_of(arguments[0])},
+            env={**os.environ, **self.migration.environment},
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -117,17 +107,13 @@ class World:
     def enqueue(self, batch_size: int = 25) -> None:
         """Make a pass: batches for all legacy entries that have none."""
         self.migration.write_plan()
-        with patch.dict(os.environ, self._environment_of("enqueue")):
+        with patch.dict(os.environ, self.migration.environment):
             self.migration.enqueue(batch_size)
-
-    def _environment_of(self, command: str) -> dict[str, str]:
-        login = self.logins.get(command, self.migration.dsn)
-        return {**self.migration.environment, "DATABASE_URL": login}
 
     @contextmanager
     def workers(self, seats: int, *arguments: str, command: Command | None = None) -> Iterator[WorkerPool]:
         """Yield running workers, each replaced when it dies."""
-        environment = {**self._environment_of("worker"), **self.environment}
+        environment = {**self.migration.environment, **self.environment}
         with WorkerPool(seats, self.folder, environment, *arguments, command=command) as pool:
             self.pools.append(pool)
             with self.auditor.awake("workers ran"):

@@ -1,7 +1,7 @@
 """A migration between fake S3 servers that a test can slow down, throttle and count the requests of."""
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
@@ -26,27 +26,15 @@ class FakeMigration:
     def counting(self) -> Iterator[Counter[tuple[str, str]]]:
         """Count the requests within the block, by side and operation."""
         counts: Counter[tuple[str, str]] = Counter()
-        with self._noting(lambda side, request: counts.update([(side, request.operation)])):
-            yield counts
-
-    @contextmanager
-    def counting_by_key(self) -> Iterator[Mapping[str, Counter[tuple[str, str]]]]:
-        """The same, by the key that is asked for."""
-        counts: defaultdict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
-        with self._noting(lambda side, request: counts[request.key].update([(side, request.operation)])):
-            yield counts
-
-    @contextmanager
-    def _noting(self, note_from: Callable[[str, Request], None]) -> Iterator[None]:
-        """Tell of each request within the block, and of its side."""
 
         def note(request: Request) -> None:
-            note_from("legacy" if request.bucket == self.migration.legacy.bucket else "production", request)
+            side = "legacy" if request.bucket == self.migration.legacy.bucket else "production"
+            counts[side, request.operation] += 1
 
         for address in (self.legacy, self.production):
             address.fake.before = note
         try:
-            yield
+            yield counts
         finally:
             for address in (self.legacy, self.production):
                 address.fake.before = None

@@ -34,6 +34,7 @@ OUTAGES: Mapping[str, Outage] = {
     "500 to writes": Outage(writes, s3_error(500, "InternalError")),
     "captive portal": Outage(everything, page("200 OK")),
     "garbage": Outage(everything, b"220 mail.example.com ESMTP ready\r\n\r\n"),
+    "connections that break": Outage(everything, b""),
     "404 without a body": Outage(everything, page("404 Not Found", body=b"")),
     "403 of a proxy": Outage(everything, page("403 Forbidden")),
 }

@@ -42,16 +42,6 @@ class Proxy(ABC):
             thread.join()
             self._loop.close()
 
-    @contextmanager
-    def out_of_reach(self) -> Iterator[None]:
-        """Break all connections, and refuse new ones on the same port until the block ends."""
-        port = self._server.sockets[0].getsockname()[1]
-        self._call(self._close())
-        try:
-            yield
-        finally:
-            self._call(self._listen(port))
-
     def _call(self, coroutine: Coroutine[Any, Any, None]) -> None:
         asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(START_SECONDS)
 

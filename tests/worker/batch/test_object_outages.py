@@ -61,27 +61,6 @@ def test_attempts_at_an_object_of_its_own_misfortune_come_to_an_end(
     ten.audit(legacy_left=[3])
 
 
-def test_a_server_that_goes_away_in_the_middle_of_a_batch_costs_nothing(ten: Migration, log: RequestLog) -> None:
-    """Though it has answered some of the batch's requests before."""
-    answered = iter(range(5))
-    away: list[LoggedRequest] = []
-
-    def is_away(seen: LoggedRequest) -> bool:
-        if away or next(answered, None) is None:
-            away.append(seen)
-        return bool(away)
-
-    with log.breaking(is_away):
-        ten.work(parallel=1)
-    assert ten.verdicts() == ["RELEASED"]
-    assert ten.batch()["attempts"] == 0
-    assert ten.counts() == {"migrated": 1, "failed": 9}
-    assert 0 < len(ten.production.listing()) < 10
-    ten.work_again()
-    assert ten.verdicts() == ["RELEASED", "DONE"]
-    ten.audit()
-
-
 @pytest.fixture(params=["legacy", "production"])
 def streamed(
     request: pytest.FixtureRequest, moto_buckets: Buckets, make_migration: Callable[..., Migration]

@@ -1,6 +1,5 @@
 """The copy of one object: what it asks of the servers, in which order, and how it ends."""
 
-import hashlib
 from collections.abc import Callable
 
 import pytest
@@ -239,56 +238,11 @@ def test_a_streamed_object_takes_along_what_describes_it() -> None:
     assert put.header(b"content-md5")
 
 
-def test_bytes_that_changed_on_the_way_are_not_written() -> None:
-    fake = fake_with()
-    fake.legacy[OLD] = changed(fake.legacy[OLD], etag=hashlib.md5(b"others", usedforsecurity=False).hexdigest())
-    with pytest.raises(ObjectDamaged, match="read"):
-        outcome_of(fake, options_of(StreamCopy()))
-    assert fake.production == {}
-
-
-def test_bytes_that_arrived_differently_are_noticed() -> None:
-    fake = fake_with()
-    answer = Response(200, {"etag": f'"{"a" * 32}"'})
-    fake.interfere = lambda request: answer if request.operation == "PutObject" else None
-    with pytest.raises(ObjectDamaged, match="written"):
-        outcome_of(fake, options_of(StreamCopy()))
-
-
 def test_a_website_redirect_is_refused_rather_than_lost() -> None:
     fake = fake_with()
     fake.legacy[OLD] = changed(fake.legacy[OLD], headers={"x-amz-website-redirect-location": "/elsewhere"})
     with pytest.raises(ObjectRejected, match="redirect"):
         outcome_of(fake, options_of(StreamCopy()))
-
-
-@pytest.mark.parametrize("on_conflict", ["fail", "keep"])
-def test_what_the_server_has_damaged_is_written_over_by_the_next_attempt(on_conflict: OnConflict) -> None:
-    fake = fake_with(b"0123456789", checks_md5=False)
-    options = options_of(StreamCopy(), on_conflict=on_conflict)
-
-    def store_half(request: Request) -> None:
-        if request.operation == "PutObject":
-            request.body = request.body[:5]
-
-    fake.interfere = store_half
-    with pytest.raises(ObjectDamaged, match="DigestMismatch: the bytes written"):
-        outcome_of(fake, options)
-    assert fake.production[NEW].body == b"01234"
-    fake.interfere = lambda _: None
-    assert outcome_of(fake, options) is Outcome.MIGRATED
-    assert fake.production[NEW].body == b"0123456789"
-
-
-def test_what_has_taken_the_place_of_our_damaged_object_is_a_different_one() -> None:
-    fake = fake_with(b"0123456789", checks_md5=False)
-    options = options_of(StreamCopy())
-    fake.interfere = lambda request: setattr(request, "body", request.body[:5])
-    with pytest.raises(ObjectDamaged):
-        outcome_of(fake, options)
-    fake.interfere = lambda _: None
-    fake.production[NEW] = stored(b"of the application")
-    assert outcome_of(fake, options) is Outcome.CONFLICT
 
 
 @pytest.fixture
