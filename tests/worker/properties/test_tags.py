@@ -253,12 +253,18 @@ def test_a_server_that_knows_no_tags_never_has_an_object_replaced_by_them(body: 
         assert fake.production[NEW].body == body
 
 
-def test_a_legacy_server_that_knows_no_tags_is_found_out() -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Response(200, {}, b"0123456789"),
+        Response(400, {}, b"<Error><Code>InvalidArgument</Code><Message>Invalid argument.</Message></Error>"),
+    ],
+    ids=["the object itself", "an invalid argument"],
+)
+def test_a_legacy_server_that_knows_no_tags_is_found_out(answer: Response) -> None:
     options = new_options(StreamCopy())
     fake = tagged_fake({})
-    fake.interfere = lambda request: (
-        Response(200, {}, b"0123456789") if request.operation == "GetObjectTagging" else None
-    )
+    fake.interfere = lambda request: answer if request.operation == "GetObjectTagging" else None
     assert copy_once(fake, options).outcome is Outcome.MIGRATED
 
 

@@ -225,9 +225,9 @@ def size_of(response: Response) -> int:
 def is_unknown(error: ObjectError) -> bool:
     """Return whether the error of GetObjectTagging or GetObjectAcl is that of a server without tags or ACLs.
 
-    gofakes3 answers with the object itself, which may be longer than is taken.
+    gofakes3 answers with the object itself, which may be longer than is taken; Google's XML API is said to answer 400.
     """
-    return error.code in UNKNOWN or error.code in {"UnreadableResponse", RESPONSE_TOO_LONG}
+    return error.code in UNKNOWN or error.code in {"UnreadableResponse", RESPONSE_TOO_LONG, "InvalidArgument"}
 
 
 async def fetch_known(fetched: Awaitable[T], otherwise: ObjectRejected) -> T:
