@@ -22,10 +22,10 @@ from rowferry.db.connection import connect
 from rowferry.errors import RowferryError
 from rowferry.plan import Plan
 from rowferry.reports.progress import read_counts
-from rowferry.reports.status import read_data_status
 from rowferry.s3.client import open_object_client
 from rowferry.s3.listings.keys import list_pages
 from rowferry_cli.reporter import Reporter
+from rowferry_cli.status.data import read_data_status
 from rowferry_lab.queries import statement
 from rowferry_lab.simulated.environment import Environment, start_environment
 from rowferry_queues.migrate.spec import MIGRATE

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from rowferry.db.connection import connect
-from rowferry.reports import report as accounts
-from rowferry.reports.report import COUNTED, Report
+from rowferry_cli.report import data as accounts
+from rowferry_cli.report.data import COUNTED, Report
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.queue.queue_runs import migrate, revert, verify

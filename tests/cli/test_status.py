@@ -16,9 +16,9 @@ from rowferry.batch import Outcome
 from rowferry.db.connection import Connection, connect
 from rowferry.errors import UsageError
 from rowferry.plan import Entries
-from rowferry.reports.status import FORMS, DataStatus, read_data_status
-from rowferry.reports.status_tables import print_data_status
-from rowferry.s3.listings.counts import ObjectCount
+from rowferry_cli.status.counts import ObjectCount
+from rowferry_cli.status.data import FORMS, DataStatus, read_data_status
+from rowferry_cli.status.tables import print_data_status
 from support.entries.entry_table import TO, EntryTable
 from support.entries.key_forms import form_of_key
 from support.entries.listed_objects import name_objects, put_objects
@@ -255,7 +255,7 @@ def test_a_long_listing_is_broken_off_and_told_as_at_least(
     migration: Migration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     migration.fill(2)
-    monkeypatch.setattr("rowferry.s3.listings.counts.WITHIN", timedelta(seconds=-1))
+    monkeypatch.setattr("rowferry_cli.status.counts.WITHIN", timedelta(seconds=-1))
     migration.write_plan()
     shown = migration.run("status").stdout
     assert ["objects", "≥", "2", "≥", "0", "≥", "2"] in [line.split() for line in shown.splitlines()]

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from rowferry.s3.listings.counts import count_objects_meanwhile
+from rowferry_cli.status.counts import count_objects_meanwhile
 from rowferry_lab.servers.fake_s3.http import Request
 from support.entries.checks import check
 from support.entries.entry_table import TO

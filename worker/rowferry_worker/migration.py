@@ -23,24 +23,23 @@ from rowferry.errors import (
     UsageError,
 )
 from rowferry.http import event_loop
-from rowferry.plan import OnConflict, Plan, QueueSettings, SideName
+from rowferry.plan import Plan, QueueSettings, SideName
 from rowferry.plan_file import parse_plan
 from rowferry.queue_spec import QueueSpec
 from rowferry.reports.facts import KEPT_OTHERS, READABLE, WRITTEN, Facts
 from rowferry.s3.access.endpoint import refuse_foreign_endpoint
 from rowferry.s3.client import REQUEST_DEADLINE, ObjectClient, check_bucket, open_object_client
-from rowferry.s3.clocks import NO_SKEW, Skew
+from rowferry.s3.clocks import NO_SKEW
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import LONGEST_TURN
 from rowferry_worker.copying.copy import CopyOptions
-from rowferry_worker.copying.precedence import NO_TIMELINE, Clocks, Timeline
+from rowferry_worker.copying.precedence import Clocks
 from rowferry_worker.copying.server_copy import ServerCopy
 from rowferry_worker.copying.stream_copy import StreamCopy
 from rowferry_worker.copying.transfer import CopyMethod
 from rowferry_worker.machine import choose_bodies_budget
 from rowferry_worker.monitoring.heartbeat import ClusterState
-from rowferry_worker.multipart.large import LargeObjects
 from rowferry_worker.multipart.part_size import STREAM_PART_BYTES
 from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
 from rowferry_worker.objects.memory import BodyBudget
@@ -118,16 +117,19 @@ class MigrationContext:
         return self._settings[spec.name]
 
     @cached_property
-    def _copying(self) -> tuple[CopyMethod, ConditionalWriteSupport, Properties]:
-        """How objects are copied, and what was learned of the servers by that."""
-        production = self.plan.production
-        support = ConditionalWriteSupport(production.bucket)
-        properties = Properties(production, tagging=Tagging(production.tags, self._facts))
-        return choose_method(self.plan, self.bodies), support, properties
+    def copying(self) -> CopyOptions:
+        """How objects are copied, where a batch says nothing else, and what was learned of the servers by that."""
+        legacy, production = self.plan.legacy, self.plan.production
+        return CopyOptions(
+            choose_method(self.plan, self.bodies),
+            ConditionalWriteSupport(production.bucket),
+            properties=Properties(production, tagging=Tagging(production.tags, self._facts)),
+            clocks=Clocks(NO_SKEW if legacy.server == production.server else None),
+        )
 
     def list_news(self) -> list[str]:
         """Return what the copies have shown of the buckets that no one was told yet."""
-        keeps_others = "_copying" in self.__dict__ and self._copying[2].keeps_others
+        keeps_others = "copying" in self.__dict__ and self.copying.properties.keeps_others
         news = [KEPT_OTHERS] if keeps_others and not self._facts.get(KEPT_OTHERS) else []
         self._facts |= dict.fromkeys(news, True)
         return news
@@ -162,41 +164,6 @@ class MigrationContext:
         self._entries.clear()
         self._updatable.clear()
         self._allowed.clear()
-
-    def copy_options(
-        self,
-        on_conflict: OnConflict,
-        *,
-        looks_first: bool = False,
-        timeline: Timeline = NO_TIMELINE,
-        skew: Skew | None = None,
-        large_objects: LargeObjects | None = None,
-        tried_since: float | None = None,
-    ) -> CopyOptions:
-        """Return how objects are copied.
-
-        `skew`: what was measured of the servers' clocks before; `large_objects`: what those of the batch share;
-        `tried_since`: as of CopyOptions.
-        """
-        method, support, properties = self._copying
-        clocks = self._clocks if skew is None else Clocks(skew)
-        large_objects = large_objects or LargeObjects()
-        return CopyOptions(
-            method,
-            support,
-            on_conflict,
-            properties,
-            looks_first,
-            timeline,
-            clocks,
-            large_objects=large_objects,
-            tried_since=tried_since,
-        )
-
-    @cached_property
-    def _clocks(self) -> Clocks:
-        """By how much those of the two servers differ."""
-        return Clocks(NO_SKEW if self.plan.legacy.server == self.plan.production.server else None)
 
     def send(self, request: Request) -> Awaitable[Response]:
         """Send a request to the side that it is for."""

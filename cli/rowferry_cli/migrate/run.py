@@ -15,9 +15,6 @@ from rowferry.plan import OnConflict, Plan
 from rowferry.reports.coverage import Coverage, record_coverage
 from rowferry.reports.facts import KEPT_OTHERS, read_facts, record_facts
 from rowferry.reports.pause import find_pause
-from rowferry.reports.status import read_data_status
-from rowferry.reports.status_tables import print_data_status
-from rowferry.s3.listings.counts import UncountedObjects
 from rowferry_cli.messages import (
     DRY_RUN,
     describe_application,
@@ -35,6 +32,9 @@ from rowferry_cli.migration import list_migrations
 from rowferry_cli.options import WorkerOptions
 from rowferry_cli.reporter import Reporter
 from rowferry_cli.setup.check import judge, print_findings
+from rowferry_cli.status.counts import UncountedObjects
+from rowferry_cli.status.data import read_data_status
+from rowferry_cli.status.tables import print_data_status
 from rowferry_enqueue.check import check_plan
 from rowferry_enqueue.enqueue import EnqueueRequest, find_migration, preview
 from rowferry_enqueue.waiting_batches import choose_on_conflict, find_skipped

@@ -29,10 +29,10 @@ def command(plan_path: Path, queue: str | None, no_objects: bool, all_objects: b
 
     from rowferry.db.connection import connect
     from rowferry.plan_file import read_plan
-    from rowferry.reports.status import read_data_status
-    from rowferry.reports.status_tables import print_data_status
-    from rowferry.s3.listings.counts import WITHIN
     from rowferry_cli.reporter import show_spinner
+    from rowferry_cli.status.counts import WITHIN
+    from rowferry_cli.status.data import read_data_status
+    from rowferry_cli.status.tables import print_data_status
     from rowferry_queues.migrate.spec import MIGRATE
 
     plan = read_plan(plan_path)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from psycopg.rows import DictRow
 
     from rowferry.db.connection import Connection
-    from rowferry.reports.report import Report
+    from rowferry_cli.report.data import Report
 
 
 WIDTH_OF_WORDS = 53
@@ -108,7 +108,7 @@ def _read_and_write(
     connection: Connection, migration: str, manifest_path: Path | None, page_path: Path | None
 ) -> tuple[Report, int]:
     """Return the report and the lines of the manifest; write the files that are named, all of one snapshot."""
-    from rowferry.reports.report import open_snapshot, read_tables, write_manifest
+    from rowferry_cli.report.data import open_snapshot, read_tables, write_manifest
 
     lines = 0
     with open_snapshot(connection):
@@ -147,7 +147,7 @@ def _write_page(connection: Connection, report: Report, path: Path) -> None:
 
 def _print_report(report: Report) -> None:
     """Print one block for each queue and table, the conclusion, and the next steps."""
-    from rowferry.reports.report import LEGACY_AGAIN
+    from rowferry_cli.report.data import LEGACY_AGAIN
 
     click.secho(f"Migration {report.migration}", bold=True)
     for table in report.tables:
@@ -191,7 +191,7 @@ def _print_unfinished(queue: str | None, tables: list[DictRow]) -> None:
 def _print_table(table: DictRow) -> None:
     """Print a table of a queue, with the meanings of its outcomes where the queue is installed here."""
     from rowferry.reports.chain import find_meanings
-    from rowferry.reports.report import COUNTED
+    from rowferry_cli.report.data import COUNTED
 
     meanings = find_meanings(table["queue"], alone=table["rows"] != "move")
     click.echo(f"\n{table['queue']}: {show_text(table['label'])}")

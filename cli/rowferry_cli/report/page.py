@@ -20,10 +20,10 @@ from rowferry.errors import UsageError
 from rowferry.formatting import count, count_batches, count_entries
 from rowferry.queues import find_queue, name_packages
 from rowferry.reports.chain import find_meanings, show_queue_state
-from rowferry.reports.report import Report, read_in_order
 from rowferry_cli.messages import NO_REASON, write_requeue
 from rowferry_cli.report import verdict, wording
 from rowferry_cli.report.chart import Chart, Span, find_pauses
+from rowferry_cli.report.data import Report, read_in_order
 from rowferry_cli.report.hide import clean, cut, find_secrets
 from rowferry_cli.report.planned import describe_plan, write_plan
 from rowferry_queues.verify.spec import VERIFY

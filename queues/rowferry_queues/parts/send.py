@@ -8,17 +8,17 @@ from typing import Any
 from rowferry.batch import Entry, EntryResult, Outcome, Performed
 from rowferry.db.connection import call
 from rowferry.errors import NotFinished, NotRecorded, NotStarted, ObjectError, ObjectRejected
+from rowferry_queues.parts.updated_parts import KnownParts, UpdatedParts, list_comparable
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.batch.objects import is_missing
 from rowferry_worker.copying.copy import CopyResult
 from rowferry_worker.copying.transfer import CopyMethod
 from rowferry_worker.multipart.completion import Large, Part
-from rowferry_worker.multipart.copied_parts import KnownParts, UpdatedParts, list_comparable
 from rowferry_worker.multipart.large import LargeObjects
 from rowferry_worker.multipart.part_size import split_range
 from rowferry_worker.multipart.side_by_side import PartRange, PartSender
-from rowferry_worker.multipart.streamed_parts import PartSource
+from rowferry_worker.multipart.streamed_parts import PartSource, StreamedParts
 from rowferry_worker.objects.requests import ObjectRequests, object_changed, size_of
 from rowferry_worker.scheduling.copy_run import ObjectResult
 
@@ -32,7 +32,7 @@ def send_parts(context: BatchContext, entries: Sequence[Entry]) -> Performed:
     recorded = {*found[0]["recorded"]}
     missing = {int(entry.id): entry for entry in entries if int(entry.id) not in recorded}
     large_objects = replace(context.large_objects(), is_shared=True)
-    method, bucket = context.migration.copy_options("fail").method, context.migration.plan.production.bucket
+    method, bucket = context.migration.copying.method, context.migration.plan.production.bucket
     parts = SharedParts(context.object_requests(), large_objects, method, bucket, upload, found[0])
     ended = run_copies(context, lambda _: parts.send_all(missing), [upload["key"]] if missing else [])
     by_number = {number: parts.ends.get(number, ended[upload["key"]]) for number in missing}
@@ -114,8 +114,11 @@ class SharedParts:
         seen = await self.s3.head("legacy", source_key)
         if (seen.etag, size_of(seen)) != (self.recorded["source_etag"], self.recorded["size_bytes"]):
             raise object_changed("legacy", source_key)
-        known = await self._find_known(source_key, key) if self.method.moves_bytes else None
-        return self.method.part_source(self.s3, Large(source_key, seen, key), known)
+        large = Large(source_key, seen, key)
+        source = self.method.part_source(self.s3, large)
+        if isinstance(source, StreamedParts) and (known := await self._find_known(source_key, key)):
+            return UpdatedParts(self.s3, large, source, known)
+        return source
 
     async def _find_known(self, source_key: str, key: str) -> KnownParts | None:
         """Return what is known of the copy that the upload replaces, if that is still as it was left."""

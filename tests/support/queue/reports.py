@@ -3,7 +3,7 @@
 from typing import TextIO
 
 from rowferry.db.connection import Connection
-from rowferry.reports.report import Report, open_snapshot, read_tables, write_manifest
+from rowferry_cli.report.data import Report, open_snapshot, read_tables, write_manifest
 
 
 def read_report(connection: Connection, migration: str, manifest: TextIO | None = None) -> tuple[Report, int]:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -22,7 +22,6 @@ from rowferry_worker.migration import choose_method
 from rowferry_worker.multipart.large import LargeObjects
 from rowferry_worker.multipart.records import Recorded, UploadRecord, UploadRecords
 from rowferry_worker.objects import link_trial
-from rowferry_worker.objects.link_trial import LinkTrial
 from rowferry_worker.objects.memory import BodyBudget, add_tls
 from rowferry_worker.objects.pipe import PIPE_BYTES, ObjectPipe
 from support.s3.copies import NEW, OLD
@@ -209,8 +208,8 @@ def test_what_passes_soon_is_written_at_once(tried: Pipe) -> None:
 def test_a_slow_connection_is_given_up_and_its_object_goes_by_parts(
     tried: Pipe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link_trial, "FIRST_SECONDS", 0.0)
-    monkeypatch.setattr(LinkTrial, "_judge", lambda *_: True)
+    monkeypatch.setattr(link_trial, "JUDGED_AFTER", 0.0)
+    monkeypatch.setattr(link_trial, "REST_SECONDS", 0.0)
     assert tried.copy().outcome is Outcome.MIGRATED
     assert (written_by(tried), tried.written) == (BY_PARTS, BODY)
     assert tried.methods("production").count("PUT cut off") == 1
@@ -312,8 +311,8 @@ class Taken(UploadRecords):
         self.steps.append("take")
         return UploadRecord(self, key)
 
-    async def end(self, key: str) -> bool:
-        self.steps.append("end")
+    async def tell(self, function: str, key: str, *arguments: Any) -> bool | None:
+        self.steps.append(function)
         return True
 
 
@@ -322,10 +321,12 @@ def test_the_record_of_the_upload_is_held_until_what_is_in_doubt_is_written_anew
     Taken.steps.clear()
     tried.deviations["production"].append(corrupt)
     assert tried.copy().outcome is Outcome.MIGRATED
-    assert (Taken.steps, tried.written) == (["take", "take", "end"], BODY)
+    assert (Taken.steps, tried.written) == (["take", "take", "end_upload"], BODY)
 
 
-@pytest.mark.parametrize(("status", "steps"), [(200, ["take", "end"]), (500, ["take", "end"]), (413, ["take"])])
+@pytest.mark.parametrize(
+    ("status", "steps"), [(200, ["take", "end_upload"]), (500, ["take", "end_upload"]), (413, ["take"])]
+)
 def test_the_record_of_the_upload_is_held_during_the_put(tried: Pipe, status: int, steps: list[str]) -> None:
     tried.options = replace(tried.options, large_objects=LargeObjects(Taken()))
     Taken.steps.clear()

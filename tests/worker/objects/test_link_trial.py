@@ -50,14 +50,14 @@ def test_an_object_passes_where_that_takes_no_longer_than_it_may(name: str) -> N
 
 
 @pytest.mark.parametrize("rate", [100_000, 2 * MB, 40 * MB])
-def test_a_slow_connection_is_given_up_before_a_second_is_over(rate: int) -> None:
+def test_a_slow_connection_is_given_up_after_two_seconds(rate: int) -> None:
     passed, seconds = pass_over(lambda _now: rate, GB)
-    assert seconds < 1
-    assert passed <= rate
+    assert seconds < 2.1
+    assert passed <= 2.1 * rate
 
 
 def test_the_buffers_of_the_kernel_do_not_hide_a_slow_connection() -> None:
-    assert pass_over(lambda now: 100 * MB if now < 0.1 else 2 * MB, GB)[1] < 2
+    assert pass_over(lambda now: 100 * MB if now < 0.1 else 2 * MB, GB)[1] < 2.1
 
 
 def test_a_connection_that_becomes_slow_is_given_up() -> None:
@@ -69,12 +69,12 @@ def test_a_connection_that_becomes_slow_is_given_up() -> None:
 def test_a_write_that_begins_anew_is_judged_anew() -> None:
     trial = LinkTrial(GB, UnderWay())
     trial.note(MB, 0.0)
-    trial.note(MB, 0.3)
+    trial.note(MB, 1.9)
     trial.begin()
-    trial.note(MB, 0.4)
-    trial.note(MB, 0.7)
+    trial.note(MB, 2.0)
+    trial.note(MB, 3.9)
     with pytest.raises(TooSlow, match=f"after {3 * MB} bytes"):
-        trial.note(MB, 1.2)
+        trial.note(MB, 4.0)
 
 
 def test_latency_is_no_slowness() -> None:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import wait
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -21,7 +22,7 @@ from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext
 from rowferry_worker.batch.sides.asking import are_reachable
 from rowferry_worker.batch.sides.faults import NO_TARGETS, judge_sides
 from rowferry_worker.copying.copy import CopyOptions, CopyResult
-from rowferry_worker.copying.precedence import NO_TIMELINE, Timeline
+from rowferry_worker.copying.precedence import NO_TIMELINE, Clocks, Timeline
 from rowferry_worker.scheduling.copy_run import Copy, CopyRun, ObjectResult
 from rowferry_worker.scheduling.lanes import Looks, PlainCopies, Usual
 
@@ -33,12 +34,13 @@ def choose_options(
     context: BatchContext, on_conflict: OnConflict = "fail", *, stays: bool, looks_first: bool = False
 ) -> CopyOptions:
     """Return how the batch's objects are copied; `stays`: no row of them moves."""
-    skew, earlier = context.batch.payload.get("skew"), context.attempt.since_first
-    return context.migration.copy_options(
-        on_conflict,
+    copying, skew, earlier = context.migration.copying, context.batch.payload.get("skew"), context.attempt.since_first
+    return replace(
+        copying,
+        on_conflict=on_conflict,
         looks_first=looks_first,
         timeline=read_timeline(context) if stays else NO_TIMELINE,
-        skew=None if skew is None else Skew(*skew),
+        clocks=copying.clocks if skew is None else Clocks(Skew(*skew)),
         large_objects=context.large_objects(),
         tried_since=None if earlier is None else time.monotonic() - earlier.total_seconds(),
     )

@@ -62,20 +62,6 @@ class _Listed:
     """The first folder without any object that is to have one."""
 
 
-@dataclass(slots=True)
-class _Room:
-    """How many objects were listed for all rows of an attempt. Event loop only."""
-
-    used: int = 0
-
-
-class _Limits(NamedTuple):
-    sides: Sequence[SideName]
-    room: _Room
-    is_first: bool
-    """Whether it is the first row, for which all of the room is kept free."""
-
-
 async def take_page(s3: ObjectRequests, walk: Walk) -> tuple[list[ListedObject], datetime | None]:
     """Return the next objects of a listing, and what the server says the time is."""
     response = await s3.send(walk.next_request(min(PAGE_KEYS, MOST_OBJECTS)))
@@ -92,14 +78,10 @@ def expand_folders(
     is not listed to its end has none, and neither is whole. A folder without any object is the fault of its row, unless
     it may be empty.
     """
-    s3, room = context.object_requests(), _Room()
     found = [_take_folders(context, row, is_first=not number) for number, row in enumerate(rows)]
     to_list = {str(number): row for number, row in enumerate(found) if row.fault is None}
-    ended = run_listings(
-        context,
-        lambda number: _list_row(s3, entries, to_list[number], _Limits(sides, room, number == "0")),
-        to_list,
-    )
+    listing = _Listing(context.object_requests(), entries, sides)
+    ended = run_listings(context, lambda number: listing.list_row(to_list[number], is_first=number == "0"), to_list)
     return [
         _fill(row, entries, ended[str(number)], is_first=not number) if row.fault is None else row
         for number, row in enumerate(found)
@@ -125,49 +107,58 @@ def _are_nested(folder: Folder) -> bool:
     return one.startswith(other) or other.startswith(one)
 
 
-async def _list_row(s3: ObjectRequests, entries: Entries, row: FolderRow, limits: "_Limits") -> CopyResult:
-    """List the folders of a row one after the other, until there is no room left."""
-    after = "" if row.reached is None else row.reached.key.removeprefix(entries.legacy_object_prefix)
-    listed = _Listed()
-    for folder in row.folders:
-        begins = folder.production.removeprefix(entries.production_object_prefix)
-        is_begun = after.startswith(begins)
-        if after and begins < after and not is_begun:
-            continue
-        ends: list[str] = []
-        found: set[str] = set()
-        for side, key, prefix in _list_sides(entries, folder, limits.sides):
-            rests, is_whole = await _list_side(s3, Walk(side, key, prefix + after if is_begun else ""), limits, listed)
-            found.update(rest[len(prefix) :] for rest in rests)
-            ends += [] if is_whole else [rests[-1][len(prefix) :] if rests else ""]
-        listed.rests += sorted(rest for rest in found if not ends or rest <= min(ends))
-        if not found and not ends and folder.is_required and not is_begun:
-            listed.empty = listed.empty or folder
-        if ends:
-            listed.is_whole = False
-            break
-    return CopyResult(Outcome.KEPT, value=listed)
+@dataclass(slots=True)
+class _Listing:
+    """The listings of the rows of an attempt. Event loop only."""
 
+    s3: ObjectRequests
+    entries: Entries
+    sides: Sequence[SideName]
+    used: int = 0
+    """How many objects were listed for all rows; all of MOST_OBJECTS is kept free for the first one."""
 
-def _list_sides(entries: Entries, folder: Folder, sides: Sequence[SideName]) -> Iterator[tuple[SideName, str, str]]:
-    """Yield what the keys of a folder begin with on each side, and with it the prefix of [[entries]] there."""
-    if "legacy" in sides and folder.legacy is not None:
-        yield "legacy", folder.legacy, entries.legacy_object_prefix
-    if "production" in sides:
-        yield "production", folder.production, entries.production_object_prefix
+    async def list_row(self, row: FolderRow, *, is_first: bool) -> CopyResult:
+        """List the folders of a row one after the other, until there is no room left."""
+        after = "" if row.reached is None else row.reached.key.removeprefix(self.entries.legacy_object_prefix)
+        listed = _Listed()
+        for folder in row.folders:
+            begins = folder.production.removeprefix(self.entries.production_object_prefix)
+            is_begun = after.startswith(begins)
+            if after and begins < after and not is_begun:
+                continue
+            ends: list[str] = []
+            found: set[str] = set()
+            for side, key, prefix in self._list_sides(folder):
+                walk = Walk(side, key, prefix + after if is_begun else "")
+                rests, is_whole = await self._list_side(walk, listed, is_first=is_first)
+                found.update(rest[len(prefix) :] for rest in rests)
+                ends += [] if is_whole else [rests[-1][len(prefix) :] if rests else ""]
+            listed.rests += sorted(rest for rest in found if not ends or rest <= min(ends))
+            if not found and not ends and folder.is_required and not is_begun:
+                listed.empty = listed.empty or folder
+            if ends:
+                listed.is_whole = False
+                break
+        return CopyResult(Outcome.KEPT, value=listed)
 
+    def _list_sides(self, folder: Folder) -> Iterator[tuple[SideName, str, str]]:
+        """Yield what the keys of a folder begin with on each side, and with it the prefix of [[entries]] there."""
+        if "legacy" in self.sides and folder.legacy is not None:
+            yield "legacy", folder.legacy, self.entries.legacy_object_prefix
+        if "production" in self.sides:
+            yield "production", folder.production, self.entries.production_object_prefix
 
-async def _list_side(s3: ObjectRequests, walk: Walk, limits: "_Limits", listed: "_Listed") -> tuple[list[str], bool]:
-    """Return keys, and whether these are all."""
-    keys: list[str] = []
-    while not walk.is_over:
-        if (len(listed.rests) + len(keys) if limits.is_first else limits.room.used) >= MOST_OBJECTS:
-            return keys, False
-        objects, now = await take_page(s3, walk)
-        listed.since = listed.since or now
-        limits.room.used += len(objects)
-        keys += [each.key for each in objects]
-    return keys, True
+    async def _list_side(self, walk: Walk, listed: _Listed, *, is_first: bool) -> tuple[list[str], bool]:
+        """Return keys, and whether these are all."""
+        keys: list[str] = []
+        while not walk.is_over:
+            if (len(listed.rests) + len(keys) if is_first else self.used) >= MOST_OBJECTS:
+                return keys, False
+            objects, now = await take_page(self.s3, walk)
+            listed.since = listed.since or now
+            self.used += len(objects)
+            keys += [each.key for each in objects]
+        return keys, True
 
 
 def _fill(row: FolderRow, entries: Entries, ended: End, *, is_first: bool) -> FolderRow:

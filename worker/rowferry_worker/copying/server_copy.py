@@ -7,7 +7,7 @@ from rowferry.s3.results import read_copied_etag
 from rowferry.s3.retry import TRIES
 from rowferry_worker.copying.transfer import ObjectWrite, PlainCopy, Written, transfer_parts
 from rowferry_worker.multipart.completion import Large
-from rowferry_worker.multipart.copied_parts import CopiedParts, KnownParts
+from rowferry_worker.multipart.copied_parts import CopiedParts
 from rowferry_worker.multipart.part_size import COPY_PART_BYTES
 from rowferry_worker.multipart.streamed_parts import PartSource
 from rowferry_worker.objects.conditional_writes import WriteOperation
@@ -54,9 +54,8 @@ class ServerCopy:
         del seen
         return self.smallest_parts
 
-    def part_source(self, s3: ObjectRequests, large: Large, known: KnownParts | None = None) -> PartSource:
-        """Return what has parts copied. No byte passes here, so nothing is gained by what is known."""
-        del known
+    def part_source(self, s3: ObjectRequests, large: Large) -> PartSource:
+        """Return what has parts copied."""
         return CopiedParts(s3, self._bucket, large, self._source_headers)
 
     async def transfer(self, write: ObjectWrite) -> Written:

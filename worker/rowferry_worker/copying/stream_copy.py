@@ -1,7 +1,6 @@
 """The sides are two endpoints: this process streams an object from one to the other, without a disk."""
 
 import time
-from functools import partial
 
 from msgspec.structs import replace
 
@@ -12,7 +11,6 @@ from rowferry_worker.copying.one_put import Put, Taken, Unconfirmed, put_whole
 from rowferry_worker.copying.put_limit import MOST_BYTES, GoByParts, PutLimit, is_tried
 from rowferry_worker.copying.transfer import ObjectWrite, Written, transfer_parts
 from rowferry_worker.multipart.completion import Large
-from rowferry_worker.multipart.copied_parts import KnownParts, UpdatedParts
 from rowferry_worker.multipart.part_size import SMALLEST_PART_BYTES, STREAM_PART_BYTES
 from rowferry_worker.multipart.streamed_parts import PartSource, PartTrust, StreamedParts
 from rowferry_worker.objects.compare import md5_of
@@ -69,14 +67,14 @@ class StreamCopy:
         """Return the size of the parts: those that come early are held for the digest of the whole, if it is known."""
         return limit_part(self._threshold_bytes) if md5_of(seen) is None else self.smallest_parts
 
-    def part_source(self, s3: ObjectRequests, large: Large, known: KnownParts | None = None) -> PartSource:
-        """Return what reads parts from one endpoint and writes them to the other, or copies them in place."""
-        source = StreamedParts if known is None else partial(UpdatedParts, known=known)
-        source = source(
-            s3, large, read_bytes=limit_part(self._threshold_bytes), bodies=self._bodies, trust=self._part_trust
-        )
+    def part_source(self, s3: ObjectRequests, large: Large) -> PartSource:
+        """Return what reads parts from one endpoint and writes them to the other."""
+        source = self._stream_parts(s3, large, limit_part(self._threshold_bytes))
         source.skip_whole()
         return source
+
+    def _stream_parts(self, s3: ObjectRequests, large: Large, read_bytes: int) -> StreamedParts:
+        return StreamedParts(s3, large, read_bytes=read_bytes, bodies=self._bodies, trust=self._part_trust)
 
     async def transfer(self, write: ObjectWrite) -> Written:
         """Write what is read, with its digest checked at both ends."""
@@ -155,7 +153,7 @@ class StreamCopy:
     async def _transfer_parts(self, write: ObjectWrite, seen: Response) -> Written:
         """Read and write the object part by part, with the digests of the parts and of the whole checked."""
         large, part_bytes = Large(write.source_key, seen, write.target.key), self.part_bytes(seen)
-        source = StreamedParts(write.s3, large, read_bytes=part_bytes, bodies=self._bodies, trust=self._part_trust)
+        source = self._stream_parts(write.s3, large, part_bytes)
         return await transfer_parts(write, large, source, part_bytes, keep_class=self.keeps_class)
 
 

@@ -4,7 +4,6 @@ from typing import NamedTuple, Protocol
 
 from rowferry.s3.responses import Response
 from rowferry_worker.multipart.completion import Large
-from rowferry_worker.multipart.copied_parts import KnownParts
 from rowferry_worker.multipart.large import LargeObjects
 from rowferry_worker.multipart.streamed_parts import PartSource
 from rowferry_worker.multipart.upload import send_in_parts
@@ -79,11 +78,8 @@ class CopyMethod(Protocol):
         """Return the size in bytes of the parts by which `transfer` writes an object, by its headers; see part_size."""
         ...
 
-    def part_source(self, s3: ObjectRequests, large: Large, known: KnownParts | None = None) -> PartSource:
-        """Return what brings parts of an object; other processes may bring others.
-
-        `known`: of the production object that is to be replaced, the parts that may be copied in place.
-        """
+    def part_source(self, s3: ObjectRequests, large: Large) -> PartSource:
+        """Return what brings parts of an object; other processes may bring others."""
         ...
 
     async def transfer(self, write: ObjectWrite) -> Written:

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from psycopg.types.json import Jsonb
 
-from rowferry_worker.objects.own_copies import KnownCopies, demand_rows
+from rowferry_worker.objects.own_copies import KnownCopies, demand_recorded
 
 
 class Recorded(NamedTuple):
@@ -49,29 +49,21 @@ class UploadRecords(KnownCopies):
         recorded = None if row["upload_id"] is None else Recorded(*(row[name] for name in Recorded._fields))
         return UploadRecord(self, key, recorded, {int(number): etag for number, etag in row["parts"].items()})
 
-    async def save(self, key: str, recorded: Recorded) -> bool:
-        """Record an upload; return whether it stands in the database now."""
-        rows = await self._ask("record_upload", self.attempt_id, self.production, key, *recorded)
-        return rows is not None and bool(rows[0]["record_upload"])
+    async def tell(self, function: str, key: str, *arguments: Any) -> bool | None:
+        """Return what a function says of the upload to a key that this attempt holds; None where it cannot be had."""
+        rows = await self._ask(function, self.attempt_id, self.production, key, *arguments)
+        return None if rows is None else bool(rows[0][function])
 
     async def add_parts(self, key: str, upload_id: str, etags: Mapping[int, str]) -> bool | None:
         """Record parts that are sent; return whether they are still this attempt's to send, None where that failed."""
-        parts = Jsonb({str(number): etag for number, etag in etags.items()})
-        rows = await self._ask("record_parts", self.attempt_id, self.production, key, upload_id, parts)
-        return None if rows is None else bool(rows[0]["record_parts"])
+        return await self.tell("record_parts", key, upload_id, Jsonb({str(one): etag for one, etag in etags.items()}))
 
     async def end_with_copy(self, key: str, upload_id: str, etag: str) -> bool:
         """Remember what a completed upload has become, and forget the upload; return whether it was this attempt's.
 
         Raises NotRecorded where that cannot be recorded.
         """
-        rows = await self._ask("record_copy", self.attempt_id, self.production, key, upload_id, etag)
-        return bool(demand_rows(rows)[0]["record_copy"])
-
-    async def end(self, key: str) -> bool:
-        """Forget an upload; return whether this attempt may abort it: another one may have taken it over."""
-        rows = await self._ask("end_upload", self.attempt_id, self.production, key)
-        return rows is not None and bool(rows[0]["end_upload"])
+        return demand_recorded(await self.tell("record_copy", key, upload_id, etag))
 
 
 class UploadRecord:
@@ -95,7 +87,7 @@ class UploadRecord:
     async def save(self, recorded: Recorded) -> None:
         """Record the upload; `stands` tells whether that worked."""
         if self._records is not None:
-            self.stands = await self._records.save(self._key, recorded)
+            self.stands = await self._records.tell("record_upload", self._key, *recorded) is True
 
     async def add_parts(self, upload_id: str, etags: Mapping[int, str]) -> bool | None:
         """Record parts of the upload; return whether it is still this attempt's, None where that failed."""
@@ -108,4 +100,4 @@ class UploadRecord:
         if self._records is None:
             return True
         had, self.stands = self.stands, False
-        return await self._records.end(self._key) or not had
+        return await self._records.tell("end_upload", self._key) is True or not had

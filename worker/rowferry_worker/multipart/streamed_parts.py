@@ -92,8 +92,8 @@ class StreamedParts:
         self._s3 = s3
         self._large = large
         self._read_bytes = read_bytes
-        self._bodies = bodies or BodyBudget()
-        self._trust = trust or PartTrust()
+        self.bodies = bodies or BodyBudget()
+        self.trust = trust or PartTrust()
         expected = md5_of(large.seen)
         self._whole = None if expected is None else WholeDigest(expected)
 
@@ -103,13 +103,13 @@ class StreamedParts:
 
     async def send(self, upload_id: str, part: PartRange, listed: str | None = None) -> Part:
         """Send one part, unless `listed` is its MD5. Raises ObjectDamaged when bytes are not what they were."""
-        if self._trust.confirms and listed is None and part.size_bytes > PIPE_BYTES:
-            with await self._bodies.hold(PIPE_BYTES if self._whole is None else share_of_early(part.size_bytes)):
+        if self.trust.confirms and listed is None and part.size_bytes > PIPE_BYTES:
+            with await self.bodies.hold(PIPE_BYTES if self._whole is None else share_of_early(part.size_bytes)):
                 sent = await self._pipe(upload_id, part)
                 if sent is not None:
                     await self._wait_for_whole(part)
                     return sent
-        with await self._bodies.hold(part.size_bytes):
+        with await self.bodies.hold(part.size_bytes):
             sent = await self._send_whole(upload_id, part, listed)
             await self._wait_for_whole(part)
         return sent
@@ -128,27 +128,27 @@ class StreamedParts:
         except ObjectRejected as error:
             if not demands_digest(error):
                 raise
-            self._trust.confirms = False  # it is sent once it is read, with Content-MD5
+            self.trust.confirms = False  # it is sent once it is read, with Content-MD5
             return None
         finally:
             pipe.close()
         etag, told = demand(read_written_etag, response, request), md5_of(response)
         if told is None:
-            self._trust.confirms = False
+            self.trust.confirms = False
             return None
         return Part(part.number, etag, told) if told == pipe.digest.hexdigest() else None
 
     async def _send_whole(self, upload_id: str, part: PartRange, listed: str | None) -> Part:
         """Send a part, once it is read, with its digest, so that the server can check it; not if `listed` is that."""
-        body = await self._read(part.first, part.last)
+        body = await self.read(part.first, part.last)
         if self._whole is not None:
             self._whole.add(part.first, body)
         digest = await hash_body(body)
         if listed is not None and digest == listed:
             return Part(part.number, listed, listed)
-        return await self._send_body(upload_id, part, body, digest)
+        return await self.send_body(upload_id, part, body, digest)
 
-    async def _send_body(self, upload_id: str, part: PartRange, body: bytes, digest: str) -> Part:
+    async def send_body(self, upload_id: str, part: PartRange, body: bytes, digest: str) -> Part:
         """Send a part whose MD5 is known, so that the server can check it."""
         target_key, headers = self._large.target_key, (content_md5(digest),)
         request = upload_part(target_key, body, upload_id=upload_id, part_number=part.number, headers=headers)
@@ -167,7 +167,7 @@ class StreamedParts:
         if self._whole is not None:
             await self._whole.check()
 
-    async def _read(self, first: int, last: int) -> bytes:
+    async def read(self, first: int, last: int) -> bytes:
         """Return the bytes of a part, which may take several requests."""
         key, seen, _ = self._large
         pieces: list[bytes] = []

@@ -6,21 +6,17 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from heapq import heappop, heappush
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rowferry.errors import ObjectDamaged
+
+if TYPE_CHECKING:
+    from hashlib import _Hash as Digest  # pyright: ignore[reportPrivateUsage]
 
 T = TypeVar("T")
 BESIDE_LOOP_BYTES = 256 * 1024
 """A larger body is hashed on another thread: 0.3 ms, several times what the way there costs."""
 HASHING_THREADS = 2
-
-
-class Digest(Protocol):
-    """A hash that is under way."""
-
-    def update(self, data: bytes, /) -> None: ...
-    def hexdigest(self) -> str: ...
 
 
 async def hash_body(body: bytes) -> str:
@@ -40,7 +36,7 @@ def mismatch(what: str, digest: str, told: str | None) -> ObjectDamaged:
     return ObjectDamaged("DigestMismatch", f"the bytes {what} have MD5 {digest}, the server says {told}")
 
 
-def start_md5(body: bytes | bytearray = b"") -> Digest:
+def start_md5(body: bytes | bytearray = b"") -> "Digest":
     """Return the running MD5 of a body: that S3 checks, and tells as an ETag."""
     return hashlib.md5(body, usedforsecurity=False)
 
@@ -108,6 +104,6 @@ class WholeDigest:
             raise mismatch("read", found, self._expected)
 
 
-def _update(digest: Digest, pieces: Sequence[bytes]) -> None:
+def _update(digest: "Digest", pieces: Sequence[bytes]) -> None:
     for piece in pieces:
         digest.update(piece)

@@ -85,7 +85,7 @@ class KnownCopies:
         Without `is_pending`: nothing was written. Raises NotRecorded where that fails.
         """
         if self.call is not None:
-            demand_rows(await self._ask("note_write", self.production, key, self.legacy, legacy_key, is_pending))
+            demand_recorded(await self._ask("note_write", self.production, key, self.legacy, legacy_key, is_pending))
 
     async def note_copy(self, key: str, etag: str, legacy_key: str, source_etag: str) -> None:
         """Remember an object that was copied in one piece as ours, lest it is taken for the application's work later.
@@ -106,11 +106,11 @@ class KnownCopies:
             return None
 
 
-def demand_rows(rows: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
-    """Return rows that must be there. Raises NotRecorded where they are not."""
-    if rows is None:
+def demand_recorded(told: T | None) -> T:
+    """Return what PostgreSQL told of what it has recorded. Raises NotRecorded where it told nothing."""
+    if told is None:
         raise NotRecorded("NotRecorded", "PostgreSQL did not record what is written; the next attempt goes on")
-    return rows
+    return told
 
 
 def name_bucket(side: Side) -> str:

@@ -18,7 +18,7 @@ from rowferry.reports.coverage import Coverage, read_coverage
 from rowferry.reports.standby import describe_standby_wait
 from rowferry.reports.state import NOT_STORED, read_state
 from rowferry.reports.unusable import Unusable, find_unusable
-from rowferry.s3.listings.counts import WITHIN, ObjectCount, count_objects_meanwhile
+from rowferry_cli.status.counts import WITHIN, ObjectCount, count_objects_meanwhile
 
 FORMS = ("legacy", "production", "stay", "unexpected", "total")
 """The counts of a table's entries; `stay`: rows of which no column says where their objects are."""

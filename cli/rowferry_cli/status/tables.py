@@ -13,8 +13,8 @@ from rowferry.batch import Outcome
 from rowferry.formatting import count_entries, format_duration, format_rate, show_text
 from rowferry.reports.chain import show_queue_state
 from rowferry.reports.state import describe_state, show_state
-from rowferry.reports.status import FORMS, DataStatus
-from rowferry.s3.listings.counts import ObjectCount
+from rowferry_cli.status.counts import ObjectCount
+from rowferry_cli.status.data import FORMS, DataStatus
 
 UNEXPECTED = (
     "Unexpected entries are neither legacy nor production by the plan, for example with a null key: they are left "

@@ -9,10 +9,10 @@ import pytest
 
 from rowferry.errors import ListingUnusable
 from rowferry.plan import SideName
-from rowferry.s3.listings.counts import count_objects_meanwhile
 from rowferry.s3.listings.keys import list_pages
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
+from rowferry_cli.status.counts import count_objects_meanwhile
 from support.entries.migration import Migration
 from support.s3.listing_page import page
 

@@ -1,0 +1,1 @@
+"""What is done and left of a migration, by rows and by objects."""
