@@ -5,7 +5,7 @@
 -- `losses`: attempts that lost their connection while their worker lived, the last one `since_loss` ago;
 -- `since_first`: how long ago the first of all attempts began; null: this is the first;
 -- `unclear_for`: how long until the silent worker of an open attempt counts as dead; not null: put the batch back;
--- `silent_workers`: these workers, {"id": "process"}: those that the caller's kernel knows have ended come in `p_ended`.
+-- `silent_workers`: these workers, {"id": "process"}: those that have ended, by the caller's kernel, come in `p_ended`.
 -- An open attempt is a crash once its worker, whose session does not hold the lock of its ledger, has sent no heartbeat
 -- for 10 s while the caller reached the database (`p_reachable_for`; null: it has), has deregistered or ended, or is
 -- unknown. Attempts older than the batch belong to another one with the same id: the queue was emptied meanwhile.
