@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from psycopg import errors
-
 from rowferry.db.connection import Connection, call
 from rowferry.db.statements import statement
 from rowferry.formatting import count
+from rowferry.reports.facts import NOT_RECORDED
 
 LEAST_SHARE = 0.1
 """Of the objects of a folder: where fewer are named by nothing, they are what deleted rows have left."""
@@ -106,9 +105,7 @@ def record_coverage(connection: Connection, migration: str, coverage: Coverage) 
     try:
         with connection.transaction():
             call(connection, "record_coverage", migration, *values)
-    except (errors.InsufficientPrivilege, errors.UndefinedFunction, errors.InvalidSchemaName):
-        return False
-    except errors.ReadOnlySqlTransaction:
+    except NOT_RECORDED:
         return False
     return True
 

@@ -15,6 +15,13 @@ READABLE = "legacy object can be read"
 WRITTEN = "production object was written"
 """Each with a key of such an object: where others fail, workers ask whether it still holds."""
 
+NOT_RECORDED = (
+    errors.InsufficientPrivilege,
+    errors.UndefinedFunction,
+    errors.InvalidSchemaName,
+    errors.ReadOnlySqlTransaction,
+)
+"""What PostgreSQL refuses where this role may record nothing, or there is no schema."""
 Facts = Mapping[str, bool | str]
 """Whether each holds; the key of the object that has shown it, where there is one."""
 
@@ -32,7 +39,5 @@ def record_facts(connection: Connection, migration: str, facts: Facts) -> None:
             for fact, holds in facts.items():
                 key = holds if isinstance(holds, str) else None
                 call(connection, "record_fact", migration, fact, bool(holds), key)
-    except (errors.InsufficientPrivilege, errors.UndefinedFunction, errors.InvalidSchemaName):
-        return
-    except errors.ReadOnlySqlTransaction:
+    except NOT_RECORDED:
         return

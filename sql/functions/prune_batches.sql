@@ -1,6 +1,6 @@
 -- Deletes at most `p_limit` DONE batches that finished longer ago than `p_older_than`, the oldest first, with their
--- attempts and entry failures; returns how many. `p_queue_name`: only batches of this queue; null: of all. Call it, each time in a transaction of its own, until it returns
--- less than `p_limit`. Locked batches are skipped.
+-- attempts and entry failures; returns how many. `p_queue_name`: only batches of this queue; null: of all. Call it,
+-- each time in a transaction of its own, until it returns less than `p_limit`. Locked batches are skipped.
 -- Writes: batch_queue, batch_attempt (and, by cascade, entry_failure). Called by: rowferry prune.
 create or replace function rowferry.prune_batches(
     p_older_than interval, p_limit integer, p_queue_name text default null

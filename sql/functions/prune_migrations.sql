@@ -4,7 +4,8 @@
 -- clean-uploads` needs its plan for, or passes and an application that is not switched yet: its next pass goes on
 -- where the last one ended. So does one that is being enqueued, or that another transaction has locked.
 -- An enqueue of the same plan makes the migration anew.
--- Writes: migration, pass, batch_tally, coverage, server_fact (and, by cascade, queue, event). Called by: rowferry prune.
+-- Writes: migration, pass, batch_tally, coverage, server_fact (and, by cascade, queue, event). Called by: rowferry
+-- prune.
 create or replace function rowferry.prune_migrations(p_older_than interval)
 returns setof text
 language plpgsql

@@ -1,7 +1,8 @@
 -- What is in ERROR, for `rowferry errors` and `rowferry requeue`.
 
 -- name: count_errors
--- The batches in ERROR, their entries, and those of each outcome that is not settled: of one migration and queue, or of all where they are null.
+-- The batches in ERROR, their entries, and those of each outcome that is not settled: of one migration and queue, or of
+-- all where they are null.
 select
     count(*) as batches,
     coalesce(sum(q.entry_count), 0)::bigint as entries,
@@ -65,8 +66,8 @@ order by e.entries desc, e.migration, e.outcome, e.reason
 limit %(limit)s;
 
 -- name: failed_entries
--- The entries that keep batches in ERROR, the last failure first. `total` is read from the sums of their reasons: to count
--- a million beside the sort took seconds.
+-- The entries that keep batches in ERROR, the last failure first. `total` is read from the sums of their reasons: to
+-- count a million beside the sort took seconds.
 select
     m.name as migration,
     q.queue_name,

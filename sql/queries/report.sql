@@ -7,10 +7,10 @@ select set_config(s.name, %(value)s, true)
 from unnest(array['enable_hashjoin', 'enable_seqscan', 'enable_sort']) as s (name);
 
 -- name: read_report
--- One row a queue and table: its batches, entries by outcome, attempts, bytes and times. `parked`: entries of batches that
--- were set to ERROR by hand; `needs_operator`: these, and those that are missing, conflict or failed; `duration`: null
--- where the clock was set back; `balances`: whether entries are the sum of their outcomes. Reads all attempts of the ledger,
--- as `report_settings` says.
+-- One row a queue and table: its batches, entries by outcome, attempts, bytes and times. `parked`: entries of batches
+-- that were set to ERROR by hand; `needs_operator`: these, and those that are missing, conflict or failed; `duration`:
+-- null where the clock was set back; `balances`: whether entries are the sum of their outcomes. Reads all attempts of
+-- the ledger, as `report_settings` says.
 with tried as (
     select
         q.queue_name,

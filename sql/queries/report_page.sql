@@ -36,9 +36,10 @@ from rowferry.migration as m
 where m.name = %(migration)s;
 
 -- name: page_hosts
--- One row a queue and host: the attempts of its workers by verdict, and the finished batches that they took last; and one
--- a queue, with a null host: their sums. Of the attempts without a verdict, `running` are of live workers and `crashed` of
--- others. `versions`: of workers that the database still knows; `deep`: batches whose pass read the bytes of both objects;
+-- One row a queue and host: the attempts of its workers by verdict, and the finished batches that they took last; and
+-- one a queue, with a null host: their sums. Of the attempts without a verdict, `running` are of live workers and
+-- `crashed` of others. `versions`: of workers that the database still knows; `deep`: batches whose pass read the bytes
+-- of both objects;
 -- `total`: rows without the limit. The sums come first, then crashes. For `report_settings`.
 with by_worker as (
     select
@@ -136,8 +137,9 @@ order by grouping(t.host) desc, crashed desc, t.queue_name, settled desc, t.host
 limit %(limit)s;
 
 -- name: page_pace
--- Entries by interval and outcome: of attempts that ended in it. `queues`, `begins` and `steps` belong together. What no
--- attempt tells that is still there, such as that of a batch whose worker was killed, counts at the end of its batch.
+-- Entries by interval and outcome: of attempts that ended in it. `queues`, `begins` and `steps` belong together. What
+-- no attempt tells that is still there, such as that of a batch whose worker was killed, counts at the end of its
+-- batch.
 with steps as (
     select *
     from unnest(%(queues)s::text [], %(begins)s::timestamptz [], %(steps)s::interval [])
@@ -254,7 +256,8 @@ where s.place <= %(samples)s
 order by s.queue_name, s.outcome, s.reason, s.place;
 
 -- name: page_retries
--- Why attempts ended without a result of their own, the most frequent first. `total`: how many there are without the limit.
+-- Why attempts ended without a result of their own, the most frequent first. `total`: how many there are without the
+-- limit.
 select
     q.queue_name as queue,
     a.verdict,
@@ -272,8 +275,8 @@ order by attempts desc, queue, error
 limit %(limit)s;
 
 -- name: page_events
--- What happened to the migration, or to one queue of it, the newest first; and lost workers since it was stored, since a
--- worker serves all migrations.
+-- What happened to the migration, or to one queue of it, the newest first; and lost workers since it was stored, since
+-- a worker serves all migrations.
 select
     e.at,
     e.queue_name as queue,

@@ -5,8 +5,8 @@
 set local transaction_isolation = 'repeatable read';
 
 -- name: watch_migration
--- The migration, the bounds of its plan, and the server's time. `replica_lag` is null where there is no replica, or where
--- the role may not see it (it needs pg_monitor); `lost`: silent workers of the last hour.
+-- The migration, the bounds of its plan, and the server's time. `replica_lag` is null where there is no replica, or
+-- where the role may not see it (it needs pg_monitor); `lost`: silent workers of the last hour.
 select
     m.id,
     m.name,
@@ -52,8 +52,8 @@ where t.migration_id = %(id)s
 order by t.queue_name, t.label;
 
 -- name: watch_workers
--- One row a live worker and claimed batch; a worker without a batch has one row. Its silence is that at the moment of the
--- snapshot, which is older than the clock where a query before this one took long.
+-- One row a live worker and claimed batch; a worker without a batch has one row. Its silence is that at the moment of
+-- the snapshot, which is older than the clock where a query before this one took long.
 select
     w.id,
     w.host,
@@ -113,8 +113,8 @@ where q.status = 'INIT' and q.run_after > statement_timestamp() and q.migration_
 group by q.queue_name;
 
 -- name: watch_pace
--- The rate of each queue in each whole slice of ten seconds, of the last ten minutes or since it began: `rates` in entries
--- a second, the latest last.
+-- The rate of each queue in each whole slice of ten seconds, of the last ten minutes or since it began: `rates` in
+-- entries a second, the latest last.
 select
     s.queue,
     array_agg(coalesce(f.entries, 0) / 10.0::double precision order by s.began_at) as rates

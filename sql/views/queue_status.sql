@@ -1,18 +1,19 @@
 -- One row a migration and queue, for each queue that has batches or a row in rowferry.queue, or that one of these
 -- names in `next`. `position` counts them from 1, in the order of the chain: a queue comes after all that lead to it,
 -- and a chain after those that began before it. `claimed` are the batches that live workers have claimed, of
--- `max_claimed` at most (null: no limit). `is_served`: a live worker that is not silent serves it, and can. `due_since`: since when its
--- oldest due batch has been due (null: none is); `next_at`: when the first of its batches is due, if none is yet (null:
--- never).
+-- `max_claimed` at most (null: no limit). `is_served`: a live worker that is not silent serves it, and can.
+-- `due_since`: since when its oldest due batch has been due (null: none is); `next_at`: when the first of its batches
+-- is due, if none is yet (null: never).
 -- `waiting` are its own entries; `pending` are these and the waiting entries of all queues that lead to it, as
 -- `pending_batches` are the batches in INIT. `in_hand` and `pending_in_hand` are those of them that workers have
 -- settled inside their batches (rowferry.in_hand); `reached`: those of its own, with what dead workers had settled.
 -- `rate_1m` is that of the last minute, 0 once nothing is pending, no worker serves it, or it is paused and no batch is
--- claimed; `rate_10m` that of the last ten. `time_left` is how long it takes until nothing is pending, at this rate: the longest of its own and those of the queues before it; null while that is unknown, nothing
--- is pending, one of them with waiting batches is paused or served by no live worker, or no batch of the migration is
--- due. `unsettled`: its entries that are missing, conflict or failed; `needs_operator`: these, and those that were set to
--- ERROR by hand, at least one for each batch in ERROR; `done_share`: its settled entries, 0 to 1
--- (rowferry.share_done). `is_done`: it had batches, none waits here or before, and none of its own is in ERROR.
+-- claimed; `rate_10m` that of the last ten. `time_left` is how long it takes until nothing is pending, at this rate:
+-- the longest of its own and those of the queues before it; null while that is unknown, nothing is pending, one of them
+-- with waiting batches is paused or served by no live worker, or no batch of the migration is due. `unsettled`: its
+-- entries that are missing, conflict or failed; `needs_operator`: these, and those that were set to ERROR by hand, at
+-- least one for each batch in ERROR; `done_share`: its settled entries, 0 to 1 (rowferry.share_done). `is_done`: it had
+-- batches, none waits here or before, and none of its own is in ERROR.
 -- `is_slowest`: the first queue of the migration that takes nearly as long as all of them: it holds the end.
 -- `still_since`: the last time at which anything moved that could: a batch ended, entries were settled inside one, a
 -- part of an upload was written; or a batch became due, a worker came to serve it, or it was resumed. A batch in its
