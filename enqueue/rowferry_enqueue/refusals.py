@@ -8,7 +8,7 @@ from rowferry.queue_spec import QueueSpec
 from rowferry.queues import find_queue, list_following, list_queues, read_settings
 from rowferry.reports.progress import read_counts
 from rowferry_enqueue.checks.finding import refuse_first
-from rowferry_enqueue.checks.queues.columns import find_missing_columns
+from rowferry_enqueue.checks.queues.columns import check_columns
 from rowferry_enqueue.checks.queues.plan import read_queue
 from rowferry_enqueue.request import EnqueueRequest
 
@@ -36,7 +36,7 @@ def refuse_foreign_code(plan: Plan, queue: QueueSpec) -> None:
 def refuse_missing_columns(connection: Connection, plan: Plan, queue: QueueSpec) -> None:
     """Raise UsageError where a table or column is not there that a queue, or one that it leads to, uses."""
     for name in list_following(queue.name, read_settings(plan)):
-        refuse_first(find_missing_columns(connection, plan, read_queue(plan, name)))
+        refuse_first(check_columns(connection, plan, read_queue(plan, name), as_worker=False))
 
 
 def refuse_undoing(connection: Connection, plan: Plan, request: EnqueueRequest) -> None:

@@ -3,6 +3,7 @@
 import psycopg
 import pytest
 
+from rowferry_cli.discover.evidence import bucket
 from support.entries.discovering import Discovering, on_moto
 
 
@@ -27,7 +28,8 @@ def test_a_locked_table_is_told(photos: Discovering) -> None:
     assert "Not looked at: public.files.path, since it took too long or the table was locked" in read_plan(photos)
 
 
-def test_more_folders_than_are_listed_are_told(photos: Discovering) -> None:
+def test_more_folders_than_are_listed_are_told(photos: Discovering, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bucket, "MAX_LISTED", 0)
     photos.put(*[f"more/part{n}/inner{m}/x.bin" for n in range(20) for m in range(10)])
     assert photos.discover().returncode == 0
     assert "Not looked at: folders of the bucket beyond the first 150 that were listed" in read_plan(photos)

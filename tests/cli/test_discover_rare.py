@@ -147,10 +147,10 @@ def test_rows_are_counted_where_they_name_several_objects(found: Discovering) ->
     [
         ('"updatedAt"', "timestamptz"),
         ("modified_on", "timestamp"),
-        ("updateat", "bigint"),
+        ("updateat", "timestamp"),
         ("write_date", "timestamp"),
         ("date_modified", "date"),
-        ('"lastModifiedTime"', "bigint"),
+        ('"lastModifiedTime"', "timestamptz"),
     ],
 )
 def test_the_time_of_a_change_is_found_by_any_name(found: Discovering, column: str, kind: str) -> None:

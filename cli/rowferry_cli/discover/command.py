@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from rowferry_cli.discover.left_folders import LeftFolders
 
 
+MOST_NEAR = 3
+"""Columns of which few texts name objects that are named where nothing else was found."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """The options of `rowferry plan` that discovering needs."""
@@ -223,7 +227,8 @@ def _explain_nothing(discovered: Discovered, legacy: Side, denied: int) -> str:
             "and s3:ListBucket there, and try again."
         )
     looked = f"{discovered.heads:,} keys from {count(discovered.columns, 'column', 'columns')}"
+    near = f" Near misses: {'; '.join(discovered.left_out[:MOST_NEAR])}." if discovered.left_out else ""
     return (
         f"No column of this database names an object in {legacy.bucket} ({looked} were tried): see that --legacy and "
-        "DATABASE_URL belong together, or name the schema with --for."
+        f"DATABASE_URL belong together, or name the schema with --for.{near}"
     )

@@ -9,7 +9,6 @@ from rowferry.plan import Side
 from rowferry_cli.discover.computed_keys.find import ComputedFinder
 from rowferry_cli.discover.evidence.bucket import LegacyBucket
 from rowferry_cli.discover.evidence.catalogue import Catalogue, Column, UserTable
-from rowferry_cli.discover.evidence.changes import tell_changes
 from rowferry_cli.discover.evidence.named import Named
 from rowferry_cli.discover.evidence.readings import names_bucket
 from rowferry_cli.discover.evidence.search import Search
@@ -80,8 +79,7 @@ class Discovery:
             self._find_known(schema)
         if self._request.known is None or self._request.known.any_column or self._request.fields:
             self._find_others()
-        told = tell_changes(self._catalogue, self._done.proposals, self._request.sample)
-        self._done.proposals = self._make_fit(told)
+        self._done.proposals = self._make_fit(self._done.proposals)
         self._done.heads, self._done.rows = self._bucket.heads, self._catalogue.rows
         if self._done.proposals and "acl" not in self._done.production and self._bucket.grants_to_all():
             self._done.production["acl"] = "copy"
@@ -161,7 +159,7 @@ class Discovery:
     def _propose(self, of_table: Sequence[Named]) -> None:
         states = self._read_states(of_table[0].table) if of_table else {}
         for named in of_table:
-            if seen := find_hindrance(named, of_table, is_asked_for=bool(self._request.fields)):
+            if seen := find_hindrance(named, of_table, self._request.legacy, is_asked_for=bool(self._request.fields)):
                 self._done.left_out.append(f"{named.label}: {seen}")
             elif named.names_folders and not names_bucket(named.reading.text_prefix, self._request.legacy):
                 self._done.left_out.append(f"{named.label}: {describe_folders_left(named)}")

@@ -10,6 +10,7 @@ from rowferry.db.connection import identifiers, literal
 from rowferry.plan import Side
 from rowferry_cli.discover.computed_keys.patterns import write_partition
 from rowferry_cli.discover.evidence.bucket import LegacyBucket
+from rowferry_cli.discover.evidence.bucket_folders import list_prefixes
 from rowferry_cli.discover.evidence.catalogue import EVERY_ROW, Catalogue, UserTable
 from rowferry_cli.discover.evidence.measure import Measured, measure_objects
 from rowferry_cli.discover.evidence.named import Named
@@ -74,7 +75,7 @@ class KnownFinder:
     def _find_computed(
         self, known: KnownEntries, table: UserTable, moved: Mapping[str, Sequence[Any]]
     ) -> list[Proposal]:
-        prefixes = ["", *self._bucket.list_prefixes()] if "{prefix}" in (known.objects or "") else [""]
+        prefixes = ["", *list_prefixes(self._bucket)] if "{prefix}" in (known.objects or "") else [""]
         best: tuple[Measured, dict[str, Any]] | None = None
         for prefix in prefixes:
             entries = _write_entries(known, table, moved, prefix)

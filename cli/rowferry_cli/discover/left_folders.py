@@ -46,12 +46,20 @@ def propose_objects(text: str) -> LeftFolders:
             coverage = find_coverage(connection, plan, scan_within=SCAN_WITHIN)
     except RowferryError as error:
         return LeftFolders(words=f"Which folders no entry names could not be seen: {error}")
+    few = _describe_few(coverage)
     words = coverage.describe()
     if words is None:
-        return LeftFolders()
+        return LeftFolders(few)
     proposed = sum(_is_whole(folder) for folder in coverage.left)
     begin = f"Without the {proposed} [[objects]] in the plan, " if proposed else ""
-    return LeftFolders("".join(_write(coverage)), f"{begin}{words}.")
+    return LeftFolders("".join(_write(coverage)) + few, f"{begin}{words}.")
+
+
+def _describe_few(coverage: Coverage) -> str:
+    """Return a comment for the plan about folders of which few objects are named by nothing; empty without any."""
+    few = [str(folder) for folder in coverage.folders if folder.unnamed and not folder.is_left]
+    about = f"No row names some objects, as those of deleted rows are; they stay behind: {', '.join(few)}."
+    return "".join(f"\n# {line}" for line in wrap(about)) + "\n" if few else ""
 
 
 def _is_whole(folder: FolderCoverage) -> bool:

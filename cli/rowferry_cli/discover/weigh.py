@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from rowferry.plan import Side
 from rowferry_cli.discover.evidence.named import Named
+from rowferry_cli.discover.evidence.readings import names_bucket
 from rowferry_cli.discover.proposals import Proposal
 
 
-def find_hindrance(named: Named, of_table: Sequence[Named], *, is_asked_for: bool) -> str:
+def find_hindrance(named: Named, of_table: Sequence[Named], legacy: Side, *, is_asked_for: bool) -> str:
     """Return why a column whose texts name objects is not proposed; empty where nothing is in the way.
 
     `of_table`: what all columns of the table name; `is_asked_for`: whether the user has named the column.
@@ -26,7 +27,16 @@ def find_hindrance(named: Named, of_table: Sequence[Named], *, is_asked_for: boo
     if better is not None:
         seen = f"while only {named.existing:,} of its {named.sampled:,} sampled rows name existing ones"
         return f"its objects are those of {better.column.name}, {seen}"
+    url = next((other for other in of_table if _names_by_url(other, named, legacy)), None)
+    if url is not None:
+        return f"its objects are those of {url.column.name}, whose URLs get the new bucket; their keys stay"
     return ""
+
+
+def _names_by_url(one: Named, other: Named, legacy: Side) -> bool:
+    """Return whether one column names the objects of the other by URLs that are rewritten, and the other by keys."""
+    is_rewritten = one.reading.is_url and names_bucket(one.reading.text_prefix, legacy)
+    return is_rewritten and not other.reading.is_url and bool(other.keys) and other.keys <= one.keys
 
 
 def _names_better(one: Named, other: Named) -> bool:

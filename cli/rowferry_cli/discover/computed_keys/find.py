@@ -11,6 +11,7 @@ from psycopg import sql
 from rowferry.db.connection import identifiers
 from rowferry_cli.discover.computed_keys.patterns import Keys, Pattern, fit, group_by_id, list_constant, rank
 from rowferry_cli.discover.evidence.bucket import LegacyBucket
+from rowferry_cli.discover.evidence.bucket_folders import list_samples
 from rowferry_cli.discover.evidence.catalogue import Catalogue, Column, UserTable
 from rowferry_cli.discover.evidence.folders import write_pattern
 from rowferry_cli.discover.evidence.measure import Measured, measure_objects
@@ -58,7 +59,7 @@ class ComputedFinder:
         """Return keys of the bucket that no column names; `named`: what columns name, folders of objects as well."""
         known = {key for one in named for key in one.keys}
         folders = [write_pattern(one) for one in named if one.names_folders]
-        listed = [key for key in self._bucket.list_samples() if key not in known]
+        listed = [key for key in list_samples(self._bucket) if key not in known]
         return group_by_id(key for key in listed if not any(pattern.match(key) for pattern in folders))
 
     def find_by_names(self, columns: Sequence[ColumnTexts], keys: Keys) -> Iterator[Proposal]:

@@ -11,6 +11,10 @@ IdForm = Literal["plain", "partition"]
 
 _PARTITION = re.compile(r"\d{3}(?:/\d{3}){2,}(?=/|$)")
 _ID = re.compile(r"(\D*?)(\d+)(\D*)|(.*?)([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(.*)")
+_OF_ONE = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<![0-9a-z])(?=[a-f]*\d)[0-9a-f]{16,}(?![0-9a-z])")
+_NUMBER = re.compile(r"/\d+/")
+FEW = 3
+"""Rows: a number in the keys of fewer may be an id of something."""
 _SMALLER = re.compile(r"thumb|tiny|small|preview|medium|large|resiz|variant|cache|crop|mini|card", re.IGNORECASE)
 _ORIGINAL = frozenset({"/{value}", "/original/{value}"})
 """What follows the id in the key of the file itself: CarrierWave, Laravel's media library; Paperclip."""
@@ -29,6 +33,11 @@ class Pattern(NamedTuple):
     def is_smaller(self) -> bool:
         """Whether its words are those of a smaller version."""
         return _SMALLER.search(self.before + self.after) is not None
+
+    def is_of_one(self, rows: int) -> bool:
+        """Return whether its words are those of one row or owner: a digest, a uuid, or a number that few rows have."""
+        words = self.before + self.after
+        return _OF_ONE.search(words) is not None or (rows < FEW and _NUMBER.search(f"/{words}/") is not None)
 
     def write(self, row_id: str, value: str = "") -> str:
         """Return SQL that yields the key, given SQL of the id and of the file name."""
@@ -91,8 +100,9 @@ def fit(after: str, name: str) -> str | None:
 
 
 def rank(counts: Counter[Pattern]) -> list[Pattern]:
-    """Return the patterns, that of the file itself first, then the commonest; those of chance are left out."""
-    ranked = sorted(counts, key=lambda one: (one.after not in _ORIGINAL, one.is_smaller, -counts[one], one))
+    """Return the patterns, that of the file itself first, then the commonest, without those of chance or of one row."""
+    general = [one for one in counts if not one.is_of_one(counts[one])]
+    ranked = sorted(general, key=lambda one: (one.after not in _ORIGINAL, one.is_smaller, -counts[one], one))
     return [one for one in ranked if counts[one] * 4 >= counts[ranked[0]]]
 
 

@@ -1,4 +1,8 @@
-"""Looks at the legacy bucket: which keys name objects, and how keys begin. Only HEAD and listing requests."""
+"""Looks at the legacy bucket: which keys name objects, and how keys begin. Only HEAD and listing requests.
+
+A bucket of few objects is listed once, and nothing else is asked of it. Of a larger one a HEAD is believed where a
+listing agrees: file gateways and others answer for `a//b`, or for `A`, with what they hold at `a/b` or `a`.
+"""
 
 import asyncio
 import re
@@ -12,9 +16,10 @@ from rowferry.http import event_loop
 from rowferry.plan import Side
 from rowferry.s3.acl import find_canned, read_grants
 from rowferry.s3.client import open_object_client
-from rowferry.s3.listings.keys import read_page
+from rowferry.s3.listings.keys import list_pages, read_page
 from rowferry.s3.operations import get_object_acl, head_object, list_keys
 from rowferry.s3.retry import TRIES, send_with_retries
+from rowferry_cli.discover.evidence.listed_keys import Level, ListedKeys
 from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists
 from rowferry_enqueue.checks.finding import refuse_first
 
@@ -24,17 +29,13 @@ DEADLINE = timedelta(seconds=30)
 """Of one request."""
 MAX_HEADS = 50_000
 """Of one run: at most some cents at any provider."""
+MAX_LISTED = 30_000
+"""Keys: a bucket with more is not listed whole."""
 MAX_LISTINGS = 150
 MAX_ACLS = 10
 """Objects whose ACL is looked at."""
-MOST_OF_FOLDER = 60
-"""Keys of one folder that are compared with rows."""
-MANY_SLICES = 8
-MAX_PREFIXES = 24
-"""Folders that may stand before what a column holds."""
-
-_ID = re.compile(r"\d+|[0-9a-f]{2,3}|[0-9a-f]{8,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|_?X{1,4}", re.IGNORECASE)
-"""A folder that is named after an id, a digest or a part of one."""
+_ODD = re.compile(r"^/|//|(^|/)\.\.?(/|$)|[^\x00-\x7f]")
+"""In keys that a server may normalise."""
 
 
 class LegacyBucket:
@@ -51,7 +52,12 @@ class LegacyBucket:
         self._client = open_object_client(side, max_in_flight=AT_ONCE, deadline=DEADLINE)
         self._known: dict[str, int] = {}
         self._in_folders: dict[str, int] = {}
-        self._listed: dict[tuple[str, bool], tuple[tuple[str, ...], tuple[str, ...]]] = {}
+        self._asked = 0
+        self._agreed: set[str] = set()
+        """The first folders of keys that a HEAD and a listing have agreed about."""
+        self._listed: dict[tuple[str, bool], Level] = {}
+        self._levels: dict[str, frozenset[str]] = {}
+        """What is directly below the prefixes that were listed to the end."""
         self._is_cut = False
         """Whether folders were not listed since there were too many."""
         self.denied = 0
@@ -59,6 +65,8 @@ class LegacyBucket:
         self.refusal: ObjectError | None = None
         """Why listing ended early."""
         self._check()
+        self.keys = self._list_keys()
+        """All keys where there are few, else some."""
 
     def __enter__(self) -> Self:
         """Return itself; the end of the block closes the connections."""
@@ -75,6 +83,18 @@ class LegacyBucket:
             self._client.close()
             raise
 
+    def _list_keys(self) -> ListedKeys:
+        self._on_progress(f"listing {self.side.bucket}")
+        keys: list[str] = []
+        try:
+            for page in list_pages(lambda request: self._client.ask(request, tries=TRIES), "legacy"):
+                keys += page
+                if len(keys) > MAX_LISTED:
+                    return ListedKeys(keys)
+        except ObjectError:  # what it means is said where a folder is listed
+            return ListedKeys(keys)
+        return ListedKeys(keys, is_whole=True)
+
     @property
     def heads(self) -> int:
         """Keys that were asked for."""
@@ -83,7 +103,7 @@ class LegacyBucket:
     def list_limits(self) -> list[str]:
         """Return what was not looked at since a limit was reached, a clause each."""
         limits = {
-            f"keys beyond the first {MAX_HEADS:,}": len(self._known) >= MAX_HEADS,
+            f"keys beyond the first {MAX_HEADS:,}": self._asked >= MAX_HEADS,
             f"folders that texts name beyond the first {MAX_HEADS:,}": len(self._in_folders) >= MAX_HEADS,
             f"folders of the bucket beyond the first {MAX_LISTINGS} that were listed": self._is_cut,
         }
@@ -92,9 +112,21 @@ class LegacyBucket:
     def find(self, keys: Iterable[str]) -> set[str]:
         """Return those of the keys that name objects. Raises UsageError where the bucket may not be read."""
         listed = dict.fromkeys(keys)
-        wanted = [key for key in listed if key not in self._known][: MAX_HEADS - len(self._known)]
+        if self.keys.is_whole:
+            found = self.keys.find(listed)
+            self._known |= {key: int(key in found) for key in listed}
+            return found
+        wanted = [key for key in listed if key not in self._known and self.may_hold(key)][
+            : MAX_HEADS - len(self._known)
+        ]
         self._known |= event_loop.run(self._ask(wanted, self._head)) if wanted else {}
         return {key for key in listed if self._known.get(key)}
+
+    def may_hold(self, key: str) -> bool:
+        """Return whether the folders that were listed whole leave room for a key, or for keys that begin so."""
+        places = (0, *(found.end() for found in re.finditer("/", key)))
+        begins = ((key[:place], key[place:].partition("/")) for place in places if key[:place] in self._levels)
+        return all(begin + name + slash in self._levels[begin] for begin, (name, slash, _) in begins if name)
 
     def count_in_folders(self, prefixes: Iterable[str]) -> dict[str, int]:
         """Return how many objects each prefix has below it, two at most; none where listing is not allowed.
@@ -102,6 +134,8 @@ class LegacyBucket:
         Raises UsageError where the bucket may not be read.
         """
         listed = dict.fromkeys(prefixes)
+        if self.keys.is_whole:
+            return {one: min(2, self.keys.count_below(one)) for one in listed}
         wanted = [one for one in listed if one not in self._in_folders][: MAX_HEADS - len(self._in_folders)]
         self._in_folders |= event_loop.run(self._ask(wanted, self._list_first)) if wanted else {}
         return {one: self._in_folders.get(one, 0) for one in listed}
@@ -133,7 +167,20 @@ class LegacyBucket:
 
     async def _head(self, key: str) -> int:
         await send_with_retries(self._client.send, head_object("legacy", key))
-        return 1
+        return int(await self._agrees(key))
+
+    async def _agrees(self, key: str) -> bool:
+        """Return whether a listing has a key that a HEAD has found: of odd keys, and of one in each first folder."""
+        folder = key.partition("/")[0]
+        if self.refusal is not None or (folder in self._agreed and not _ODD.search(key)):
+            return True
+        try:
+            page = read_page(await send_with_retries(self._client.send, list_keys("legacy", key, max_keys=1)))
+        except ObjectError:
+            return True
+        if page.keys[:1] == [key]:
+            self._agreed.add(folder)
+        return page.keys[:1] == [key]
 
     async def _list_first(self, prefix: str) -> int:
         """Return how many objects are below a prefix, two at most; one of its own name is a folder of a console."""
@@ -152,11 +199,13 @@ class LegacyBucket:
             return False
         return False
 
-    def list_folder(self, prefix: str, *, deep: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def list_folder(self, prefix: str, *, deep: bool = False) -> Level:
         """Return the folders and the keys, up to 1,000 together, directly below a prefix; `deep`: all keys below it.
 
         One request; nothing once MAX_LISTINGS are spent, or where listing is not allowed.
         """
+        if self.keys.is_whole:
+            return self.keys.split(prefix, deep=deep)
         if (prefix, deep) not in self._listed:
             if len(self._listed) >= MAX_LISTINGS or self.refusal is not None:
                 self._is_cut = self._is_cut or self.refusal is None
@@ -168,46 +217,11 @@ class LegacyBucket:
                 self.refusal = error
                 return (), ()
             self._listed[prefix, deep] = tuple(page.folders), tuple(page.keys)
+            if page.is_last and not deep:
+                self._levels[prefix] = frozenset((*page.folders, *page.keys))
         return self._listed[prefix, deep]
 
     def has_prefix(self, prefix: str) -> bool:
         """Return whether objects begin with a prefix; true where that cannot be seen."""
         found = self.list_folder(prefix)
         return any(found) or self.refusal is not None
-
-    def list_prefixes(self) -> list[str]:
-        """Return the folders that may stand before what a column holds: of the first two levels, the shortest first."""
-        first = [folder for folder in self.list_folder("")[0] if not _ID.fullmatch(folder.rstrip("/"))][:MAX_PREFIXES]
-        second: list[str] = []
-        for folder in first[:8]:
-            below = [name for name in self.list_folder(folder)[0] if not _ID.fullmatch(name[len(folder) : -1])]
-            second += below[:8]
-        return [*first, *second][:MAX_PREFIXES]
-
-    def list_samples(self) -> list[str]:
-        """Return some keys of each folder, down to those that are named after ids."""
-        found: list[str] = []
-        folders = [""]
-        while folders:
-            folder = folders.pop(0)
-            below, keys = self.list_folder(folder)
-            found += _pick(keys)
-            names = [name[len(folder) : -1] for name in below]
-            named = [] if _are_slices(names) else [folder + name + "/" for name in names if not _ID.fullmatch(name)]
-            if len(named) < len(below):
-                deep = self.list_folder(folder, deep=True)[1]
-                found += _pick(deep)
-            if folder.count("/") < 4:
-                folders += named[:20]
-        return list(dict.fromkeys(found))
-
-
-def _pick(keys: Sequence[str]) -> list[str]:
-    """Return some keys of a folder: neighbours, which may be versions of one object, and others from all over it."""
-    half = MOST_OF_FOLDER // 2
-    return [*keys[:half], *keys[half :: max(1, len(keys) // half)][:half]]
-
-
-def _are_slices(names: Sequence[str]) -> bool:
-    """Return whether folders are named after parts of ids: many of them, all equally short."""
-    return len(names) >= MANY_SLICES and {len(name) for name in names} <= {1, 2, 3}

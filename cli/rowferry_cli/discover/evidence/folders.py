@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Sequence
 
-from rowferry.s3.listings.keys import PAGE_KEYS
 from rowferry_cli.discover.evidence.bucket import LegacyBucket
 from rowferry_cli.discover.evidence.named import ColumnTexts, Named
 from rowferry_cli.discover.evidence.readings import may_be_key, suggest_readings
@@ -40,10 +39,7 @@ def find_folders(bucket: LegacyBucket, texts: ColumnTexts, known: Iterable[Named
 
 def _may_exist(bucket: LegacyBucket, folders: Sequence[str]) -> bool:
     """Return whether folders are worth a listing of each: they begin as keys do, and half of a few have objects."""
-    tops, keys = bucket.list_folder("")
-    listed = list(dict.fromkeys(folders))
-    if len(tops) + len(keys) < PAGE_KEYS:
-        listed = [folder for folder in listed if f"{folder.partition('/')[0]}/" in tops]
+    listed = [folder for folder in dict.fromkeys(folders) if bucket.may_hold(folder)]
     if not listed or LEAST_SHARE * len(listed) < len({*folders}):
         return False
     tried = listed[:: max(1, len(listed) // FIRST_FOLDERS)][:FIRST_FOLDERS]

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
@@ -12,12 +12,22 @@ from rowferry.plan import Side
 MAX_BASES = 6
 """URL bases of one column that are looked at: those that name the legacy bucket or its server, then the commonest."""
 
-_SCHEME = re.compile(r"(?!https?:|ftp:)[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+MAX_BEGINS, LEAST_TEXTS = 3, 3
+"""What may stand before keys at the end of texts: so many, each of so many texts at least."""
+
+_SCHEME = re.compile(r"(?!https?:|ftp:)[a-z][a-z0-9+.-]+:(?:/{1,3}|(?=[^\s/:]+/))", re.IGNORECASE)
 """Of no web server: what follows may be a bucket, or the key itself behind the name of a storage."""
 _SIGNED = re.compile(r"[?&](X-Amz-Signature|X-Goog-Signature|Signature)=", re.IGNORECASE)
 _OF_LIKE = re.compile(r"[%_\\]")
 _BASE = re.compile(r"(?:[a-z][a-z0-9+.-]*:)?//[^/\s?#]+/", re.IGNORECASE)
 _UNFIT = re.compile(r"[\x00-\x1f\x7f]")
+
+
+FindBegin = Callable[[str], str | None]
+
+
+def find_no_begin(_text: str) -> None:
+    """Know no key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +76,13 @@ def may_be_key(text: str) -> bool:
     return len(text) >= 8 and " " not in text and not re.fullmatch(r"[\d.:+\-]+|[^@\s]+@[^@\s]+\.\w+", text)
 
 
-def suggest_readings(texts: Iterable[str], side: Side, prefixes: Sequence[str]) -> list[Reading]:
-    """Return the readings that fit the form of some texts, the likelier first; `prefixes`: folders of the bucket."""
+def suggest_readings(
+    texts: Iterable[str], side: Side, prefixes: Sequence[str], find_begin: FindBegin = find_no_begin
+) -> list[Reading]:
+    """Return the readings that fit the form of some texts, the likelier first.
+
+    `prefixes`: folders of the bucket; `find_begin` returns what stands before the key that a text ends with.
+    """
     listed = list(texts)
     bases = Counter(base for text in listed if (base := _split_base(text)))
     ours = {base for text in listed if (base := _split_base(text)) and mentions_bucket(text, side)}
@@ -79,6 +94,8 @@ def suggest_readings(texts: Iterable[str], side: Side, prefixes: Sequence[str]) 
     if plain:
         found += _suggest("", [text for text in plain if not text.startswith("/")], side.bucket, prefixes)
         found += _suggest("/", [text for text in plain if text.startswith("/")], side.bucket, prefixes)
+    begins = Counter(begin for text in listed if (begin := find_begin(text)))
+    found += [Reading(begin) for begin, texts_of in begins.most_common(MAX_BEGINS) if texts_of >= LEAST_TEXTS]
     return list(dict.fromkeys(found))
 
 

@@ -7,6 +7,7 @@ from psycopg import sql
 
 from rowferry.formatting import count
 from rowferry_cli.discover.evidence.bucket import LegacyBucket
+from rowferry_cli.discover.evidence.bucket_folders import list_prefixes
 from rowferry_cli.discover.evidence.catalogue import EVERY_ROW, Catalogue, Column, UserTable
 from rowferry_cli.discover.evidence.embedded import list_embedded
 from rowferry_cli.discover.evidence.folders import find_folders
@@ -22,7 +23,7 @@ from rowferry_cli.discover.evidence.readings import (
 )
 
 FIRST_KEYS = 8
-"""Of a column that are tried under each reading; more, if one of them exists."""
+"""Of a column that are tried under each reading, and more if one exists; of a bucket that is known whole, all."""
 
 
 class Search:
@@ -31,7 +32,7 @@ class Search:
     def __init__(self, catalogue: Catalogue, bucket: LegacyBucket, *, sample: int) -> None:
         """Sample up to so many rows of each column."""
         self._catalogue, self._bucket, self._sample = catalogue, bucket, sample
-        self._prefixes, self._patterns = bucket.list_prefixes(), write_patterns(bucket.side)
+        self._prefixes, self._patterns = list_prefixes(bucket), write_patterns(bucket.side)
         self.unfound: list[ColumnTexts] = []
         """Places whose texts could be keys and name no object: parts of keys, perhaps."""
         self.beyond: list[tuple[ColumnTexts, str]] = []
@@ -55,7 +56,7 @@ class Search:
                 found.append(folders)
                 continue
             found += named
-            if not named and any(map(may_be_key, of_place.texts)):
+            if all(one.is_chance for one in named) and any(map(may_be_key, of_place.texts)):
                 self.unfound.append(of_place)
         return merge_places(found, [path for path in places if path is not None])
 
@@ -82,7 +83,7 @@ class Search:
         left = [(row, text) for row, text in texts.placed if may_be_key(text) and not text.endswith("/")]
         found: list[Named] = []
         if 10 * len(left) < len(texts.placed):
-            left = [(row, text) for row, text in left if mentions_bucket(text, self._bucket.side)]
+            left = [(row, text) for row, text in left if self._is_likely(text)]
         for reading in self._choose_readings([text for _, text in left]) if left else ():
             of_form = [(row, text) for row, text in left if reading.read(text) is not None]
             if of_form:
@@ -90,20 +91,34 @@ class Search:
                 left = [(row, text) for row, text in left if reading.read(text) is None]
         return found
 
+    def _is_likely(self, text: str) -> bool:
+        """Return whether a text names the bucket, or ends with one of its keys, so that it may be one of few."""
+        return mentions_bucket(text, self._bucket.side) or self._bucket.keys.find_begin(text) is not None
+
     def _choose_readings(self, texts: Sequence[str]) -> list[Reading]:
         """Return the readings under which texts name objects: for each prefix of texts the one that most do under."""
         hits: dict[Reading, int] = {}
-        suggested = suggest_readings(texts, self._bucket.side, self._prefixes)
-        keys = {reading: _pick_keys(reading, texts, FIRST_KEYS) for reading in suggested}
+        suggested = suggest_readings(texts, self._bucket.side, self._prefixes, self._bucket.keys.find_begin)
+        most = len(texts) if self._bucket.keys.is_whole else FIRST_KEYS
+        keys = {reading: _pick_keys(reading, texts, most) for reading in suggested}
         existing = self._bucket.find(key for tried in keys.values() for key in tried)
         for reading, tried in keys.items():
             if any(key in existing for key in tried):
-                hits[reading] = len(self._bucket.find(_pick_keys(reading, texts, 5 * FIRST_KEYS)))
+                hits[reading] = len(self._bucket.find(_pick_keys(reading, texts, 5 * most)))
         best: dict[str, Reading] = {}
         for reading in sorted(hits, key=lambda one: (-hits[one], suggested.index(one))):
             best.setdefault(reading.text_prefix, reading)
-        # The longer prefix first: a text that has two is read by the longer one.
-        return sorted(best.values(), key=lambda one: -len(one.text_prefix))
+        # The longer prefix first: a text that has two is read by the longer one, unless that finds fewer.
+        ranked = sorted(best.values(), key=lambda one: -len(one.text_prefix))
+        return [one for one in ranked if not any(self._finds_more(other, one, texts) for other in ranked)]
+
+    def _finds_more(self, one: Reading, longer: Reading, texts: Sequence[str]) -> bool:
+        """Return whether a reading finds more objects than one of a longer prefix, by texts that have both."""
+        if one == longer or not longer.text_prefix.startswith(one.text_prefix):
+            return False
+        both = [text for text in texts if text.startswith(longer.text_prefix)]
+        counts = [len(self._bucket.find(_pick_keys(each, both, 5 * FIRST_KEYS))) for each in (one, longer)]
+        return counts[0] > counts[1]
 
     def _count(self, texts: ColumnTexts, reading: Reading, of_form: Sequence[Placed]) -> Named:
         signed = frozenset(row for row, text in of_form if is_signed(text))

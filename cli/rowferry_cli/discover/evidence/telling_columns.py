@@ -8,11 +8,12 @@ _VERB = r"(updat(ed?|ing|ion)?|modif(y|ied|ication)|chang(ed?|ing)?|writ(e|ten)|
 _TIME = r"(_?(at|on|dt|ts|time|date|datetime|stamp|timestamp|tstamp|s|ms|us|ns|millis|micros|unix|epoch|utc))*"
 _CHANGE = re.compile(rf"(last_?)?{_VERB}{_TIME}|(date|time)_?(last_?)?{_VERB}|(last_?)?mod(_?time)?|m_?time")
 _STATE = re.compile(r"(\w+_)?(storage|store|service|disk|bucket|backend|provider)(_(name|id|type|kind|key|code))?")
-_TIME_TYPES = ("timestamp", "date", "bigint", "integer", "numeric", "double precision")
+_TIME_TYPES = ("timestamp", "date")
+"""Numbers may be times in four units, and counts as well: those a person names."""
 
 
 def find_change_column(table: UserTable) -> str | None:
-    """Return a column of times that is set at each change of a row; a timestamp rather than a number."""
+    """Return a column of times that is set at each change of a row; a timestamp rather than a date."""
     found = [column for column in table.columns.values() if _CHANGE.fullmatch(_write_plainly(column.name))]
     ranked = sorted((_TIME_TYPES.index(kind), one.name) for one in found if (kind := _name_type(one)))
     return ranked[0][1] if ranked else None

@@ -24,7 +24,8 @@ def judge_large(plan: Plan, error: ObjectError) -> Iterator[Finding]:
     most = plan.migration.multipart_threshold_bytes or (ONE_COPY_BYTES if plan.server_side else ONE_PUT_BYTES)
     limit = f"{most / 1024**2:,.0f} MiB"
     what = f"an object of parts cannot be written ({summarise_error(error)})"
-    remedy = explain(plan.production, error)
+    stream = 'set `transfer = "stream"` in the plan' if plan.server_side else "use a server that takes parts"
+    remedy = explain(plan.production, error) or stream
     if plan.migration.multipart_threshold_bytes is not None:
         remedy = "leave multipart_threshold_bytes out, or use a server that takes parts"
     sizes = _list_sizes(plan)

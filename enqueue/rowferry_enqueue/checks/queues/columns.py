@@ -1,7 +1,6 @@
 """Checks that what a queue reads and writes is there and may be used: tables, columns, its condition over a row."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 
 from psycopg import errors, sql
 
@@ -16,31 +15,28 @@ from rowferry_enqueue.checks.rows.expressions import probe
 from rowferry_enqueue.checks.rows.table_shape import GRANTS
 
 
-def check_columns(connection: Connection, plan: Plan, queue: PlannedQueue) -> Iterator[Finding]:
-    """Yield the tables and columns that a queue needs, and that are not there, or not for this role."""
+def check_columns(
+    connection: Connection, plan: Plan, queue: PlannedQueue, *, as_worker: bool = True
+) -> Iterator[Finding]:
+    """Yield the tables and columns that a queue needs, and that are not there.
+
+    `as_worker`: or not for this role; an enqueuer only needs them to be there, as far as it may know.
+    """
     for use in _list_uses(plan, queue):
         wanted = {"select": use.selects, "insert": use.inserts, "update": use.updates}
         try:
             with connection.transaction():
                 found = describe_columns(connection, use.table, _name_columns(use))
         except errors.InsufficientPrivilege:
-            yield problem(f"this role may not use the schema of {use.table}", GRANTS)
+            if as_worker:
+                yield problem(f"this role may not use the schema of {use.table}", GRANTS)
             continue
         if missing := _find_missing(queue.spec.name, use, found):
             yield missing
             continue
-        for right, columns in wanted.items():
+        for right, columns in wanted.items() if as_worker else ():
             if refused := [each for each in columns if found is None or right not in found[each].rights]:
                 yield problem(f"this role may not {right} {', '.join(refused)} of {use.table}", GRANTS)
-
-
-def find_missing_columns(connection: Connection, plan: Plan, queue: PlannedQueue) -> Iterator[Finding]:
-    """Yield the tables and columns that a queue needs and that are not there, as far as this role may know."""
-    for use in _list_uses(plan, queue):
-        with suppress(errors.InsufficientPrivilege), connection.transaction():
-            found = describe_columns(connection, use.table, _name_columns(use))
-            if missing := _find_missing(queue.spec.name, use, found):
-                yield missing
 
 
 def _list_uses(plan: Plan, queue: PlannedQueue) -> list[TableUse]:
