@@ -5,6 +5,7 @@ from torture.scenarios.chain import Chain
 from torture.scenarios.database import Database
 from torture.scenarios.hosts import Hosts, ThousandKills
 from torture.scenarios.killed import Kills
+from torture.scenarios.kinds import Alike, DroppedTags, Texts, Unreadable
 from torture.scenarios.poison import Poison
 from torture.scenarios.s3 import Bad, LoginPage
 from torture.scenarios.scenario import Scenario
@@ -18,6 +19,10 @@ SCENARIOS: dict[str, type[Scenario]] = {
     "failover": Failover,
     "bad_s3": Bad,
     "poison": Poison,
+    "alike": Alike,
+    "unreadable": Unreadable,
+    "dropped_tags": DroppedTags,
+    "texts": Texts,
     "login_page": LoginPage,
     "application": Applications,
     "rewrite": Rewrite,
