@@ -5,7 +5,7 @@ from torture.scenarios.chain import Chain
 from torture.scenarios.database import Database
 from torture.scenarios.hosts import Hosts, ThousandKills
 from torture.scenarios.killed import Kills
-from torture.scenarios.kinds import Alike, DroppedTags, Texts, Unreadable
+from torture.scenarios.kinds import Alike, DroppedTags, Unreadable
 from torture.scenarios.poison import Poison
 from torture.scenarios.s3 import Bad, LoginPage
 from torture.scenarios.scenario import Scenario
@@ -22,7 +22,6 @@ SCENARIOS: dict[str, type[Scenario]] = {
     "alike": Alike,
     "unreadable": Unreadable,
     "dropped_tags": DroppedTags,
-    "texts": Texts,
     "login_page": LoginPage,
     "application": Applications,
     "rewrite": Rewrite,

@@ -26,7 +26,7 @@ class Killed(Scenario):
     """Workers are killed while the kind of a scenario is there."""
 
     faults = frozenset({"SIGKILL"})
-    short, long = Size(2, 200, seats=2), Size(30, 2000, seats=4)
+    short, long = Size(2, 200, seats=2), Size(10, 800, seats=4)
     plan: ClassVar = {"migration": {"max_attempts": 50, "transfer": "stream"}}
 
     def cause(self) -> None:
