@@ -93,7 +93,8 @@ def describe_errors(batches: int, command: str, *, needs_choice: bool = False) -
 
 def describe_pause(migration: str, paused: str) -> str:
     """Return why a command ended before its migration was done, and the next step; `paused` is from find_pause."""
-    return f"Migration {migration} is {paused}. Next: fix that, run `rowferry resume`, then this command again."
+    todo = f"fix that, run `rowferry resume`, then this command again. More: {STOPPED}"
+    return f"Migration {migration} is {paused}. Next: {todo}"
 
 
 def describe_application(plan: Plan) -> str:

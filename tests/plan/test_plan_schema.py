@@ -32,7 +32,7 @@ def test_each_field_is_explained_in_the_words_of_its_docstring() -> None:
 
 def test_the_schema_takes_every_plan(subtests: pytest.Subtests) -> None:
     schema = make_schema()
-    assert len(PLANS) > 10, "a test without a subject cannot fail"
+    assert len(PLANS) >= 10, "a test without a subject cannot fail"
     for path in PLANS:
         with subtests.test(str(path.relative_to(ROOT))):
             assert list(find_faults(tomllib.loads(path.read_text()), schema, schema)) == []

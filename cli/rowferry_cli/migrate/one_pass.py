@@ -46,7 +46,7 @@ def run_one_pass(
 def _say_what_is_left(run: Run, chain: Sequence[Throughput], unsettled: str) -> int:
     """Print what is left of a pass, in one line a queue, and return the exit status."""
     if paused := find_pause(run.connection, run.plan.name):
-        run.reporter.print(f"{describe_pause(run.plan.name, paused)} More: {STOPPED}")
+        run.reporter.print(describe_pause(run.plan.name, paused))
         return 1
     left = [each for each in chain if each.counts.unsettled]
     for each in left:
