@@ -15,7 +15,10 @@ from rowferry_cli.migration import (
     queue_option,
 )
 
-GROUPS = (Group("Which batches", "Fewer of them, or those of all migrations.", ("--queue", "--all-migrations")),)
+GROUPS = (
+    Group("Which batches", "Fewer of them, or those of all migrations.", ("--queue", "--all-migrations")),
+    Group("In scripts", "As of other commands.", ("--yes",)),
+)
 
 
 @click.command("requeue", cls=Command, groups=GROUPS)
@@ -30,13 +33,13 @@ GROUPS = (Group("Which batches", "Fewer of them, or those of all migrations.", (
     "--on-conflict",
     type=click.Choice(["older", "overwrite", "keep"]),
     help="Where a different object is at the production key: overwrite it if it is older than the legacy object, "
-    "overwrite it, or keep it and point the row at it, whatever it holds. Requeues no batch of a queue that this means "
-    "nothing to.",
+    "overwrite it, or keep it and point the row at it, whatever it holds. Requeues only batches of queues that have "
+    "conflicts.",
 )
 @queue_option
 @migration_option
 @all_migrations_option
-@click.option("-y", "--yes", is_flag=True, expose_value=False, help="Taken as by other commands: nothing is asked.")
+@click.option("-y", "--yes", is_flag=True, expose_value=False, help="Accepted, though nothing is asked.")
 def command(
     everything: bool,
     batch_id: int | None,
