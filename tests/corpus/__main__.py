@@ -23,11 +23,14 @@ from support.s3.servers import SERVERS
 @click.option("--plans", type=click.Path(path_type=Path), help="A folder that the discovered plans are kept in.")
 def main(names: tuple[str, ...], folder: Path, server: str, plans: Path | None) -> None:
     """Migrate applications by the plans that `rowferry plan --discover` writes for them."""
+    known = sorted(path.stem for path in folder.glob("*.sql"))
+    if unknown := set(names) - set(known):
+        raise click.BadParameter(f"{', '.join(sorted(unknown))}: choose of {', '.join(known)}")
     results: list[Result] = []
     with ExitStack() as until:
         databases = DatabaseServers(until)
         s3 = until.enter_context(running_for_all(SERVERS[server]()))
-        for name in names or sorted(path.stem for path in folder.glob("*.sql")):
+        for name in names or known:
             with (
                 databases.fresh_database(None) as dsn,
                 fresh_buckets(s3) as buckets,
