@@ -39,9 +39,11 @@ class Within:
             known = [*(entries.table for entries in plan.entries), *(objects.label for objects in plan.objects)]
             raise UsageError(f"The plan has no table {self.table}; it has {', '.join(dict.fromkeys(known))}.")
         if (self.first or self.last) and objects and (chosen or len(objects) > 1):
-            raise UsageError("The ids are those of one table, or keys of one [[objects]]: name it with --table.")
+            raise UsageError(
+                "--first and --last need --table, because ids belong to one table, or keys to one [[objects]]."
+            )
         if (self.first or self.last) and len({(entries.table, entries.ids) for entries in chosen}) > 1:
-            raise UsageError("The ids are those of one table: name it with --table.")
+            raise UsageError("--first and --last need --table, because ids belong to one table.")
         return chosen
 
     def list_bounds(self, entries: Entries) -> dict[Literal["is_from", "is_until"], Sequence[str]]:

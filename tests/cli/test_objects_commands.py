@@ -116,7 +116,7 @@ def test_one_label_is_worked_on_alone(listed: Migration) -> None:
     assert "has variants/*, others" in run(listed, "verify", "--table", "avatars", status=2)
     one = ("--table", "variants/*", "--first", f"{PREFIX}03", "--last", f"{PREFIX}05.png")
     assert "objects compared 3, " in run(listed, "verify", *one)
-    assert "name it with --table" in run(listed, "verify", "--first", "a", status=2)
+    assert "--first and --last need --table" in run(listed, "verify", "--first", "a", status=2)
 
 
 def test_the_plan_is_explained(listed: Migration) -> None:

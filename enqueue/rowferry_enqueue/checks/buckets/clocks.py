@@ -88,7 +88,7 @@ def check_clocks(plan: Plan, *, may_write: bool) -> Iterator[Finding]:
         return
     yield from left
     if not skew.is_known:
-        yield note("the servers do not tell their time, so of two different objects neither is taken for the newer one")
+        yield note("the servers send no Date header, so the newer of two different objects cannot be determined")
     elif abs(skew.low + skew.high) / 2 > WORTH_SAYING:
         yield note(describe_skew(skew))
 

@@ -68,7 +68,7 @@ def _look_at(client: ObjectClient, side: Side, objects: ObjectPrefix, *, may_be_
 def _find_overlap(one: ObjectPrefix, other: ObjectPrefix) -> Iterator[Finding]:
     wide, narrow = sorted((one, other), key=lambda objects: len(objects.prefix))
     if narrow.prefix.startswith(wide.prefix):
-        yield note(f"the objects of {narrow.label} are objects of {wide.label} as well", "leave one of them out")
+        yield note(f"{narrow.label} is contained in {wide.label}", "leave one of them out")
 
 
 def _find_collision(client: ObjectClient, side: Side, one: Mapping, other: Mapping) -> Iterator[Finding]:

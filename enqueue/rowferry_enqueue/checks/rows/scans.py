@@ -155,4 +155,4 @@ def tell_unscanned(plan_entries: Sequence[Entries], scanned: Sequence[EntryQueri
     left = [entries.label for entries in plan_entries if entries not in known]
     if left:
         what = "what their keys become, and whether two objects get one key, is not known"
-        yield note(f"not scanned: {', '.join(left)}; {what}", "mend the problems above, and run the check again")
+        yield note(f"not scanned: {', '.join(left)}; {what}", "fix the problems above, and run the check again")

@@ -171,7 +171,9 @@ def note_peculiarities(entries: Entries, described: Description) -> Iterator[Fin
         yield note(hidden.words)
     if described.id_unique_by_partition and not described.id_unique:
         what = f"{entries.table} is partitioned, so no index makes {entries.id_words} unique by itself"
-        yield note(what, f"see that every {entries.id_words} is given once only, as a sequence or a uuid does")
+        yield note(
+            what, f"make sure that {entries.id_words} is unique across partitions, as from one sequence or as a uuid"
+        )
     if not described.id_in_order:
         what = f"no index of {entries.table} begins with {entries.id_words}, so each batch reads the whole table"
         remedy = "make one" if isinstance(entries.id, str) else "name the columns of `id` in the order of an index"
