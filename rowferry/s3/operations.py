@@ -27,6 +27,10 @@ REQUESTER_PAYS = ("x-amz-request-payer", "requester")
 """The header without which a bucket with Requester Pays refuses a request; a copy has it for its source as well.
 Source: Amazon S3 User Guide, "Using Requester Pays general purpose buckets"."""
 
+COPY_LIMIT_BYTES = 5 * 1024**3
+"""The most that CopyObject copies. Source: Amazon S3 API Reference, "CopyObject"."""
+PUT_LIMIT_BYTES = 1024**3
+"""The largest object that goes in one PUT: so much is sent anew after a failure, and many proxies bound bodies."""
 BOTH_SIDES = frozenset({"CopyObject", "UploadPartCopy"})
 """Operations that read one side and write the other: their names say enough."""
 WRITES = BOTH_SIDES | {"PutObject", "CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload"}

@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowferry.plan_file import parse_plan
+from rowferry.s3.operations import COPY_LIMIT_BYTES, PUT_LIMIT_BYTES
 from rowferry.s3.responses import Response
 from rowferry_cli.estimate import sample as sampling
 from rowferry_cli.estimate.figures import sum_up
 from rowferry_cli.estimate.prices import choose_prices
 from rowferry_cli.estimate.requests import Cost, count_parts
-from rowferry_worker.copying.put_limit import MOST_BYTES
-from rowferry_worker.copying.server_copy import COPY_LIMIT_BYTES
 from rowferry_worker.multipart.part_size import COPY_PART_BYTES, SMALLEST_PART_BYTES, STREAM_PART_BYTES
 from support.entries.entry_table import FROM, TO
 from support.entries.estimates import estimate
@@ -338,8 +337,8 @@ def test_the_upper_bound_reckons_with_objects_like_the_largest() -> None:
 @pytest.mark.parametrize(
     ("transfer", "size", "etag", "parts"),
     [
-        ("stream", MOST_BYTES, DIGEST, 0),
-        ("stream", MOST_BYTES + 1, DIGEST, MOST_BYTES // SMALLEST_PART_BYTES + 1),
+        ("stream", PUT_LIMIT_BYTES, DIGEST, 0),
+        ("stream", PUT_LIMIT_BYTES + 1, DIGEST, PUT_LIMIT_BYTES // SMALLEST_PART_BYTES + 1),
         ("stream", STREAM_PART_BYTES, BY_PARTS, 0),
         ("stream", STREAM_PART_BYTES + 1, BY_PARTS, 2),
         ("stream", 10**12, DIGEST, 10_000),

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from rowferry.plan import Entries, ObjectPrefix, Plan
 from rowferry.s3.listings.keys import PAGE_KEYS
+from rowferry.s3.operations import COPY_LIMIT_BYTES
 from rowferry.s3.properties import content_headers
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_tag_count
 from rowferry_cli.estimate.sample import SeenObject
-from rowferry_worker.copying.server_copy import COPY_LIMIT_BYTES
 from rowferry_worker.copying.stream_copy import limit_part, limit_put
 from rowferry_worker.multipart.part_size import COPY_PART_BYTES, SMALLEST_PART_BYTES, STREAM_PART_BYTES, part_size
 from rowferry_worker.objects.compare import RANGE_BYTES, compare_headers, md5_of

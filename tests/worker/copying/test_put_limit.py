@@ -18,9 +18,9 @@ from rowferry.errors import (
     TimedOut,
     Unreachable,
 )
+from rowferry.s3.operations import PUT_LIMIT_BYTES
 from rowferry_worker.copying.put_limit import (
     ALWAYS_BYTES,
-    MOST_BYTES,
     NO_TRIAL_SECONDS,
     PUT_SECONDS,
     TRIED_BYTES,
@@ -37,7 +37,7 @@ MB = 1_000_000
 
 
 def test_a_link_is_expected_to_be_fast() -> None:
-    assert PutLimit().allows(MOST_BYTES)
+    assert PutLimit().allows(PUT_LIMIT_BYTES)
 
 
 def test_over_a_slow_link_large_objects_go_by_parts() -> None:
@@ -87,24 +87,24 @@ def test_after_a_large_put_that_failed_such_go_by_parts_for_ten_minutes(
     error: ObjectError, end: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit, now = PutLimit(), time.monotonic()
-    assert isinstance(limit.judge(error, MOST_BYTES), end)
-    assert not limit.allows(MOST_BYTES)
+    assert isinstance(limit.judge(error, PUT_LIMIT_BYTES), end)
+    assert not limit.allows(PUT_LIMIT_BYTES)
     assert limit.allows(TRIED_BYTES)
     monkeypatch.setattr(time, "monotonic", lambda: now + NO_TRIAL_SECONDS + 1)
-    assert limit.allows(MOST_BYTES)
+    assert limit.allows(PUT_LIMIT_BYTES)
 
 
 def test_a_link_that_is_slow_for_the_largest_may_pass_those_of_half_the_size() -> None:
     limit = PutLimit()
-    assert isinstance(limit.judge(TooSlow(MB), MOST_BYTES), GoByParts)
-    assert limit.allows(MOST_BYTES // 2)
-    assert not limit.allows(MOST_BYTES // 2 + 1)
+    assert isinstance(limit.judge(TooSlow(MB), PUT_LIMIT_BYTES), GoByParts)
+    assert limit.allows(PUT_LIMIT_BYTES // 2)
+    assert not limit.allows(PUT_LIMIT_BYTES // 2 + 1)
 
 
 def test_a_slow_link_lets_nothing_pass_that_was_refused_before() -> None:
     limit = PutLimit()
     for error in (ObjectRejected("HTTP 413", ""), TooSlow(MB)):
-        assert isinstance(limit.judge(error, MOST_BYTES), GoByParts)
+        assert isinstance(limit.judge(error, PUT_LIMIT_BYTES), GoByParts)
     assert not limit.allows(TRIED_BYTES + 1)
 
 
@@ -123,22 +123,22 @@ OTHER = [
 @pytest.mark.parametrize("error", OTHER, ids=lambda error: type(error).__name__)
 def test_what_parts_would_meet_as_well_is_no_failure_of_one_put(error: ObjectError) -> None:
     limit = PutLimit()
-    assert limit.judge(error, MOST_BYTES) is None
-    assert limit.allows(MOST_BYTES)
+    assert limit.judge(error, PUT_LIMIT_BYTES) is None
+    assert limit.allows(PUT_LIMIT_BYTES)
 
 
 @pytest.mark.parametrize("error", REFUSED + FREE + COUNTED, ids=lambda error: error.code)
 def test_what_was_not_tried_says_nothing_of_large_objects(error: ObjectError) -> None:
     limit = PutLimit()
     assert limit.judge(error, TRIED_BYTES) is None
-    assert limit.allows(MOST_BYTES)
+    assert limit.allows(PUT_LIMIT_BYTES)
 
 
 def test_few_large_objects_are_begun_at_once() -> None:
     assert share_of_pipe(1000) == 1000
     assert share_of_pipe(MB) == PIPE_BYTES
     assert share_of_pipe(80 * MB) == 10 * MB
-    assert share_of_pipe(MOST_BYTES) == MOST_SHARE_BYTES
+    assert share_of_pipe(PUT_LIMIT_BYTES) == MOST_SHARE_BYTES
 
 
 def test_an_object_that_would_pass_too_slowly_goes_by_parts() -> None:

@@ -17,8 +17,6 @@ from rowferry.errors import (
 )
 from rowferry_worker.objects.link_trial import TooSlow, UnderWay
 
-MOST_BYTES = 1024 * 1024 * 1024
-"""The largest object that goes in one PUT: so much is sent anew after a failure, and many proxies bound bodies."""
 TRIED_BYTES = 100 * 1024 * 1024
 """A larger object is tried: it must pass soon enough over one connection, and where its PUT fails it goes by parts.
 Source: Amazon S3 User Guide, "Multipart upload overview": by parts from 100 MB on."""

@@ -1,7 +1,7 @@
 """Both sides are one endpoint: the production server copies an object itself."""
 
 from rowferry.errors import ObjectError
-from rowferry.s3.operations import REQUESTER_PAYS, copy_object
+from rowferry.s3.operations import COPY_LIMIT_BYTES, REQUESTER_PAYS, copy_object
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_copied_etag
 from rowferry.s3.retry import TRIES
@@ -15,9 +15,6 @@ from rowferry_worker.objects.intents import go_on_over, write_object
 from rowferry_worker.objects.own_copies import OwnDamage
 from rowferry_worker.objects.requests import ObjectRequests, object_changed, size_of
 from rowferry_worker.properties.settle import Description
-
-COPY_LIMIT_BYTES = 5 * 1024**3
-"""The most that CopyObject copies. Source: Amazon S3 API Reference, "CopyObject"."""
 
 
 class ServerCopy:

@@ -5,10 +5,10 @@ import time
 from msgspec.structs import replace
 
 from rowferry.errors import RESPONSE_TOO_LONG, NotStarted, ObjectRejected
-from rowferry.s3.operations import get_object
+from rowferry.s3.operations import PUT_LIMIT_BYTES, get_object
 from rowferry.s3.responses import Response
 from rowferry_worker.copying.one_put import Put, Taken, Unconfirmed, put_whole
-from rowferry_worker.copying.put_limit import MOST_BYTES, GoByParts, PutLimit, is_tried
+from rowferry_worker.copying.put_limit import GoByParts, PutLimit, is_tried
 from rowferry_worker.copying.transfer import ObjectWrite, Written, transfer_parts
 from rowferry_worker.multipart.completion import Large
 from rowferry_worker.multipart.part_size import SMALLEST_PART_BYTES, STREAM_PART_BYTES
@@ -169,5 +169,5 @@ def limit_part(threshold_bytes: int | None) -> int:
 
 def limit_put(threshold_bytes: int | None, *, has_md5: bool) -> int:
     """Return the most bytes that go in one PUT: an object whose MD5 is not known has to be in memory as a whole."""
-    most = MOST_BYTES if has_md5 else STREAM_PART_BYTES
+    most = PUT_LIMIT_BYTES if has_md5 else STREAM_PART_BYTES
     return min(most, threshold_bytes or most)

@@ -8,20 +8,18 @@ from rowferry.keys import object_prefixes
 from rowferry.plan import Plan
 from rowferry.s3.client import open_object_client
 from rowferry.s3.listings.keys import read_page
-from rowferry.s3.operations import list_keys
+from rowferry.s3.operations import COPY_LIMIT_BYTES, PUT_LIMIT_BYTES, list_keys
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.buckets.bucket_errors import explain, summarise_error
 from rowferry_enqueue.checks.finding import Finding, note, part, problem
 
-ONE_COPY_BYTES, ONE_PUT_BYTES = 5 * 1024**3, 1024**3
-"""The largest object that goes without parts, as workers copy and stream."""
 MOST_PREFIXES = 10
 """Of the plan, whose first 1,000 objects are looked at."""
 
 
 def judge_large(plan: Plan, error: ObjectError) -> Iterator[Finding]:
     """Yield what it means that no object of parts can be written: how many of the first objects are so large."""
-    most = plan.migration.multipart_threshold_bytes or (ONE_COPY_BYTES if plan.server_side else ONE_PUT_BYTES)
+    most = plan.migration.multipart_threshold_bytes or (COPY_LIMIT_BYTES if plan.server_side else PUT_LIMIT_BYTES)
     limit = f"{most / 1024**2:,.0f} MiB"
     what = f"an object of parts cannot be written ({summarise_error(error)})"
     stream = 'set `transfer = "stream"` in the plan' if plan.server_side else "use a server that takes parts"
