@@ -250,7 +250,7 @@ def large(monkeypatch: pytest.MonkeyPatch) -> FakeBuckets:
     """FakeBuckets with an object of ten bytes, of which at most four go into one request."""
     monkeypatch.setattr(server_copy, "COPY_PART_BYTES", 4)
     monkeypatch.setattr(stream_copy, "STREAM_PART_BYTES", 4)
-    monkeypatch.setattr(stream_copy, "MOST_BYTES", 4)
+    monkeypatch.setattr(stream_copy, "PUT_LIMIT_BYTES", 4)
     fake = fake_with(b"0123456789", largest_copy_bytes=4)
     fake.legacy[OLD] = changed(fake.legacy[OLD], headers=DESCRIBED)
     return fake
