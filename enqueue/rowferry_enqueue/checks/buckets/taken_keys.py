@@ -4,10 +4,10 @@ where rows are to go back to legacy objects.
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from rowferry.db.connection import Connection
 from rowferry.db.entries import EntryQueries
@@ -30,9 +30,10 @@ MAX_COMPARED = 1000
 MAX_READ_BYTES = 1024 * 1024
 """Larger objects are not read where HEAD does not tell whether they are alike."""
 AT_ONCE = 16
-"""Collisions that are compared side by side."""
+"""Pairs of objects that are compared side by side."""
 
 Likeness = Literal["identical", "different", "undecided", "no legacy object", "no production object"]
+T = TypeVar("T")
 Keys = tuple[str, str]
 """A legacy key and the production key that it becomes."""
 
@@ -89,22 +90,28 @@ def _find_collisions(connection: Connection, pair: Pair) -> tuple[list[Keys], in
 def compare_objects(plan: Plan, collisions: list[Keys], on_progress: OnProgress) -> dict[Keys, Compared]:
     """Return how alike the two objects of each pair of keys are."""
     on_progress(f"comparing {len(collisions):,} pairs of objects")
+    return ask_about_pairs(plan, collisions, _compare_one)
+
+
+def ask_about_pairs(
+    plan: Plan, pairs: Collection[Keys], ask: Callable[[ObjectClient, ObjectClient, Keys], Awaitable[T]]
+) -> dict[Keys, T]:
+    """Return what `ask` finds of each pair of keys, from a client of the legacy and one of the production side."""
     with ExitStack() as stack:
         legacy, production = (
             stack.enter_context(closing(open_object_client(side, max_in_flight=AT_ONCE)))
             for side in (plan.legacy, plan.production)
         )
-        return dict(zip(collisions, event_loop.run(_compare_all(legacy, production, collisions)), strict=True))
+        room = asyncio.Semaphore(AT_ONCE)
 
+        async def ask_in_turn(keys: Keys) -> T:
+            async with room:
+                return await ask(legacy, production, keys)
 
-async def _compare_all(legacy: ObjectClient, production: ObjectClient, collisions: list[Keys]) -> list[Compared]:
-    room = asyncio.Semaphore(AT_ONCE)
+        async def ask_all() -> list[T]:
+            return await asyncio.gather(*[ask_in_turn(keys) for keys in pairs])
 
-    async def compare(keys: Keys) -> Compared:
-        async with room:
-            return await _compare_one(legacy, production, keys)
-
-    return await asyncio.gather(*[compare(keys) for keys in collisions])
+        return dict(zip(pairs, event_loop.run(ask_all()), strict=True))
 
 
 async def _compare_one(legacy: ObjectClient, production: ObjectClient, keys: Keys) -> Compared:
