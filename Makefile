@@ -120,7 +120,7 @@ test-servers: $(VENV)/.with-dev ## Hold rowferry against S3 servers of others, a
 races: $(VENV)/.with-dev ## Put another writer between a worker's look and its write, RACES=500 times, at real servers that honour conditions.
 	@$(INSTALL_MINIO)
 	@$(INSTALL_SEAWEEDFS)
-	@ROWFERRY_RACES=$(RACES) $(VENV)/bin/pytest -q -m soak tests/worker/objects/test_other_writer.py
+	@ROWFERRY_RACES=$(RACES) $(VENV)/bin/pytest -q -m soak tests/worker/objects/test_other_writer.py $(RACES_ARGS)
 
 model: $(VENV)/.with-dev ## Drive the queue at random beside a model that predicts every row, MODEL_RUNS=100 times 50 steps; minutes.
 	@ROWFERRY_MODEL_RUNS=$(MODEL_RUNS) $(VENV)/bin/pytest -q tests/sql/test_queue_model.py
