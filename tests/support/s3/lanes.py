@@ -118,7 +118,12 @@ class Copier:
         """Return what has come of them."""
         sent = [line for line in self.server.request_lines if "warm-up" not in line]
         words = {key: describe(result) for key, result in results.items()}
-        return Seen(words, Counter(self.scheduler.tally._counts), sent, len(self.server._connections))
+        return Seen(
+            words,
+            Counter({name: len(seconds) for name, seconds in self.scheduler.tally._requests.items()}),
+            sent,
+            len(self.server._connections),
+        )
 
 
 def describe(result: ObjectResult) -> str:

@@ -12,7 +12,7 @@ import os
 from prometheus_client import Counter, Gauge, Histogram, values
 
 from rowferry import __version__
-from rowferry_worker.monitoring.tallies import BulkHistogram
+from rowferry_worker.monitoring.bulk_histogram import BulkHistogram
 from rowferry_worker.service import PROCESS_NUMBER
 
 if PROCESS_NUMBER and "PROMETHEUS_MULTIPROC_DIR" in os.environ:

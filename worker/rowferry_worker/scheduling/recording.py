@@ -1,7 +1,7 @@
 """What is told of each request: the metrics, the pace, and a line in the log when a server's rate is learned."""
 
 import logging
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Sequence
 
 from rowferry.errors import (
@@ -14,11 +14,12 @@ from rowferry.plan import SideName
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from rowferry_worker.monitoring import metrics
-from rowferry_worker.monitoring.tallies import Tally
 from rowferry_worker.pacing.pacer import Pacer
 
 _log = logging.getLogger(__name__)
 
+OK = "ok"
+"""The result of a request that has succeeded, as metrics name it."""
 SERVER_FAULT = 500
 """The first HTTP status that is the server's own failure."""
 SETTLED_SECONDS = 5.0
@@ -30,55 +31,37 @@ LINE_SECONDS = 60.0
 
 
 class TransferTally:
-    """Counts requests and objects until the metrics take them in: each of them passes here. Event-loop thread only."""
+    """Keeps the seconds of requests and objects until the metrics take in many at once. Event-loop thread only."""
 
     def __init__(self) -> None:
-        """Count from 0."""
-        self._counts: Counter[tuple[SideName, str, str]] = Counter()
-        self._seconds: dict[SideName, Tally] = {}
-        self._object_seconds: dict[tuple[str, str], Tally] = {}
+        """Begin with none."""
+        self._requests = defaultdict[tuple[SideName, str, str], list[float]](list)
+        self._objects = defaultdict[tuple[str, str], list[float]](list)
         self.in_flight = 0
         """Objects of the process that are being copied."""
         self._flush_at = 0.0
 
-    def note(self, request: Request, error: ObjectError | None, seconds: float, now: float) -> None:
-        """Count one try of a request; the metrics know of it within FLUSH_SECONDS if others follow, or at `flush`."""
-        side = request.side
-        self._counts[side, request.operation, "ok" if error is None else name_result(error)] += 1
-        self._find_tally(side).observe_all([seconds])
-        if error is not None or now >= self._flush_at:
-            self._flush_at = now + FLUSH_SECONDS
-            self.flush()
-
-    def note_usual(self, side: SideName, operation: str, seconds: Sequence[float], now: float) -> None:
-        """Count requests that have succeeded, by the seconds that they took."""
-        self._counts[side, operation, "ok"] += len(seconds)
-        self._find_tally(side).observe_all(seconds)
-        if now >= self._flush_at:
+    def note(self, side: SideName, operation: str, result: str, seconds: Sequence[float], now: float) -> None:
+        """Count tries of requests; the metrics know of them within FLUSH_SECONDS if others follow, or at `flush`."""
+        self._requests[side, operation, result] += seconds
+        if result != OK or now >= self._flush_at:
             self._flush_at = now + FLUSH_SECONDS
             self.flush()
 
     def note_objects(self, work: tuple[str, str], seconds: Sequence[float]) -> None:
         """Count objects of a migration and a queue; the metrics know of them as of requests."""
-        tally = self._object_seconds.get(work)
-        if tally is None:
-            tally = self._object_seconds[work] = metrics.object_seconds.labels(*work).new_tally()
-        tally.observe_all(seconds)
-
-    def _find_tally(self, side: SideName) -> Tally:
-        tally = self._seconds.get(side)
-        if tally is None:
-            tally = self._seconds[side] = metrics.request_seconds.labels(side).new_tally()
-        return tally
+        self._objects[work] += seconds
 
     def flush(self) -> None:
         """Have the metrics take in what was counted."""
-        counts, self._counts = self._counts, Counter()
         metrics.objects_in_flight.set(self.in_flight)
-        for labels, count in counts.items():
-            metrics.requests.labels(*labels).inc(count)
-        for tally in (*self._seconds.values(), *self._object_seconds.values()):
-            tally.flush()
+        for labels, seconds in self._requests.items():
+            metrics.requests.labels(*labels).inc(len(seconds))
+            metrics.request_seconds.labels(labels[0]).observe_all(seconds)
+        for work, seconds in self._objects.items():
+            metrics.object_seconds.labels(*work).observe_all(seconds)
+        self._requests.clear()
+        self._objects.clear()
 
 
 def record_request(
@@ -92,8 +75,8 @@ def record_request(
     in_flight: int,
 ) -> bool:
     """Count one try of a request and tell the pace of it; return whether the limit may be another now."""
-    error = result if isinstance(result, ObjectError) else None
-    tally.note(request, error, seconds, pace.clock())
+    word = name_result(result) if isinstance(result, ObjectError) else OK
+    tally.note(request.side, request.operation, word, [seconds], pace.clock())
     if isinstance(result, Response):
         size_bytes = result.body_bytes or (len(request.body) if request.source is None else request.source.length)
         return pace.note_success(key, seconds, size_bytes, in_flight)

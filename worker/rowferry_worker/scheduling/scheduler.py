@@ -18,7 +18,7 @@ from rowferry_worker.pacing.rate_limit import NO_WAIT, RateLimiter
 from rowferry_worker.scheduling.claimed_entries import ClaimedEntries
 from rowferry_worker.scheduling.copy_run import CopyRun
 from rowferry_worker.scheduling.lanes import Usual
-from rowferry_worker.scheduling.recording import RateReporter, TransferTally, record_request
+from rowferry_worker.scheduling.recording import OK, RateReporter, TransferTally, record_request
 
 
 class CopyScheduler:
@@ -73,7 +73,7 @@ class CopyScheduler:
         """Record requests of lanes that have succeeded, by the seconds that they took."""
         self.responded_at = time.monotonic()
         self._hear_cluster()
-        self.tally.note_usual(usual.side, usual.operation, seconds, self.responded_at)
+        self.tally.note(usual.side, usual.operation, OK, seconds, self.responded_at)
         if self._pace.note_successes(usual.rate_key, seconds, usual.size_bytes, self._in_flight):
             self._apply_limit(usual.rate_key, usual.side, usual.operation)
 
