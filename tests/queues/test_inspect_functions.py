@@ -12,9 +12,9 @@ import pytest
 
 from rowferry.functions import ALLOWED_FUNCTIONS, forget_functions
 from rowferry.http import event_loop
+from rowferry_queues.inspect.computing_process import compute_in_process
 from rowferry_queues.inspect.function import inspect
 from rowferry_queues.inspect.spec import InspectSettings, MiB
-from rowferry_worker import compute
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
@@ -117,7 +117,7 @@ def test_the_wait_for_bytes_is_not_the_functions(site: Migration) -> None:
             yield b"word "
 
     settings = InspectSettings(columns={"words": "words"}, function=f"{MODULE}:count_words", function_seconds=0.2)
-    found = event_loop.run(compute.compute_in_process(inspect, wait(), settings, "key", "", seconds=0.2))
+    found = event_loop.run(compute_in_process(inspect, wait(), settings, "key", "", seconds=0.2))
     assert found == {"words": 3}
 
 
@@ -132,7 +132,7 @@ def test_a_function_that_ends_its_process_is_the_failure_of_its_object(site: Mig
 def test_processes_end_with_the_worker_even_where_a_function_does_not(tmp_path: Path) -> None:
     """It is killed; its process notices within a second or two."""
     script = (
-        "from rowferry_worker.objects.computing_process import ComputingProcess\n"
+        "from rowferry_queues.inspect.computing_process import ComputingProcess\n"
         "from support.queue.inspecting_functions import tell_and_spin\n"
         f"ComputingProcess().call(tell_and_spin, iter([b'x']), {str(tmp_path / 'pid')!r}, seconds=100)\n"
     )

@@ -11,6 +11,7 @@ from rowferry.keys import ObjectKeys
 from rowferry.plan import BucketPrefix, SideName
 from rowferry.queue_spec import describe_fault
 from rowferry.s3.responses import Response
+from rowferry_queues.inspect.computing_process import compute_in_process
 from rowferry_queues.inspect.content import ContentFault
 from rowferry_queues.inspect.function import inspect
 from rowferry_queues.inspect.reading import read_object, read_size
@@ -24,7 +25,7 @@ from rowferry_worker.batch.rows import look_again
 from rowferry_worker.batch.sources import updates_table
 from rowferry_worker.batch.sources.listing import find_prefix
 from rowferry_worker.batch.sources.table import find_queries
-from rowferry_worker.compute import compute, compute_in_process
+from rowferry_worker.compute import compute
 from rowferry_worker.copying.copy import CopyResult, log_copy
 from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.requests import ObjectRequests, size_of

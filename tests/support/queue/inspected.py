@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from rowferry_worker import compute
+from rowferry_queues.inspect import computing_process
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
 from support.s3.fake_s3 import FakeAddress
@@ -41,8 +41,8 @@ def cut(server: FakeAddress) -> None:
 
 def end_processes() -> None:
     """End the processes that wait for calls of functions: they know the environment of an earlier test."""
-    while compute.idle:
-        compute.idle.pop().kill()
+    while computing_process.idle:
+        computing_process.idle.pop().kill()
 
 
 def use(migration: Migration, function: str, **settings: object) -> None:

@@ -3,6 +3,7 @@
 The process asks for the bytes that it computes with; the time that it waits for them does not count.
 """
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -10,12 +11,42 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import cache
 from multiprocessing.connection import Connection, Pipe
 from threading import Thread
-from typing import Any
+from typing import Any, TypeVar
 
+from rowferry_worker.compute import compute
+
+T = TypeVar("T")
+PROCESSES = 4
+"""How many compute at once: there may be a worker process for each core beside this one."""
 START_SECONDS = 60.0
 """How long a process may take to start, and to import what it needs, before it asks for bytes."""
+
+
+async def compute_in_process(function: Callable[..., T], chunks: Iterator[bytes], *args: Any, seconds: float) -> T:
+    """Return what a function of a module returns, computed by another process. Raises what it raises.
+
+    It gets the chunks, which may block, and the arguments. Raises TimeoutError where it computes for longer than
+    `seconds`, without its waits for chunks, and ProcessFailed where its process ends: whatever it does, it is killed.
+    """
+    async with _find_turns():
+        process = idle.pop() if idle else await compute(ComputingProcess)
+        try:
+            returned, error = await compute(process.call, function, chunks, *args, seconds=seconds)
+        except BaseException:
+            process.kill()
+            raise
+        idle.append(process)
+    if error is not None:
+        raise error
+    return returned
+
+
+@cache
+def _find_turns() -> asyncio.Semaphore:
+    return asyncio.Semaphore(PROCESSES)
 
 
 class ProcessFailed(Exception):
@@ -62,6 +93,10 @@ class ComputingProcess:
         except Exception as error:
             raise ProcessFailed(f"{type(error).__name__}: {error}") from error
         raise TimeoutError
+
+
+idle: list[ComputingProcess] = []
+"""Processes that wait for calls; event-loop thread only."""
 
 
 def main() -> None:
