@@ -3,9 +3,9 @@
 import time
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import Future
 from datetime import timedelta
-from threading import Event, Lock
+from threading import Lock
 from typing import Any
 
 from rowferry.batch import Attempt, Batch
@@ -13,6 +13,8 @@ from rowferry.errors import DatabaseBusy, DatabaseUnavailable, PoolExhausted, Ro
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.monitoring.kernel import has_ended
 
+_Waiting = tuple[Batch, Future[Attempt]]
+"""The claimed batch of a slot, and the record of its attempt, once there is one."""
 POOL_TIMEOUT = timedelta(seconds=1)
 """How long a slot that holds a batch waits for PgBouncer to give the ledger a connection: others wait for one too."""
 
@@ -53,18 +55,6 @@ def _read_attempt(row: dict[str, Any]) -> Attempt:
     return Attempt(row["attempt_id"], row["number"], row["crashes"], *history, since_first=row["since_first"])
 
 
-@dataclass(slots=True, eq=False)
-class _Waiting:
-    """A slot that waits for the record of its attempt."""
-
-    batch: Batch
-    woken: Event = field(default_factory=Event)
-    leads: bool = False
-    """Whether it records the attempts of all that wait."""
-    attempt: Attempt | None = None
-    error: RowferryError | None = None
-
-
 class AttemptRecorder:
     """While one slot speaks to the ledger, others come to wait; the first of them then records all their attempts.
 
@@ -75,9 +65,11 @@ class AttemptRecorder:
         """`ledger`: whose connection the slots of the process share."""
         self._ledger = ledger
         self._worker_id = worker_id
+        self._speaking = Lock()
+        """Of the slot that records."""
         self._lock = Lock()
+        """Of the list of those that wait."""
         self._waiting: list[_Waiting] = []
-        self._is_led = False
         self._ended: set[str] = set()
         """The workers of which the kernel has said that they have ended."""
 
@@ -89,48 +81,28 @@ class AttemptRecorder:
 
     def begin(self, batch: Batch) -> Attempt:
         """Record an attempt at a claimed batch, with those of other slots; raises as `begin_attempt`."""
-        own = _Waiting(batch)
+        recorded = Future[Attempt]()
         with self._lock:
-            self._waiting.append(own)
-            own.leads, self._is_led = not self._is_led, True
-        if not own.leads:
-            own.woken.wait()  # the ledger's calls have deadlines
-        if own.leads:
-            self._lead()
-        if own.error is not None:
-            raise own.error
-        if own.attempt is None:
-            raise DatabaseUnavailable("The attempt was not recorded.")
-        return own.attempt
-
-    def _lead(self) -> None:
-        """Record the attempts of all that wait now, and let the first that came meanwhile lead next."""
-        with self._lock:
-            group, self._waiting = self._waiting, []
-        try:
-            self._record(group)
-        finally:
+            self._waiting.append((batch, recorded))
+        with self._speaking:  # whose calls have deadlines; another slot may have recorded this one meanwhile
             with self._lock:
-                self._is_led = bool(self._waiting)
-                if self._waiting:
-                    self._waiting[0].leads = True
-                    self._waiting[0].woken.set()
-            for waiting in group:
-                waiting.woken.set()
+                group, self._waiting = self._waiting, []
+            if group:
+                self._record(group)
+        return recorded.result()
 
     def _record(self, group: list[_Waiting]) -> None:
         """Record the attempts of a group; if PostgreSQL refuses them together, one by one, each with its own error."""
         try:
-            attempts = begin_attempts(self._ledger, [waiting.batch for waiting in group], self._worker_id, self._ended)
-        except (DatabaseUnavailable, DatabaseBusy) as error:  # the next statement would meet the same
-            for waiting in group:
-                waiting.error = type(error)(str(error))
-        except RowferryError as error:
-            if len(group) == 1:
-                group[0].error = error
+            attempts = begin_attempts(self._ledger, [batch for batch, _ in group], self._worker_id, self._ended)
+        except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            is_shared = isinstance(error, DatabaseUnavailable | DatabaseBusy)  # the next statement would meet the same
+            if len(group) > 1 and isinstance(error, RowferryError) and not is_shared:
+                for waiting in group:
+                    self._record([waiting])
                 return
-            for waiting in group:
-                self._record([waiting])
+            for _, recorded in group:
+                recorded.set_exception(type(error)(str(error)) if is_shared else error)
         else:
-            for waiting, attempt in zip(group, attempts, strict=True):
-                waiting.attempt = attempt
+            for (_, recorded), attempt in zip(group, attempts, strict=True):
+                recorded.set_result(attempt)
