@@ -13,9 +13,8 @@ import psycopg
 from rowferry.batch import Entry, Performed
 from rowferry_worker import slot
 from rowferry_worker.attempts import AttemptRecorder
-from rowferry_worker.batch import run
+from rowferry_worker.batch import process, run
 from rowferry_worker.batch.context import BatchContext, Perform, Queue
-from rowferry_worker.batch.sources import ItemsSource, ListingSource, TableSource
 from rowferry_worker.migration import MigrationContext
 
 MID_REQUESTS = 3
@@ -58,8 +57,7 @@ def die_in_commit() -> None:
 
 
 def die_after_reading() -> None:
-    for source in (TableSource, ListingSource, ItemsSource):
-        die_after(source, "read")
+    die_after(process, "read_source")
 
 
 def die_between_requests() -> None:

@@ -1,17 +1,15 @@
 """Items of a payload: a batch reads all of them, and after a failed attempt only those that it left."""
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 from rowferry.batch import Entry
-from rowferry_worker.batch.context import BatchContext
-from rowferry_worker.batch.sources.items import ItemsSource
+from rowferry_worker.batch.sources import read_items
 
 ITEMS = [{"id": "1", "key": "a.png"}, {"id": "2"}, {"id": "3", "key": "c.png"}]
 
 
 def read(**payload: Any) -> list[Entry]:
-    return ItemsSource().read(cast("BatchContext", SimpleNamespace(batch=SimpleNamespace(payload=payload))))
+    return read_items(payload)
 
 
 def test_an_item_is_its_own_value_and_is_known_by_its_key_or_its_id() -> None:

@@ -3,10 +3,11 @@
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Event
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 
@@ -29,6 +30,7 @@ from rowferry_worker.pacing.rate_limit import NO_WAIT
 from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.state import BatchProgress
 
+T = TypeVar("T")
 LOOK_UP_EVERY = timedelta(seconds=0.25)
 """How often a waiting slot looks whether it must stop, and whether PostgreSQL must be shown that it lives."""
 
@@ -110,6 +112,15 @@ class BatchContext:
             return NO_WAIT
         (row,) = self.ledger.call("take_row_turn", self.batch.migration_id, rows, bound)
         return row["take_row_turn"]
+
+    def wait_for(self, future: Future[T]) -> T:
+        """Return the result of a future, with the transaction open. Raises as `keep_alive`, and what it ends with."""
+        alive_at = time.monotonic()
+        while True:
+            wait([future], LOOK_UP_EVERY.total_seconds())
+            if future.done():  # a TimeoutError of `result` could be its own as well
+                return future.result()
+            alive_at = self.keep_alive(alive_at)
 
     def wait(self, seconds: float) -> None:
         """Wait so long with the transaction open. Raises as `keep_alive`."""

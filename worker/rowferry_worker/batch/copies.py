@@ -18,7 +18,7 @@ from rowferry.http import event_loop
 from rowferry.plan import OnConflict
 from rowferry.reports.facts import READABLE, WRITTEN
 from rowferry.s3.clocks import Skew
-from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext
+from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.sides.asking import are_reachable
 from rowferry_worker.batch.sides.faults import NO_TARGETS, judge_sides
 from rowferry_worker.copying.copy import CopyOptions, CopyResult
@@ -166,13 +166,9 @@ def _note_look(context: BatchContext, key: str, result: ObjectResult, _count: in
 
 def _wait_for(context: BatchContext, run: CopyRun) -> dict[str, ObjectResult]:
     """Return how the copies ended. They are cancelled when the batch is released or lost meanwhile."""
-    future, alive_at = event_loop.submit(run.run_all()), time.monotonic()
+    future = event_loop.submit(run.run_all())
     try:
-        while True:
-            wait([future], LOOK_UP_EVERY.total_seconds())
-            if future.done():  # a TimeoutError of `result` could be that of a copy as well
-                return future.result()
-            alive_at = context.keep_alive(alive_at)
+        return context.wait_for(future)
     except BaseException:
         # The batch's rows may name the objects by now, so nothing may be written any more.
         event_loop.call_soon(run.cancel)

@@ -21,7 +21,8 @@ from rowferry_worker.batch.crash_policy import (
     count_strikes,
     describe_crashes,
 )
-from rowferry_worker.batch.sources import find_source, name_source
+from rowferry_worker.batch.sources import cut, is_to_be_cut, name_source, read_source
+from rowferry_worker.batch.sources.listing import cut_listing
 from rowferry_worker.batch.verdict import judge
 
 _log = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ def process(context: BatchContext) -> BatchResult:
     fields = {"batch": batch.id, "strikes": crashes, "losses": attempt.losses, "policy": policy.value}
     _log.warning("batch has crashed workers or lost connections before", extra=fields)
     if policy is CrashPolicy.BISECT:
-        entries = find_source(batch.payload).read(context)
+        entries = read_source(context)
         if len(entries) > 1:
             ids = bisect_batch(context.connection, batch, entries, crashes)
             reason = f"{describe_crashes(batch, attempt)}; it was halved into batches {ids[0]} and {ids[1]}"
@@ -80,11 +81,11 @@ def _run_queue(context: BatchContext) -> BatchResult:
     """Do the queue's work, and put back what the time budget did not suffice for."""
     batch = context.batch
     refuse_source(context)
-    source = find_source(batch.payload)
     with context.steps.step("read"):
-        if source.expand(context):
+        if is_to_be_cut(batch.payload):
+            cut_listing(context)
             return BatchResult(Judgement(Verdict.DONE))
-        entries = source.read(context)
+        entries = read_source(context)
     context.progress.entries = len(entries)
     with context.steps.step("perform"):
         performed = call_perform(context, entries)
@@ -141,7 +142,7 @@ def bisect_batch(connection: Connection, batch: Batch, entries: Sequence[Entry],
     `entries` are as they were read, at least two. The second half extends to the end of the batch's source.
     """
     middle = (len(entries) + 1) // 2
-    lower, upper = find_source(batch.payload).cut(batch.payload, entries, middle)
+    lower, upper = cut(batch.payload, entries, middle)
     return [
         _split(connection, batch, lower, entry_count=middle, crashes=crashes),
         _split(connection, batch, upper, entry_count=len(entries) - middle, crashes=crashes),
@@ -153,7 +154,7 @@ def split_remaining(connection: Connection, batch: Batch, entries: Sequence[Entr
 
     `is_begun`: entries of the new batch's range are settled with the claimed one.
     """
-    kept, rest = find_source(batch.payload).cut(batch.payload, entries, 1)
+    kept, rest = cut(batch.payload, entries, 1)
     rest = {**rest, "is_begun": True} if is_begun else rest
     return _split(connection, batch, rest, entry_count=len(entries) - 1, crashes=batch.crashes, keep=kept)
 

@@ -2,10 +2,8 @@
 
 import logging
 import time
-from collections.abc import Callable, Coroutine
-from concurrent.futures import wait
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 from rowferry.batch import Entry
 from rowferry.db.connection import call
@@ -15,9 +13,8 @@ from rowferry.plan import BucketPrefix, ObjectPrefix, SideName
 from rowferry.s3.listings.keys import ListedKeys, list_range
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
-from rowferry_worker.batch.context import LOOK_UP_EVERY, BatchContext, find_meant
+from rowferry_worker.batch.context import BatchContext, find_meant
 from rowferry_worker.batch.sides.faults import describe_listing, judge_sides
-from rowferry_worker.batch.sources.ranges import RangeSource
 
 _log = logging.getLogger(__name__)
 
@@ -30,27 +27,18 @@ LISTED_WITHIN = timedelta(seconds=5)
 RANGE_PAGES = 50
 
 
-class ListingSource(RangeSource):
-    """Keys of a bucket: a listing (`objects: listing`), which is to be cut, or a range of it, `first` to `last`."""
+def read_listing(context: BatchContext) -> list[Entry]:
+    """Return the objects of the batch's range as entries whose id is the key, in the order of their bytes.
 
-    def expand(self, context: BatchContext) -> bool:
-        """Cut a listing into ranges. Return False for a range, which is work itself."""
-        if context.batch.payload["objects"] != "listing":
-            return False
-        cut_listing(context)
-        return True
-
-    def read(self, context: BatchContext) -> list[Entry]:
-        """Return the objects of the batch's range as entries whose id is the key, in the order of their bytes.
-
-        Where there are more than `choose_most`, the last one stands for all of them.
-        """
-        meant = find_meant(context.batch.payload)
-        if meant is not None:
-            return [Entry(key, key) for key in sorted(meant)]
-        listed = list_keys(context, most_keys=choose_most(context), is_enough=lambda page: page > RANGE_PAGES)
-        keys = listed.keys if listed.next is None else [*listed.keys, listed.next]
-        return [Entry(key, key) for key in keys]
+    The range: keys from `first` to `last` of the payload, both included. Where there are more than `choose_most`, the
+    last one stands for all of them.
+    """
+    meant = find_meant(context.batch.payload)
+    if meant is not None:
+        return [Entry(key, key) for key in sorted(meant)]
+    listed = list_keys(context, most_keys=choose_most(context), is_enough=lambda page: page > RANGE_PAGES)
+    keys = listed.keys if listed.next is None else [*listed.keys, listed.next]
+    return [Entry(key, key) for key in keys]
 
 
 def choose_most(context: BatchContext) -> int:
@@ -100,7 +88,11 @@ def list_keys(context: BatchContext, *, most_keys: int, is_enough: Callable[[int
     prefix = find_prefix(context).prefix
 
     def ask(request: Request) -> Response:
-        return _wait_for(context, requests.send(request))
+        response = event_loop.submit(requests.send(request))
+        try:
+            return context.wait_for(response)
+        finally:
+            response.cancel()  # does nothing where it has ended
 
     try:
         return list_range(
@@ -112,16 +104,3 @@ def list_keys(context: BatchContext, *, most_keys: int, is_enough: Callable[[int
             words = describe_listing(context.migration.plan, side, error.message, prefix)
             raise AccessDenied(error.code, words) from error
         raise held if isinstance(held, ObjectError) else error from error
-
-
-def _wait_for(context: BatchContext, response: Coroutine[Any, Any, Response]) -> Response:
-    """Wait for a request; it is cancelled when the batch is released or lost meanwhile."""
-    future, alive_at = event_loop.submit(response), time.monotonic()
-    try:
-        while True:
-            wait([future], LOOK_UP_EVERY.total_seconds())
-            if future.done():
-                return future.result()
-            alive_at = context.keep_alive(alive_at)
-    finally:
-        future.cancel()  # does nothing where it has ended

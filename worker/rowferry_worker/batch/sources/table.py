@@ -10,7 +10,6 @@ from rowferry.db.entries import EntryQueries, make_entries
 from rowferry.errors import MigrationFault
 from rowferry.keys import Form
 from rowferry_worker.batch.context import BatchContext, find_meant
-from rowferry_worker.batch.sources.ranges import RangeSource
 from rowferry_worker.batch.writes import NAMES_AND_RIGHTS, VALUES, read_and_undo
 
 _WRITES = "25006"
@@ -22,23 +21,18 @@ def find_queries(context: BatchContext, *, update: bool = False) -> EntryQueries
     return context.migration.entries(context.connection, context.batch.payload["entries"], update=update)
 
 
-class TableSource(RangeSource):
-    """A range of a table's ids: `first` and `last` of the payload, both included; `entries` is their label."""
+def read_rows(context: BatchContext) -> list[Entry]:
+    """Return the entries of the batch's range that still need the work, in the order of their ids.
 
-    def expand(self, context: BatchContext) -> bool:
-        """Return False: the batch is work itself."""
-        del context
-        return False
-
-    def read(self, context: BatchContext) -> list[Entry]:
-        """Return the entries of the batch's range that still need the work, in the order of their ids."""
-        queue, payload, settings = context.queue.spec, context.batch.payload, context.settings
-        queries = find_queries(context, update=queue.gives_form is not None)
-        context.migration.refuse_condition(context.connection, queries, queue.where(settings))
-        columns = queue.columns(settings, queries.entries)
-        entries = read_range(context, queue.find_form(settings), queries, columns, queue.where(settings))
-        meant = find_meant(payload)
-        return entries if meant is None else [entry for entry in entries if entry.id in meant]
+    The range: ids from `first` to `last` of the payload, both included, of the table whose label is `entries`.
+    """
+    queue, payload, settings = context.queue.spec, context.batch.payload, context.settings
+    queries = find_queries(context, update=queue.gives_form is not None)
+    context.migration.refuse_condition(context.connection, queries, queue.where(settings))
+    columns = queue.columns(settings, queries.entries)
+    entries = read_range(context, queue.find_form(settings), queries, columns, queue.where(settings))
+    meant = find_meant(payload)
+    return entries if meant is None else [entry for entry in entries if entry.id in meant]
 
 
 def read_range(
