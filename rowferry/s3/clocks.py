@@ -77,7 +77,7 @@ def read_date(headers: Mapping[str, str], name: str = "date") -> datetime | None
     """Return the time in a header, to the second; None where it has none that can be read."""
     try:
         told = parsedate_to_datetime(headers.get(name, ""))
-    except ValueError:
+    except (ValueError, TypeError, IndexError, OverflowError):  # by the version of Python
         return None
     return told if told.tzinfo is not None else told.replace(tzinfo=UTC)
 

@@ -6,7 +6,6 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Set
 from datetime import timedelta
-from email.utils import parsedate_to_datetime
 from typing import Literal, NamedTuple
 
 from rowferry.errors import ObjectError, ObjectRejected, RowferryError, SideFault
@@ -14,6 +13,7 @@ from rowferry.http.event_loop import run_in_thread
 from rowferry.plan import Side
 from rowferry.s3.access.credentials import Credentials, KeyRing, take_snapshot
 from rowferry.s3.access.signing import Signer
+from rowferry.s3.clocks import read_date
 from rowferry.s3.operations import Request, get_object, list_first_object
 from rowferry.s3.providers import find_region
 from rowferry.s3.responses import Response
@@ -101,11 +101,11 @@ class Refusals:
 
     def _correct_clock(self, response: Response, error: ObjectError) -> bool:
         """Set the signatures' clock by the server's where it differs by much; return whether a new try may help."""
-        server = _read_date(response.headers.get("date", ""))
+        server = read_date(response.headers)
         if server is None:
             return False
         is_told = error.code in _CLOCK_CODES
-        before, offset = self._signer.clock_offset, server - time.time()
+        before, offset = self._signer.clock_offset, server.timestamp() - time.time()
         if abs(offset - before) > (CLOSE if is_told else ALLOWED_SKEW).total_seconds():
             self._signer.clock_offset = offset
             words = "this host's clock differs from the server's, so requests are signed with the server's time"
@@ -197,10 +197,3 @@ def _blame_object(error: ObjectError) -> ObjectError:
         "the key"
     )
     return ObjectRejected(_SIGNATURE_CODE, words) if error.code == _SIGNATURE_CODE else error
-
-
-def _read_date(value: str) -> float | None:
-    try:
-        return parsedate_to_datetime(value).timestamp()
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None

@@ -8,49 +8,27 @@ import pytest
 from rowferry.db.connection import connect
 from rowferry_worker.monitoring import heartbeat
 from rowferry_worker.monitoring.heartbeat import ClusterState, Heartbeat
-from rowferry_worker.pacing import rate_limit
-from rowferry_worker.pacing.rate_limit import RateLimiter
+from rowferry_worker.pacing.rate_limit import BURST_SECONDS, Bound, Turns
 from support.entries.migration import Migration
-from support.processes.clock import Clock
 from support.queue.queue_states import report_nothing
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def test_turns_come_at_the_rate_whatever_is_asked_at_once() -> None:
+    slow, bound = Turns(BURST_SECONDS), Bound(lambda: 10.0)
+    assert [slow.reserve(100.0, 10.0) for _ in range(21)][-1] == pytest.approx(2.0 - BURST_SECONDS)
+    assert slow.reserve(105.0, 10.0) == 0
+    assert max(bound.reserve(100.0) for _ in range(21)) < 0.31, "what is further away is not taken"
 
 
-def test_without_a_bound_no_request_waits(clock: Clock) -> None:
-    unbound = RateLimiter(lambda: None, clock.monotonic)
-    assert [unbound.reserve(1000) for _ in range(3)] == [timedelta(0)] * 3
-
-
-def test_turns_come_at_the_rate_whatever_is_asked_at_once(clock: Clock) -> None:
-    slow = RateLimiter(lambda: 10.0, clock.monotonic)
-    waits = [slow.reserve().total_seconds() for _ in range(21)]
-    assert waits[-1] == pytest.approx(2.0 - rate_limit.BURST.total_seconds())
-    clock.now += 5
-    assert slow.reserve() == timedelta(0)
-
-
-def test_many_turns_at_once_are_paid_for_by_who_comes_next(clock: Clock) -> None:
-    rows = RateLimiter(lambda: 100.0, clock.monotonic)
-    assert rows.reserve(100) == timedelta(0)
-    assert rows.reserve(1).total_seconds() == pytest.approx(1.0 - rate_limit.BURST.total_seconds())
-
-
-def test_an_unused_hour_is_not_caught_up_with(clock: Clock) -> None:
-    bounded = RateLimiter(lambda: 10.0, clock.monotonic)
-    bounded.reserve()
-    clock.now += 3600
-    waits = [bounded.reserve().total_seconds() for _ in range(12)]
-    assert waits[-1] == pytest.approx(1.1 - rate_limit.BURST.total_seconds())
+def test_an_unused_hour_is_not_caught_up_with() -> None:
+    bounded = Turns(BURST_SECONDS)
+    bounded.reserve(0.0, 10.0)
+    assert [bounded.reserve(3600.0, 10.0) for _ in range(12)][-1] == pytest.approx(1.1 - BURST_SECONDS)
 
 
 def test_a_bound_is_shared_out_evenly_among_the_live() -> None:
     assert ClusterState(size=4).share_of(1000.0) == 250.0
     assert ClusterState(size=0).share_of(1000.0) == 1000.0
-    assert ClusterState(size=4).share_of(None) is None
 
 
 def test_workers_hold_back_only_where_a_replica_is_further_behind_than_it_may_be() -> None:

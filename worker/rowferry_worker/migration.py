@@ -32,7 +32,6 @@ from rowferry.s3.client import REQUEST_DEADLINE, ObjectClient, check_bucket, ope
 from rowferry.s3.clocks import NO_SKEW
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
-from rowferry.s3.retry import LONGEST_TURN
 from rowferry_worker.copying.copy import CopyOptions
 from rowferry_worker.copying.precedence import Clocks
 from rowferry_worker.copying.server_copy import ServerCopy
@@ -45,7 +44,7 @@ from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
 from rowferry_worker.objects.memory import BodyBudget
 from rowferry_worker.objects.own_copies import name_bucket
 from rowferry_worker.objects.requests import ObjectRequests
-from rowferry_worker.pacing.rate_limit import RateLimiter
+from rowferry_worker.pacing.rate_limit import Bound
 from rowferry_worker.properties.settle import Properties
 from rowferry_worker.properties.tags import Tagging
 from rowferry_worker.scheduling.evidence import Evidence
@@ -81,11 +80,10 @@ class MigrationContext:
         self.plan, self.name = plan, plan.name
         self.clients: dict[SideName, ObjectClient] = {}
         self._cluster = cluster
-        bounds: dict[SideName, float | None] = {side.name: side.max_requests_per_second for side in plan.sides}
-        self._request_limiters: dict[SideName, RateLimiter] = {
-            name: RateLimiter(partial(cluster.share_of, bound), longest_seconds=LONGEST_TURN.total_seconds())
-            for name, bound in bounds.items()
-            if bound is not None
+        self._bounds: dict[SideName, Bound] = {
+            side.name: Bound(partial(cluster.share_of, bound))
+            for side in plan.sides
+            if (bound := side.max_requests_per_second) is not None
         }
         self._buckets: dict[SideName, str] = {side.name: name_bucket(side) for side in plan.sides}
         self.bodies = bodies or BodyBudget()
@@ -171,11 +169,11 @@ class MigrationContext:
 
     def requests(self, scheduler: CopyScheduler) -> ObjectRequests:
         """Return what sends requests at the scheduler's pace and within the plan's bounds."""
-        return ObjectRequests(self.send, RequestPace(scheduler, self._request_limiters, self._buckets))
+        return ObjectRequests(self.send, RequestPace(scheduler, self._bounds, self._buckets))
 
     def find_lanes(self, side: SideName, operation: str) -> tuple[ObjectClient, str] | None:
         """Return what lanes of an operation take: the client and the key of its rate; None: the plan has a bound."""
-        if side in self._request_limiters:
+        if side in self._bounds:
             return None
         return self.clients[side], f"{self._buckets[side]} {operation}"
 
@@ -184,10 +182,10 @@ class MigrationContext:
 
         Two always may be claimed: the objects of one are copied while the rows of the other wait.
         """
-        per_second = self._cluster.share_of(self.plan.database.max_rows_per_second)
-        if per_second is None or len(row_counts) < 2:
+        bound = self.plan.database.max_rows_per_second
+        if bound is None or len(row_counts) < 2:
             return False
-        return sum(row_counts) >= per_second * ROWS_AHEAD.total_seconds()
+        return sum(row_counts) >= self._cluster.share_of(bound) * ROWS_AHEAD.total_seconds()
 
     def is_away(self) -> bool:
         """Return whether one of the servers was found to be away, and has not responded since."""

@@ -5,7 +5,7 @@ import pytest
 from rowferry.s3.retry import LONGEST_RETRY_AFTER, LONGEST_TURN
 from rowferry_worker.pacing.learned_rate import ASKED_MOST, BETA, LEAST, LearnedRate
 from rowferry_worker.pacing.pacer import Pacer
-from rowferry_worker.pacing.rate_limit import RateLimiter
+from rowferry_worker.pacing.rate_limit import Bound
 
 FAR = LONGEST_TURN.total_seconds()
 
@@ -76,8 +76,8 @@ def test_a_turn_that_the_bound_of_the_plan_does_not_let_go_is_left_to_others() -
     now = 100.0
     pace, key = Pacer(1, 64, lambda: now), "server/bucket CopyObject"
     pace.hear_fleet(1, {key: (10.0, 1)})
-    full = RateLimiter(lambda: 0.1, lambda: now, FAR)
-    full.reserve()
+    full = Bound(lambda: 0.1)
+    full.reserve(now)
     first = pace.reserve(key)
     assert [pace.reserve(key, full) > FAR for _ in range(10)] == [True] * 10
     assert pace.reserve(key) == pytest.approx(first + 1 / (5.0 * BETA), abs=0.05)

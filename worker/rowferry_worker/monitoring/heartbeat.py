@@ -59,9 +59,9 @@ class ClusterState:
     fleet_rates: dict[str, FleetRate] = field(default_factory=dict[str, FleetRate])
     """By endpoint, bucket and operation; only what a server holds back."""
 
-    def share_of(self, per_second: float | None) -> float | None:
-        """Return this worker's even share of a bound for the whole cluster; None where there is no bound."""
-        return None if per_second is None else per_second / max(1, self.size)
+    def share_of(self, per_second: float) -> float:
+        """Return this worker's even share of a bound for the whole cluster."""
+        return per_second / max(1, self.size)
 
     def is_behind(self, max_lag_seconds: float | None) -> bool:
         """Return whether a replica is further behind than allowed."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rowferry.s3.retry import LONGEST_TURN
 from rowferry_worker.pacing.in_flight import RESERVE, InFlightLimit
 from rowferry_worker.pacing.learned_rate import FEW, LearnedRate
-from rowferry_worker.pacing.rate_limit import RateLimiter
+from rowferry_worker.pacing.rate_limit import Bound
 
 TENTH_SECONDS = 0.1
 """How often rates are decided on."""
@@ -27,7 +27,7 @@ class Pacer:
     clock: Callable[[], float] = time.monotonic
     limit: InFlightLimit = field(init=False)
     rates: dict[str, LearnedRate] = field(init=False, default_factory=dict[str, LearnedRate])
-    _bounds: set[RateLimiter] = field(init=False, default_factory=set[RateLimiter])
+    _bounds: set[Bound] = field(init=False, default_factory=set[Bound])
     """The bounds of plans that requests have asked."""
     _decide_at: float = field(init=False, default=0.0)
 
@@ -36,7 +36,7 @@ class Pacer:
         self.limit = InFlightLimit(self.least, self.most)
         self._decide_at = self.clock() + TENTH_SECONDS
 
-    def reserve(self, key: str, bound: RateLimiter | None = None) -> float:
+    def reserve(self, key: str, bound: Bound | None = None) -> float:
         """Take the turn of a request, under the plan's bound as well; return the seconds to wait for it.
 
         More than LONGEST_TURN: none was taken.
@@ -46,7 +46,7 @@ class Pacer:
         if bound is None or wait > LONGEST_SECONDS:
             return wait
         self._bounds.add(bound)
-        bound_wait = bound.reserve().total_seconds()
+        bound_wait = bound.reserve(self.clock())
         if bound_wait > LONGEST_SECONDS and rate is not None:
             rate.give_back()
         return max(wait, bound_wait)
@@ -114,7 +114,7 @@ class Pacer:
                 cap = min(cap, self._find_cap(rate.turns.take_mean_wait(), rate.per_second, rate.latency))
         for bound in self._bounds:
             wait, per_second = bound.turns.take_mean_wait(), bound.per_second()
-            if per_second is not None and (wait or self.limit.cap < math.inf):
+            if wait or self.limit.cap < math.inf:
                 cap = min(cap, self._find_cap(wait, per_second, self.limit.latency))
         if cap >= self.most:
             cap = math.inf

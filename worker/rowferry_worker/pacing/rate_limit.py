@@ -1,12 +1,13 @@
 """Turns at a rate: a bound of the plan, of which every worker takes an even part, or a rate that was learned."""
 
 import math
-import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import timedelta
-from threading import Lock
 
-BURST = timedelta(seconds=0.1)
+from rowferry.s3.retry import LONGEST_TURN
+
+BURST_SECONDS = 0.1
 """How much of an unused moment may be caught up with."""
 NO_WAIT = timedelta(0)
 
@@ -25,8 +26,8 @@ class Turns:
         self._held_until = -math.inf
         self._waits = (0, 0.0)
 
-    def reserve(self, now: float, rate: float, turns: int = 1) -> float:
-        """Take so many turns at `rate` a second and return the seconds to wait before using them.
+    def reserve(self, now: float, rate: float) -> float:
+        """Take a turn at `rate` a second and return the seconds to wait before using it.
 
         More than `longest_seconds`: none was taken. Ask again after them, since the rate may be another by then.
         """
@@ -39,7 +40,7 @@ class Turns:
         wait = max(0.0, begin - now)
         self._waits = self._waits[0] + 1, self._waits[1] + wait
         if wait <= self._longest:
-            self._next = begin + turns / rate
+            self._next = begin + 1 / rate
         return wait
 
     def take_mean_wait(self) -> float | None:
@@ -57,28 +58,14 @@ class Turns:
         self._held_until = max(self._held_until, moment)
 
 
-class RateLimiter:
-    """Gives turns under a bound that may change; any thread may ask."""
+@dataclass(slots=True, eq=False)
+class Bound:
+    """A bound of the plan on requests. Used on the event loop only."""
 
-    def __init__(
-        self,
-        per_second: Callable[[], float | None],
-        clock: Callable[[], float] = time.monotonic,
-        longest_seconds: float = math.inf,
-    ) -> None:
-        """`per_second`: the rate of this worker at this moment; None: no bound. `longest_seconds`: the longest wait."""
-        self.per_second = per_second
-        self._clock = clock
-        self.turns = Turns(BURST.total_seconds(), longest_seconds)
-        self._lock = Lock()
+    per_second: Callable[[], float]
+    """Returns the part of this worker at this moment."""
+    turns: Turns = field(default_factory=lambda: Turns(BURST_SECONDS, LONGEST_TURN.total_seconds()))
 
-    def reserve(self, turns: int = 1) -> timedelta:
-        """Take so many turns and return how long to wait before using them; zero while there is room.
-
-        More than the longest wait: none was taken, as `Turns.reserve` says.
-        """
-        rate = self.per_second()
-        if rate is None:
-            return NO_WAIT
-        with self._lock:
-            return timedelta(seconds=self.turns.reserve(self._clock(), rate, turns))
+    def reserve(self, now: float) -> float:
+        """Take a turn, as `Turns.reserve`."""
+        return self.turns.reserve(now, self.per_second())

@@ -8,7 +8,7 @@ from rowferry.errors import ObjectError
 from rowferry.plan import SideName
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
-from rowferry_worker.pacing.rate_limit import RateLimiter
+from rowferry_worker.pacing.rate_limit import Bound
 from rowferry_worker.scheduling.scheduler import CopyScheduler
 
 
@@ -20,7 +20,7 @@ class RequestPace:
     """
 
     scheduler: CopyScheduler
-    bounds: Mapping[SideName, RateLimiter]
+    bounds: Mapping[SideName, Bound]
     buckets: Mapping[SideName, str]
     """Server and bucket of each side."""
 

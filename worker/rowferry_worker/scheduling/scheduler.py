@@ -14,7 +14,7 @@ from rowferry_worker.monitoring import metrics
 from rowferry_worker.monitoring.heartbeat import ClusterState, FleetRate
 from rowferry_worker.multipart.large import PartRoom
 from rowferry_worker.pacing.pacer import Pacer
-from rowferry_worker.pacing.rate_limit import NO_WAIT, RateLimiter
+from rowferry_worker.pacing.rate_limit import NO_WAIT, Bound
 from rowferry_worker.scheduling.claimed_entries import ClaimedEntries
 from rowferry_worker.scheduling.copy_run import CopyRun
 from rowferry_worker.scheduling.lanes import Usual
@@ -48,7 +48,7 @@ class CopyScheduler:
         """Requests per second that are let through, by key, where a server refuses more. Any thread may ask."""
         return {key: rate.through for key, rate in self.rates.copy().items() if rate.is_held_back}
 
-    def reserve(self, key: str, bound: RateLimiter | None) -> timedelta:
+    def reserve(self, key: str, bound: Bound | None) -> timedelta:
         """Take the turn of a request under what was learned of its server and the plan's bound.
 
         `key` names server, bucket and operation. Return how long to wait.
