@@ -1,4 +1,4 @@
-"""The parts of one object: when they are left to another attempt, and how many begin."""
+"""The parts of one object: when they are left to another attempt, and how many travel."""
 
 import asyncio
 import math
@@ -12,8 +12,7 @@ from rowferry_worker.multipart import side_by_side
 from rowferry_worker.multipart.completion import Part
 from rowferry_worker.multipart.large import LargeObjects, PartRoom
 from rowferry_worker.multipart.part_size import split_range
-from rowferry_worker.multipart.part_width import FIRST
-from rowferry_worker.multipart.side_by_side import PartRange, PartSender
+from rowferry_worker.multipart.side_by_side import AT_ONCE, PartRange, PartSender
 
 SECOND = 1.0
 
@@ -46,32 +45,78 @@ def test_what_takes_no_longer_than_the_attempt_had_is_sent(
     assert len(sender.sent) == sent
 
 
-def test_the_next_object_begins_with_nearly_as_many_as_have_paid() -> None:
-    room = PartRoom(lambda: room.grant(lambda: True, 100), lambda: None)
+def sending_to(room: PartRoom, begun: list[int], may_end: asyncio.Event, parts: int) -> asyncio.Task[bool]:
+    async def send(part: PartRange) -> Part:
+        begun.append(part.number)
+        await may_end.wait()
+        return Part(part.number, "", None)
 
-    async def count_begun() -> int:
-        """Send an object whose parts end when no more of them begin, and return how many that were."""
-        begun, may_end = 0, asyncio.Event()
+    return asyncio.create_task(
+        PartSender(send, split_range(parts, 1), LargeObjects(room=room), may_stop=False).send_all()
+    )
 
-        async def send(part: PartRange) -> Part:
-            nonlocal begun
-            begun += 1
-            await may_end.wait()
-            return Part(part.number, "", None)
 
-        parts = split_range(4 * FIRST, 1)
-        sending = asyncio.create_task(PartSender(send, parts, LargeObjects(room=room), may_stop=False).send_all())
+@pytest.mark.parametrize(("places", "parts", "at_once"), [(100, 3 * AT_ONCE, AT_ONCE), (3, 9, 4), (0, 9, 1), (9, 2, 2)])
+def test_as_many_parts_travel_as_there_is_room_for(places: int, parts: int, at_once: int) -> None:
+    """One of them in the object's own place."""
+
+    async def count() -> None:
+        room = PartRoom(lambda: room.grant(lambda: True, places), lambda: None)
+        begun, may_end = list[int](), asyncio.Event()
+        sending = sending_to(room, begun, may_end, parts)
         for _ in range(1000):
             await asyncio.sleep(0)
-        seen = begun
+        assert begun == list(range(1, at_once + 1))
         may_end.set()
-        await sending
-        return seen
+        assert await sending
+        assert (sorted(begun), room.taken) == (list(range(1, parts + 1)), 0)
 
-    assert asyncio.run(count_begun()) == FIRST
-    assert room.width >= FIRST
-    room.width = 2 * FIRST
-    assert asyncio.run(count_begun()) == 3 * 2 * FIRST // 4, "three quarters of it"
+    asyncio.run(count())
+
+
+def test_two_objects_share_the_places() -> None:
+    async def share() -> None:
+        room = PartRoom(lambda: room.grant(lambda: True, 6), lambda: None)
+        begun, may_end = (list[int](), list[int]()), asyncio.Event()
+        sending = [sending_to(room, each, may_end, 50) for each in begun]
+        for _ in range(1000):
+            await asyncio.sleep(0)
+        assert [len(each) for each in begun] == [4, 4]
+        may_end.set()
+        assert await asyncio.gather(*sending) == [True, True]
+
+    asyncio.run(share())
+
+
+def test_once_parts_are_left_to_another_attempt_no_place_is_waited_for() -> None:
+    async def leave() -> None:
+        room = PartRoom(lambda: None, lambda: None)
+        large = LargeObjects(room=room, deadline=time.monotonic(), is_shared=True)
+
+        async def send(part: PartRange) -> Part:
+            await asyncio.sleep(0)
+            return Part(part.number, "", None)
+
+        sender = PartSender(send, split_range(9, 1), large, may_stop=True)
+        assert not await asyncio.wait_for(sender.send_all(), 10)
+        assert len(sender.sent) == 1
+
+    asyncio.run(leave())
+
+
+def test_who_is_cancelled_gives_all_places_back() -> None:
+    async def cancel() -> None:
+        room = PartRoom(lambda: room.grant(lambda: True, 3), lambda: None)
+        sending = sending_to(room, [], asyncio.Event(), 9)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert room.taken == 3
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+        assert (room.taken, room.is_wanted and not room._waiting[0].cancelled()) == (0, False)
+
+    asyncio.run(cancel())
 
 
 @pytest.mark.parametrize(

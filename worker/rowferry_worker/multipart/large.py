@@ -30,21 +30,11 @@ class PartRoom:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self.taken = 0
         """Places that further parts have now."""
-        self.width = 0
-        """How many parts of an object have paid last."""
 
     @property
     def is_wanted(self) -> bool:
         """Return whether a part seems to wait for a place."""
         return bool(self._waiting)
-
-    @property
-    def first_width(self) -> int:
-        """Return with how many parts the next object, or the next attempt, had better begin.
-
-        With three quarters of what has paid last: the link may have become faster for each, and fewer be enough.
-        """
-        return 3 * self.width // 4
 
     async def take(self) -> None:
         """Wait for a place, which `release` gives back."""

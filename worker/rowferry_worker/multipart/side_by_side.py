@@ -1,4 +1,4 @@
-"""Sends the parts of one object side by side, as many as pay and as there is room for."""
+"""Sends the parts of one object side by side, as many as there is room for."""
 
 import asyncio
 import time
@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from rowferry.errors import Cancelled, CutOff
 from rowferry_worker.multipart.completion import Part
-from rowferry_worker.multipart.large import LargeObjects
-from rowferry_worker.multipart.part_width import FIRST, PartWidth
+from rowferry_worker.multipart.large import LargeObjects, PartRoom
 
 
 class PartRange(NamedTuple):
@@ -30,12 +29,13 @@ class PartRange(NamedTuple):
 
 END_WITHIN = timedelta(seconds=5)
 """How long parts under way may take to end once another has failed: what a server has begun it may finish, and keep."""
-
+AT_ONCE = 20
+"""Parts of one object that travel side by side, at most: they fill a link that is slow for each connection."""
 SendPart = Callable[[PartRange], Awaitable[Part]]
 
 
 class PartSender:
-    """The parts of one object that are under way; used once."""
+    """Sends the parts of one object; used once. Several tasks take part after part, each in a place of its own."""
 
     def __init__(self, send: SendPart, missing: Iterable[PartRange], large: LargeObjects, *, may_stop: bool) -> None:
         """`may_stop`: whether parts may be left for a later attempt when the time budget is over."""
@@ -45,14 +45,13 @@ class PartSender:
         self._may_stop = may_stop
         self._began = time.monotonic()
         self._sent_bytes = 0
-        self._width = PartWidth(self._began, FIRST if large.room is None else max(FIRST, large.room.first_width))
-        self._under_way: set[asyncio.Task[Part]] = set()
-        self._own_place: asyncio.Task[Part] | None = None
-        """The part that travels in the object's own place."""
-        self._wish: asyncio.Task[None] | None = None
-        """The wait for one more place."""
+        self._is_begun = self._is_stopped = False
         self._part_seconds = 0.0
         """What the last part took: the next would end after the budget."""
+        self._line = asyncio.Lock()
+        """One task at a time waits for a place, so that several objects come to equal shares."""
+        self._waiting: set[asyncio.Task[None] | None] = set()
+        """The tasks that wait for a place."""
         self.sent: list[Part] = []
 
     async def send_all(self) -> bool:
@@ -60,29 +59,62 @@ class PartSender:
 
         Raises the error of the first part that fails for good; the others have ended then, or are cancelled.
         """
+        others = 0 if self._large.room is None else min(AT_ONCE, len(self._missing)) - 1
+        tasks = [asyncio.create_task(self._send_in_own_place())]
+        tasks += [asyncio.create_task(self._send_elsewhere(self._large.room)) for _ in range(others)]
         try:
-            while self._missing or self._under_way:
-                if self._must_stop():
-                    break
-                self._start_parts()
-                await self._wait_for_one()
-            await self._end_under_way()
-        except Exception as error:
-            if not isinstance(error, Cancelled | CutOff):
-                await self._wait_a_while()
-            raise
+            done, under_way = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+            error = next((error for task in done if not task.cancelled() and (error := task.exception())), None)
+            if error is not None:
+                self._stop()
+                if under_way and not isinstance(error, Cancelled | CutOff):
+                    await asyncio.wait(under_way, timeout=END_WITHIN.total_seconds())
+                raise error
         finally:
-            await self._cancel()
-            self._drop_wish()
-            if self._large.room is not None:
-                self._large.room.width = self._width.paid
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
         return not self._missing
 
-    def _must_stop(self) -> bool:
-        """Return whether the missing parts must be left to another attempt; at least one is being sent, then."""
-        is_begun = bool(self._under_way or self.sent)
-        is_over = self._may_stop and is_begun and self._large.is_over(self._part_seconds)
-        return is_over and (self._large.is_shared or not self._ends_soon())
+    async def _send_in_own_place(self) -> None:
+        """Send parts, one after the other, in the object's own place."""
+        while not self._is_over():
+            await self._send_one()
+        self._stop()
+
+    async def _send_elsewhere(self, room: PartRoom | None) -> None:
+        """Send parts, each in a place that it waits for."""
+        while room is not None and not self._is_over():
+            self._waiting.add(asyncio.current_task())
+            async with self._line:
+                await asyncio.sleep(0)  # let other objects ask as well
+                await room.take()
+            self._waiting.discard(asyncio.current_task())
+            try:
+                if not self._is_over():
+                    await self._send_one()
+            finally:
+                room.release()
+
+    async def _send_one(self) -> None:
+        part, begun, self._is_begun = self._missing.popleft(), time.monotonic(), True
+        self.sent.append(await self._send(part))
+        self._part_seconds = time.monotonic() - begun
+        self._sent_bytes += part.size_bytes
+
+    def _stop(self) -> None:
+        """Begin no more parts, and wait for no more places."""
+        self._is_stopped = True
+        for task in self._waiting:
+            if task is not None:
+                task.cancel()
+
+    def _is_over(self) -> bool:
+        """Return whether no more parts begin: none is missing, one has failed, or they are left to another attempt."""
+        if self._is_stopped or not self._missing:
+            return True
+        is_late = self._may_stop and self._is_begun and self._large.is_over(self._part_seconds)
+        return is_late and (self._large.is_shared or not self._ends_soon())
 
     def _ends_soon(self) -> bool:
         """Return whether the missing parts take no longer than the object has had of the time budget.
@@ -92,76 +124,3 @@ class PartSender:
         missing = sum(part.size_bytes for part in self._missing)
         seconds = missing * (time.monotonic() - self._began) / max(self._sent_bytes, 1)
         return time.monotonic() + seconds <= 2 * self._large.deadline - self._began
-
-    def _start_parts(self) -> None:
-        if self._missing and self._own_place is None:
-            self._own_place = self._start(self._missing.popleft())
-        is_wanted = self._missing and len(self._under_way) < self._width.value
-        if is_wanted and self._wish is None and self._large.room is not None:
-            self._wish = asyncio.create_task(self._large.room.take())
-        elif not is_wanted:
-            self._drop_wish()
-
-    async def _wait_for_one(self) -> None:
-        """Wait for the end of a part, or for a place for one more."""
-        waiting: set[asyncio.Task[Part] | asyncio.Task[None]] = {*self._under_way}
-        if self._wish is not None:
-            waiting.add(self._wish)
-        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        if self._wish is not None and self._wish in done:
-            if self._missing:
-                self._wish = None
-                self._start(self._missing.popleft()).add_done_callback(self._release)
-            self._drop_wish()
-        self._collect()
-
-    async def _end_under_way(self) -> None:
-        while self._under_way:
-            await asyncio.wait(self._under_way, return_when=asyncio.FIRST_COMPLETED)
-            self._collect()
-
-    def _collect(self) -> None:
-        """Take the parts that have ended. Raises the error of one that has failed."""
-        for task in [task for task in self._under_way if task.done()]:
-            self._under_way.discard(task)
-            if task is self._own_place:
-                self._own_place = None
-            self.sent.append(task.result())
-
-    def _start(self, part: PartRange) -> asyncio.Task[Part]:
-        task = asyncio.create_task(self._send_one(part))
-        self._under_way.add(task)
-        return task
-
-    async def _send_one(self, part: PartRange) -> Part:
-        begun = self._width.begin(time.monotonic())
-        sent = await self._send(part)
-        now = time.monotonic()
-        self._part_seconds = now - begun
-        self._sent_bytes += part.size_bytes
-        self._width.end(begun, now, part.size_bytes)
-        return sent
-
-    def _release(self, _task: asyncio.Task[Part]) -> None:
-        if self._large.room is not None:
-            self._large.room.release()
-
-    def _drop_wish(self) -> None:
-        """Wait for no more places; one that has just been given goes back."""
-        wish, self._wish = self._wish, None
-        if wish is None:
-            return
-        if wish.done() and not wish.cancelled() and self._large.room is not None:
-            self._large.room.release()
-        wish.cancel()
-
-    async def _wait_a_while(self) -> None:
-        """Let parts under way end: one that is cut off may arrive after the upload is aborted, and stay."""
-        if self._under_way:
-            await asyncio.wait(self._under_way, timeout=END_WITHIN.total_seconds())
-
-    async def _cancel(self) -> None:
-        """End what is under way, and wait for that."""
-        for task in self._under_way:
-            task.cancel()
-        await asyncio.gather(*self._under_way, return_exceptions=True)
