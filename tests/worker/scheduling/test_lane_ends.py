@@ -3,12 +3,16 @@
 import asyncio
 import socket
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from rowferry.errors import CutOff
+from rowferry.batch import Outcome
+from rowferry.errors import CutOff, ObjectNotFound
 from rowferry.http import event_loop
+from rowferry.s3.operations import head_object
+from rowferry_worker.batch.copies import find_plain_copies
 from rowferry_worker.copying.copy import CopyResult
 from rowferry_worker.scheduling.copy_run import ObjectResult
 from support.processes.processes import wait_for
@@ -96,6 +100,78 @@ def test_a_learned_rate_closes_lanes() -> None:
         assert {describe(result)[:8] for result in results.values()} == {"migrated"}
         rate = copier.scheduler.rates["new CopyObject"]
         assert copier.scheduler.is_open(run) == (rate.per_second is None)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "sent"),
+    [(404, "NoSuchKey", (3, 1)), (412, "PreconditionFailed", (3, 2)), (503, "SlowDown", (4, 1))],
+)
+def test_a_connection_goes_on_after_a_whole_refusal(status: int, code: str, sent: tuple[int, int]) -> None:
+    """Its lane takes the next key, where the refusal is the result; else a task takes it, and looks by another one."""
+    refused = iter([refuse(status, code)])
+
+    def refuse_once(head: str) -> Behaviour:
+        return next(refused, judge(head)) if head.startswith("PUT") else judge(head)
+
+    with copying(refuse_once) as copier:
+        results = event_loop.run(work(copier, "copy", KEYS[:3]), WITHIN)
+        seen = copier.seen(results)
+        assert (sum(line.startswith("PUT") for line in seen.sent), seen.connections) == sent
+
+
+def test_what_was_usual_before_an_error_is_told_before_it() -> None:
+    """So that a limit, and the evidence of an outage, hear of them in their order."""
+    with copying(lambda head: refuse(404, "NoSuchKey") if "image/3.png" in head else judge(head)) as copier:
+        told: list[tuple[str, int]] = []
+        event_loop.run(
+            work(copier, "copy", KEYS[:8], note=lambda key, _result, count: told.append((key, count))), WITHIN
+        )
+        keys = [key for key, _ in told]
+        before = keys.index("image/3.png")
+        assert keys[before - 1] == "image/2.png"
+        assert sum(count for _, count in told[:before]) == 3
+        assert sum(count for _, count in told) == 8
+
+
+def test_metrics_have_all_of_a_batch_once_it_ends() -> None:
+    with copying(judge) as copier:
+        counted: list[int] = []
+        copier.scheduler.tally.flush = lambda: counted.append(sum(copier.scheduler.tally._counts.values()))
+        event_loop.run(work(copier, "copy", KEYS), WITHIN)
+        assert counted[-1] == len(KEYS)
+
+
+def test_a_lane_gives_its_connection_to_who_waits_for_one() -> None:
+    """It would else go on to the end of its batch, and of those behind it."""
+    with copying(judge) as copier:
+
+        async def ask_meanwhile() -> None:
+            await copier.warm_up("copy")
+            run = copier.run("copy", KEYS, in_lanes=True)
+            ended = asyncio.ensure_future(run.run_all())
+            await asyncio.sleep(0)
+            await copier.clients["production"].send(head_object("production", "waits"))
+            assert not ended.done()
+            await ended
+
+        event_loop.run(ask_meanwhile(), WITHIN)
+        (asked,) = [number for number, line in enumerate(copier.server.request_lines) if "waits" in line]
+        assert asked < 5
+
+
+def test_an_object_that_is_missing_is_looked_for_in_production_where_its_row_stays() -> None:
+    with copying(judge) as copier:
+        context: Any = SimpleNamespace(
+            migration=SimpleNamespace(find_lanes=lambda side, _: (copier.clients[side], "new CopyObject"))
+        )
+
+        async def look(_key: str) -> CopyResult:
+            return CopyResult(Outcome.KEPT)
+
+        for stays in (False, True):
+            usual = find_plain_copies(context, copier.options, {"a": "new/a"}, look, stays=stays)
+            assert usual is not None
+            assert (ObjectNotFound in usual.final) is not stays
 
 
 def test_an_object_whose_time_is_over_ends_and_the_others_go_on() -> None:
