@@ -2,6 +2,7 @@
 
 import errno
 import logging
+import os
 import socket
 import sys
 from collections.abc import Callable
@@ -24,7 +25,7 @@ IsTrue = Callable[[], bool]
 
 
 class Endpoint:
-    """Listens from its construction on, on a thread of its own, until the context ends."""
+    """Listens from its construction on, and answers in its context, on a thread of its own."""
 
     def __init__(
         self,
@@ -42,11 +43,12 @@ class Endpoint:
             self._server = _Server(host, port, registry, is_ready, is_progressing)
         except OSError as error:
             raise UsageError(_explain(error, host, port)) from error
+        os.register_at_fork(after_in_child=self._server.socket.close)  # a copy of this process must not hold the port
         self.port: int = self._server.server_address[1]
-        Thread(target=self._server.serve_forever, name="http", daemon=True).start()
         _log.info("serving metrics", extra={"host": host, "port": self.port})
 
     def __enter__(self) -> Self:
+        Thread(target=self._server.serve_forever, name="http", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:

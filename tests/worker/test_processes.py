@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ import pytest
 
 from rowferry.errors import UsageError
 from rowferry_worker.monitoring import server
+from rowferry_worker.monitoring.metrics import FOLDER
 from rowferry_worker.monitoring.server import SharedMetrics, share_metrics
 from rowferry_worker.supervisor import supervised_process
 from rowferry_worker.supervisor.supervisor import Supervisor
@@ -122,9 +124,13 @@ def test_variables_of_the_options_are_for_the_supervisor_alone(migration: Migrat
     with migration.workers(1, **environment) as (worker,):
         wait_for(lambda: live_workers(migration) == 2)
         wait_for(lambda: fetch(served_port(worker), "/readyz")[0] == 200)
-        assert len(started_pids(worker)) == 2
-        environments = [Path(f"/proc/{pid}/environ") for pid in started_pids(worker)]
-        assert not any("ROWFERRY_WORKER_" in path.read_text() for path in environments if path.exists())
+        os.kill(started_pids(worker)[0], signal.SIGKILL)
+        wait_for(lambda: len(started_pids(worker)) == 3)
+        replacement = Path(f"/proc/{started_pids(worker)[2]}")
+        if replacement.exists():
+            wait_for(lambda: b"--processes=1" in (replacement / "cmdline").read_bytes())
+            assert "ROWFERRY_WORKER_" not in (replacement / "environ").read_text()
+        wait_for(lambda: len(migration.execute("select from rowferry.worker")) == 3)
         assert migration.execute("select distinct queues from rowferry.worker") == [{"queues": ["migrate", "verify"]}]
 
 
@@ -157,6 +163,21 @@ def test_a_process_that_makes_no_progress_is_replaced(hangs: bool, monkeypatch: 
             clock.move(SILENCE.total_seconds() / 2)
             wait_for(lambda: supervisor.replace_dead() or place._last_sign == clock.now)
         assert place._last_sign == clock.now, "it was replaced although it made progress"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there processes are forked")
+def test_processes_begin_with_what_their_supervisor_has_imported(migration: Migration) -> None:
+    """They share its memory, and hold none of its files: neither its port nor the pipes of others."""
+    with migration.workers(1, *TWO, "--metrics-port", "0") as (worker,):
+        wait_for(lambda: live_workers(migration) == 2)
+        port = served_port(worker)
+        supervisor, *processes = (Path(f"/proc/{pid}") for pid in (worker.process.pid, *started_pids(worker)))
+        assert {each.joinpath("cmdline").read_bytes() for each in processes} == {(supervisor / "cmdline").read_bytes()}
+        worker.kill()
+        with socket.socket() as free:
+            free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            free.bind(("127.0.0.1", port))
+        wait_for(lambda: live_workers(migration) == 0)
 
 
 def test_an_unreachable_database_ends_the_command_before_anything_is_started(migration: Migration) -> None:
@@ -194,7 +215,7 @@ def test_metrics_of_several_processes_need_no_tmp(
             pytest.fail("there is no folder to share")
     else:
         with share_metrics() as shared:
-            assert Path(shared.environment["PROMETHEUS_MULTIPROC_DIR"]).parent == tmp_path
+            assert Path(shared.environment[FOLDER]).parent == tmp_path
         assert not list(tmp_path.iterdir())
 
 

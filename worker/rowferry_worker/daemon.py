@@ -27,7 +27,7 @@ from rowferry_worker.monitoring.server import serve_own_metrics
 from rowferry_worker.options import Options
 from rowferry_worker.queues import find_queue, list_usable
 from rowferry_worker.scheduling.scheduler import CopyScheduler
-from rowferry_worker.service import PROCESS_NUMBER, is_orphan, name_host, notify
+from rowferry_worker.service import is_orphan, name_host, notify, process_number
 from rowferry_worker.slots import Slots
 from rowferry_worker.state import WorkerState
 
@@ -47,6 +47,7 @@ def run_worker(options: Options) -> None:
 
     Raises UsageError when its settings cannot work, DatabaseUnavailable when there is no database to begin with.
     """
+    metrics.keep_in_files()
     for name in options.queues:
         find_queue(name)
     worker_id = f"{name_host()}:{os.getpid()}:{uuid.uuid4().hex[:6]}"
@@ -79,7 +80,7 @@ def _tell_unknown(connection: Connection) -> None:
     """Log which queues of the database have batches that wait, and are not known here: another host may serve them."""
     known = {"queues": list_queues()}
     rows = connection.execute(statement("list_unknown_queues"), known).fetchall()
-    for row in rows if PROCESS_NUMBER in {"", "1"} else ():
+    for row in rows if process_number() in {"", "1"} else ():
         error = "no package here has this queue, so its batches wait for workers that know it"
         fields = {"queue": row["queue_name"], "batches": row["batches"], "error": error}
         _log.warning("queue not known here", extra=fields)
@@ -115,7 +116,7 @@ def _work(state: WorkerState) -> None:
     _listen_for_signals(state)  # before anyone can see the worker, and stop it
     heartbeat.start()
     set_process_fields(worker=worker_id)
-    if not PROCESS_NUMBER:
+    if not process_number():
         log_machine(1)
     _log.info("worker started", extra={"worker": worker_id, "version": __version__, "queues": queues})
     try:
@@ -152,9 +153,9 @@ def _calm_garbage_collector() -> None:
 
     With Python's default threshold a worker spends a tenth of its time on walking through live requests.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_THRESHOLD)
+    gc.enable()
 
 
 def _listen_for_signals(state: WorkerState) -> None:

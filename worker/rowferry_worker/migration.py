@@ -51,7 +51,7 @@ from rowferry_worker.scheduling.evidence import Evidence
 from rowferry_worker.scheduling.request_pace import RequestPace
 from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.scheduling.silence import SilenceDetector
-from rowferry_worker.service import PROCESS_COUNT
+from rowferry_worker.service import count_processes
 
 BOTH: tuple[SideName, SideName] = ("legacy", "production")
 ROWS_AHEAD = timedelta(seconds=10)
@@ -218,7 +218,7 @@ class MigrationContextCache:
         self._parallel = parallel
         self._request_deadline = request_deadline
         self._cluster = cluster or ClusterState()
-        self._bodies = BodyBudget(choose_bodies_budget(PROCESS_COUNT))
+        self._bodies = BodyBudget(choose_bodies_budget(count_processes()))
         self._open: dict[tuple[int, int], MigrationContext] = {}
         self._turn = Lock()
         self._opening: dict[tuple[int, int], Lock] = {}

@@ -22,7 +22,7 @@ from rowferry import queues
 from rowferry.errors import UsageError
 from rowferry.queue_spec import describe_fault
 from rowferry_worker.batch.context import Perform, Queue
-from rowferry_worker.service import PROCESS_NUMBER
+from rowferry_worker.service import process_number
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ def list_usable() -> list[str]:
         try:
             find_queue(name)
         except UsageError as error:
-            if PROCESS_NUMBER in {"", "1"}:
+            if process_number() in {"", "1"}:
                 _log.error("queue left out", extra={"queue": name, "error": str(error)})
         else:
             usable.append(name)

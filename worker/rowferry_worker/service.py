@@ -16,7 +16,7 @@ def notify(*states: str) -> bool:
 
     Return whether a service manager took them.
     """
-    if _SUPERVISOR_PIPE:
+    if _PIPE in os.environ:
         _tell_supervisor(*states)
     path = os.environ.get("NOTIFY_SOCKET", "")
     if not path:
@@ -51,19 +51,11 @@ class SlotWatchdog:
         return all(began >= earliest for began in list(self._turns.values()))
 
 
-PROCESS_NUMBER = os.environ.get("ROWFERRY_PROCESS_NUMBER", "")
-"""From "1"; a process that replaces a dead one has the same number. Empty: this process has no supervisor."""
-
-PROCESS_COUNT = int(os.environ.get("ROWFERRY_PROCESS_COUNT", "1"))
-"""Processes of this worker, this one included: they share the machine."""
-
 NO_DATABASE = 75
 """Exit status of a supervised process that finds no database at its start (EX_TEMPFAIL of sysexits.h): try again."""
 
-_SUPERVISOR = os.environ.get("ROWFERRY_SUPERVISOR_PID", "")
-
-
-_SUPERVISOR_PIPE = os.environ.get("ROWFERRY_SUPERVISOR_PIPE", "")
+PROCESS_NUMBER, _COUNT = "ROWFERRY_PROCESS_NUMBER", "ROWFERRY_PROCESS_COUNT"
+_SUPERVISOR, _PIPE = "ROWFERRY_SUPERVISOR_PID", "ROWFERRY_SUPERVISOR_PIPE"
 
 HOST_NAME = "ROWFERRY_HOST_NAME"
 """The variable that names this host for all processes of a worker, instead of the system."""
@@ -72,13 +64,19 @@ REASON = "REASON="
 """How the state begins that says why a supervised process ends."""
 
 
-def supervised_environment(number: int, pipe: int) -> dict[str, str]:
-    """Return the environment variables that a supervisor adds for process `number`; `pipe`: where it reports to."""
-    return {
-        "ROWFERRY_PROCESS_NUMBER": str(number),
-        "ROWFERRY_SUPERVISOR_PID": str(os.getpid()),
-        "ROWFERRY_SUPERVISOR_PIPE": str(pipe),
-    }
+def supervised_environment(number: int, count: int, pipe: int) -> dict[str, str]:
+    """Return the variables that a supervisor adds for process `number` of `count`; `pipe`: where it reports to."""
+    return {PROCESS_NUMBER: str(number), _COUNT: str(count), _SUPERVISOR: str(os.getpid()), _PIPE: str(pipe)}
+
+
+def process_number() -> str:
+    """Return the number of this process; its replacement has the same. "0": a supervisor, "": it has none."""
+    return os.environ.get(PROCESS_NUMBER, "")
+
+
+def count_processes() -> int:
+    """Return how many processes this worker has, this one included: they share the machine."""
+    return int(os.environ.get(_COUNT, "1"))
 
 
 def name_host() -> str:
@@ -92,11 +90,12 @@ def tell_reason(reason: str) -> None:
 
 
 def _tell_supervisor(*states: str) -> None:
+    pipe = int(os.environ[_PIPE])
     with suppress(OSError):  # it has died, or has not read for long
-        os.set_blocking(int(_SUPERVISOR_PIPE), False)
-        os.write(int(_SUPERVISOR_PIPE), "".join(f"{state}\n" for state in states).encode())
+        os.set_blocking(pipe, False)
+        os.write(pipe, "".join(f"{state}\n" for state in states).encode())
 
 
 def is_orphan() -> bool:
     """Return whether the supervisor has died, so that no signal would be passed on any more."""
-    return bool(_SUPERVISOR) and os.getppid() != int(_SUPERVISOR)
+    return os.getppid() != int(os.environ.get(_SUPERVISOR) or os.getppid())

@@ -1,11 +1,13 @@
 """`rowferry worker`: run one worker process, or several under a supervisor."""
 
+import gc
 import os
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import MISSING, fields
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import click
@@ -214,13 +216,13 @@ def command(context: click.Context, **chosen: Any) -> int:
     Processes that die or hang are replaced, and one port serves the metrics of all.
     """
     from rowferry_worker.machine import choose_processes, forbid_cores
-    from rowferry_worker.service import PROCESS_NUMBER
+    from rowferry_worker.service import process_number
 
     check(chosen)
     set_up_logging(chosen["log_format"], verbose=chosen["verbose"])
     set_environment(context)
     forbid_cores()
-    if PROCESS_NUMBER:
+    if process_number():
         return _work_supervised(chosen)
     count = chosen["processes"] or choose_processes()
     return _supervise(context, count) if count > 1 else _work(chosen)
@@ -236,7 +238,9 @@ def _supervise(context: click.Context, count: int) -> int:
     set_environment(context)
     command = [sys.executable, "-m", "rowferry_cli", "worker", *options]
     chosen = context.params
-    return run_processes(count, command, chosen["grace"], chosen["metrics_host"], chosen["metrics_port"])
+    work = partial(_work_supervised, {**chosen, "metrics_port": None})
+    where = {name: chosen[name] for name in ("metrics_host", "metrics_port")}
+    return run_processes(count, command, work, chosen["grace"], **where)
 
 
 def forward_options(context: click.Context, *, but: Collection[str]) -> list[str]:
@@ -268,6 +272,7 @@ def _format_value(value: object) -> str:
 
 def _work(chosen: Mapping[str, Any]) -> int:
     """Work in this process and return the exit status."""
+    gc.disable()  # until all is imported, which stays
     from rowferry_worker.daemon import run_worker
     from rowferry_worker.monitoring.tracing import set_up_tracing
 

@@ -3,20 +3,21 @@
 What counts a batch, its entries or its objects has the labels `migration` and `queue`: `name_work` bounds how many.
 Requests, limits and connections belong to all queues of a process.
 
-With `--processes`, each process keeps its values in files named after its number, so that its replacement continues
-the counters. Both environment variables must be set before this module is imported.
+With `--processes`, each process keeps its values in files named after its number (`keep_in_files`), so that its
+replacement continues the counters.
 """
 
 import os
 
 from prometheus_client import Counter, Gauge, Histogram, values
+from prometheus_client.metrics import MetricWrapperBase
 
 from rowferry import __version__
 from rowferry_worker.monitoring.bulk_histogram import BulkHistogram
-from rowferry_worker.service import PROCESS_NUMBER
+from rowferry_worker.service import process_number
 
-if PROCESS_NUMBER and "PROMETHEUS_MULTIPROC_DIR" in os.environ:
-    values.ValueClass = values.MultiProcessValue(lambda: PROCESS_NUMBER)  # pyright: ignore[reportUnknownMemberType]
+FOLDER = "ROWFERRY_METRICS_FOLDER"
+"""The variable that names the folder of these files."""
 
 SHORT = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 """Seconds, for PostgreSQL."""
@@ -41,7 +42,6 @@ def name_work(migration: str, queue: str) -> tuple[str, str]:
 
 
 build_info = Gauge("rowferry_build_info", "Always 1; the version is the label.", ["version"], multiprocess_mode="max")
-build_info.labels(__version__).set(1)
 LAST_HEARTBEAT = "rowferry_last_heartbeat_timestamp_seconds"
 last_heartbeat = Gauge(
     LAST_HEARTBEAT,
@@ -98,8 +98,30 @@ step_seconds = Counter(
 limit_wait_seconds = Counter("rowferry_limit_wait_seconds", "Time that slots waited for limits of a plan.", ["limit"])
 reconnects = Counter("rowferry_reconnects", "Lost connections to PostgreSQL.")
 
-for _side in ("legacy", "production"):  # a counter that exists from the start shows its first increment too
-    throttled.labels(_side)
-    request_retries.labels(_side)
-for _limit in ("max_rows_per_second", "max_replica_lag"):
-    limit_wait_seconds.labels(_limit)
+
+def _begin() -> None:
+    """Count from zero what every process counts: a counter that exists from the start shows its first increment too."""
+    build_info.labels(__version__).set(1)
+    for side in ("legacy", "production"):
+        throttled.labels(side)
+        request_retries.labels(side)
+    for limit in ("max_rows_per_second", "max_replica_lag"):
+        limit_wait_seconds.labels(limit)
+
+
+def keep_in_files() -> None:
+    """Keep all values in the files of this process from now on, if its supervisor wants them there."""
+    folder = os.environ.get(FOLDER)
+    if folder is None:
+        return
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # which the library would have heeded too early
+    values.ValueClass = values.MultiProcessValue(process_number)  # pyright: ignore[reportUnknownMemberType]
+    for metric in [one for one in globals().values() if isinstance(one, MetricWrapperBase)]:
+        if metric._labelnames:  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - nothing public begins anew
+            metric._metrics = {}  # noqa: SLF001
+        else:
+            metric._metric_init()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+    _begin()
+
+
+_begin()

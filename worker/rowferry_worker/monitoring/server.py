@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 
 from rowferry.errors import UsageError
 from rowferry.health_server import Endpoint
-from rowferry_worker.monitoring.metrics import LAST_HEARTBEAT
+from rowferry_worker.monitoring.metrics import FOLDER, LAST_HEARTBEAT
 from rowferry_worker.service import name_host
 
 READY_FOR = timedelta(seconds=20)
@@ -46,7 +46,7 @@ class SharedMetrics:
     @property
     def environment(self) -> dict[str, str]:
         """Return the environment variables by which a process keeps its metrics there."""
-        return {"PROMETHEUS_MULTIPROC_DIR": str(self._folder)}
+        return {FOLDER: str(self._folder)}
 
     def forget(self, number: int) -> None:
         """Drop the gauges of a process that has ended, such as objects in flight; its counters stay."""

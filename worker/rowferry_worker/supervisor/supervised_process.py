@@ -13,6 +13,7 @@ from typing import IO
 
 from rowferry.interrupts import hold_interrupts
 from rowferry_worker.service import REASON, supervised_environment
+from rowferry_worker.supervisor.fork import Work, instead_of_exec
 
 KILL_AFTER_ABORT = timedelta(seconds=10)
 """How long a process that hangs may take to print where (SIGABRT, with PYTHONFAULTHANDLER=1)."""
@@ -41,11 +42,22 @@ class SupervisedProcess:
     """When the process last showed that it makes progress; None: it is not ready yet."""
     _aborted_at: float | None = None
 
-    def start(self, command: Sequence[str], environment: Mapping[str, str], relay: Relay | None) -> int:
-        """Start a process and return its id; without `relay` it writes to our stderr."""
+    def start(
+        self,
+        command: Sequence[str],
+        count: int,
+        environment: Mapping[str, str],
+        relay: Relay | None,
+        work: Work | None = None,
+    ) -> int:
+        """Start one of `count` processes and return its id; without `relay` it writes to our stderr.
+
+        As long as this process has one thread, a copy of it that does the `work` takes the place of the command: it has
+        imported all that it needs.
+        """
         reading, writing = os.pipe()
         os.set_blocking(reading, False)
-        own = supervised_environment(self.number, writing)
+        own = supervised_environment(self.number, count, writing)
         environment = {**os.environ, **environment, **own}
         environment.pop("NOTIFY_SOCKET", None)  # the service manager hears from the supervisor alone
         try:
@@ -59,6 +71,7 @@ class SupervisedProcess:
                     errors="replace",
                     env=environment,
                     pass_fds=(writing,),
+                    preexec_fn=work and instead_of_exec(work, environment),  # noqa: PLW1509 - there is one thread
                     start_new_session=True,  # Ctrl-C is for the supervisor, which passes it on once
                 )
                 self._reports = reading

@@ -1,9 +1,12 @@
-"""Keeps several worker processes running: each a fresh interpreter, replaced when it dies."""
+"""Keeps several worker processes running, each replaced when it dies."""
 
+import gc
 import logging
+import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from types import FrameType
 from typing import Self
@@ -15,7 +18,8 @@ from rowferry.errors import UsageError, WorkLeft
 from rowferry.s3.retry import retry_delay
 from rowferry_worker.machine import log_machine
 from rowferry_worker.monitoring.server import share_metrics
-from rowferry_worker.service import notify
+from rowferry_worker.service import PROCESS_NUMBER, notify
+from rowferry_worker.supervisor.fork import Work
 from rowferry_worker.supervisor.supervised_process import Relay, SupervisedProcess
 
 _log = logging.getLogger(__name__)
@@ -38,23 +42,35 @@ WORK_LEFT = 3
 
 
 def run_processes(
-    count: int, command: Sequence[str], grace: timedelta, metrics_host: str, metrics_port: int | None
+    count: int, command: Sequence[str], work: Work, grace: timedelta, *, metrics_host: str, metrics_port: int | None
 ) -> int:
     """Run `count` processes of a command to their end and return the exit status; serve their metrics on one port.
 
-    Raises UsageError or DatabaseUnavailable, before any is started, if all would end by that. Raises UsageError or
-    WorkLeft in the end if a process ended by that.
+    The first ones are copies of this process, which do the `work`. Raises UsageError or DatabaseUnavailable, before any
+    is started, if all would end by that. Raises UsageError or WorkLeft in the end if a process ended by that.
     """
     with connect("supervisor") as connection:
         check_version(connection)
         count = bound_processes(connection, count)
     log_machine(count)
+    os.environ[PROCESS_NUMBER] = "0"
+    _import_all()
     if metrics_port is None:
-        return _run(Supervisor(count, command, grace))
+        return _run(Supervisor(count, command, grace, work=work))
     with share_metrics() as shared:
-        supervisor = Supervisor(count, command, grace, environment=shared.environment, on_death=shared.forget)
-        with shared.serve(metrics_host, metrics_port, supervisor.pids):
-            return _run(supervisor)
+        more = {"environment": shared.environment, "on_death": shared.forget}
+        supervisor = Supervisor(count, command, grace, work=work, **more)
+        return _run(supervisor, shared.serve(metrics_host, metrics_port, supervisor.pids))
+
+
+def _import_all() -> None:
+    """Import what a worker needs, before processes are forked that share its memory."""
+    gc.disable()  # a sixth of the time would go into walking through what stays
+    from rowferry_worker.daemon import list_usable  # noqa: PLC0415 - where all else is imported
+
+    list_usable()
+    gc.freeze()
+    gc.enable()
 
 
 def bound_processes(connection: Connection, wanted: int) -> int:
@@ -72,9 +88,9 @@ def bound_processes(connection: Connection, wanted: int) -> int:
     return allowed
 
 
-def _run(supervisor: "Supervisor") -> int:
+def _run(supervisor: "Supervisor", beside: AbstractContextManager[object] | None = None) -> int:
     """Run a supervisor and return its exit status; raise what its processes ended by, if they said so."""
-    status = supervisor.run()
+    status = supervisor.run(beside or nullcontext())
     if supervisor.last_words and status == MISTAKE:
         raise UsageError(supervisor.last_words)
     if supervisor.last_words and status == WORK_LEFT:
@@ -95,6 +111,7 @@ class Supervisor:
         command: Sequence[str],
         grace: timedelta = timedelta(seconds=30),
         *,
+        work: Work | None = None,
         environment: Mapping[str, str] | None = None,
         on_death: Callable[[int], None] = lambda _number: None,
         relay: Relay | None = None,
@@ -103,11 +120,12 @@ class Supervisor:
     ) -> None:
         """`grace`: of the processes; `on_death` gets the number of each process that has ended.
 
-        `relay` gets the number and each line that a process writes to stderr; None: it writes to our stderr.
+        `relay` gets the number and each line that a process writes to stderr; None: it writes to our stderr. `work`:
+        what a copy of this process does in the place of the command, where one may be made.
         """
-        self._command = command
+        self._command, self._work = command, work
         self._grace = grace
-        self._environment = {**(environment or {}), "ROWFERRY_PROCESS_COUNT": str(count)}
+        self._environment = environment or {}
         self._on_death = on_death
         self._relay = relay
         self._max_restart_wait = max_restart_wait
@@ -124,16 +142,19 @@ class Supervisor:
         self.last_words = ""
         """Why a process ended by mistake or left work, as it said; else the last relayed line of the last that died."""
 
-    def run(self) -> int:
+    def run(self, beside: AbstractContextManager[object] = nullcontext()) -> int:  # noqa: B008
         """Return the exit status once all have ended: 2 when one ended by a user's mistake, 3 by work left, else 0.
 
-        SIGTERM and SIGINT are passed on, the second one as well. Must be called on the main thread.
+        SIGTERM and SIGINT are passed on, the second one as well. Must be called on the main thread. `beside` is entered
+        once processes were started: it may start threads.
         """
         signal.signal(signal.SIGTERM, self._note_signal)
         signal.signal(signal.SIGINT, self._note_signal)
         notify("READY=1", f"STATUS=supervising {len(self._places)} processes")
         try:
-            self._run_to_end()
+            self.replace_dead()
+            with beside:
+                self._run_to_end()
         finally:
             self._kill_all()
         return MISTAKE if self.ended_by_mistake else WORK_LEFT if self._work_left else 0
@@ -192,7 +213,7 @@ class Supervisor:
         self._stop_signals += 1
 
     def _start(self, place: SupervisedProcess) -> None:
-        pid = place.start(self._command, self._environment, self._relay)
+        pid = place.start(self._command, len(self._places), self._environment, self._relay, self._work)
         _log.info("process started", extra={"number": place.number, "pid": pid})
 
     def _note_end(self, place: SupervisedProcess) -> bool:

@@ -1,0 +1,54 @@
+"""Goes on in a copy of the supervisor, which has imported all that a worker needs, instead of in a new interpreter."""
+
+import atexit
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from functools import partial
+
+Work = Callable[[], int]
+"""Does what the command of a process does, and returns its exit status."""
+
+
+def instead_of_exec(work: Work, environment: Mapping[str, str]) -> Callable[[], None] | None:
+    """Return what subprocess.Popen is to call in its child: it does the work and ends, so that no exec comes.
+
+    None where a copy cannot go on: another thread may hold a lock, and system libraries other than Linux's may not
+    outlive a fork.
+    """
+    if sys.platform != "linux" or threading.active_count() > 1:
+        return None
+    return partial(_go_on, work, environment, _list_files())
+
+
+def _go_on(work: Work, environment: Mapping[str, str], files: Collection[int]) -> None:
+    """Do the work with no other files than those: subprocess waits for the end of one that it has opened."""
+    status = 1
+    try:
+        for file in _list_files().difference(files):
+            os.close(file)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.environ.clear()
+        os.environ.update(environment)
+        status = work()
+    except BaseException:  # noqa: BLE001 - the end of a process
+        traceback.print_exc()
+    finally:
+        atexit._run_exitfuncs()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as the end of an interpreter does
+        sys.stdout.flush()
+        os._exit(status)
+
+
+def _list_files() -> set[int]:
+    """Return the numbers of the open files of this process."""
+    found: set[int] = set()
+    for name in os.listdir("/dev/fd"):  # noqa: PTH208 - names are what is wanted
+        with suppress(OSError):  # the folder itself, which was open
+            os.fstat(int(name))
+            found.add(int(name))
+    return found
