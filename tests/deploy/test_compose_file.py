@@ -160,7 +160,7 @@ def test_everything_waits_for_that_and_reads_secrets_by_a_group(subtests: pytest
             assert SERVICES[name]["group_add"] == ["${ROWFERRY_SECRETS_GROUP:-10001}"]
             assert name in {GUARD, "prometheus"} or SERVICES[name]["depends_on"][GUARD] == waits
     assert re.search(r"^ROWFERRY_SECRETS_GROUP=\d+$", OWN_ENV, re.MULTILINE)
-    assert "chmod 640 compose/own/*" in (ROOT / "docs" / "several-hosts.md").read_text()
+    assert "chmod 640 compose/own/*" in (ROOT / "docs" / "workers.md").read_text()
 
 
 def test_grafana_is_viewed_without_a_password_on_simulated_data_alone(own: Path) -> None:

@@ -1,4 +1,4 @@
-"""deploy/kubernetes, held against what rowferry does, what compose.yaml says, and what docs/kubernetes.md applies."""
+"""deploy/kubernetes, held against what rowferry does, what compose.yaml says, and what docs/workers.md applies."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ PODS = {
 }
 WORKER, EXPORTER, ENQUEUE = PODS
 MONITORS = list(yaml.safe_load_all((FOLDER / "components/pod-monitor/pod-monitor.yaml").read_text()))
-PAGE = (ROOT / "docs" / "kubernetes.md").read_text()
+PAGE = (ROOT / "docs" / "workers.md").read_text()
 
 
 def list_all_containers() -> Iterator[Object]:

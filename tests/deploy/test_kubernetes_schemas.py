@@ -56,7 +56,7 @@ def test_kubernetes_takes_what_kustomize_builds(tmp_path: Path, subtests: pytest
     for version in VERSIONS:
         with subtests.test(version):
             assert validate(built, version) == ""
-    assert f"Kubernetes {VERSIONS[0]} to {VERSIONS[-1]}:" in " ".join((ROOT / "docs/kubernetes.md").read_text().split())
+    assert f"Kubernetes {VERSIONS[0]} to {VERSIONS[-1]}:" in " ".join((ROOT / "docs/workers.md").read_text().split())
 
 
 def copy_with(component: str, folder: Path) -> Path:

@@ -2,7 +2,6 @@
 
 import re
 
-import click
 import pytest
 
 from rowferry_cli.command import name_variable
@@ -12,7 +11,6 @@ from support.docs.doc_pages import ROOT, SHELLS, list_code, read_blocks, read_ta
 pytestmark = pytest.mark.texts
 
 COMMANDS = ROOT / "docs" / "commands.md"
-WORKERS = ROOT / "docs" / "workers.md"
 
 SHELL_WORDS = {
     *(".", "cd", "chmod", "cp", "curl", "docker", "doctl", "export", "git", "install", "kill", "kubectl", "mkdir"),
@@ -83,14 +81,3 @@ def test_the_variables_that_follow_no_rule_are_all_named() -> None:
         for name, option in options
         if option.envvar != name_variable(name, option.opts[-1])
     }
-
-
-def test_the_options_of_a_worker_are_all_explained() -> None:
-    explained = {re.findall(r"--[a-z-]+", row[0])[0]: row[1].strip("`") for row in read_table(WORKERS, "Run a worker")}
-    options = [parameter for parameter in find_command("worker").params if isinstance(parameter, click.Option)]
-    assert set(explained) == {option.opts[-1] for option in options if not option.is_eager and not option.hidden}
-    for option in (one for one in options if not one.hidden):
-        default = explained[option.opts[-1]]
-        if option.show_default:
-            shown = option.default[0] if isinstance(option.default, list | tuple) else option.default
-            assert default == (f"{shown:g}" if isinstance(shown, float) else str(shown)), option.name
