@@ -23,7 +23,7 @@ NO_TERMINAL = "There is no terminal to ask on: add --yes to answer every questio
 INTERRUPTED = "Interrupted: running batches were finished or released. Run the same command again to continue."
 DRY_RUN = "Dry run: nothing was written."
 APPLICATION = "docs/application.md"
-STOPPED = "docs/stopped.md"
+STOPPED = "docs/runbook.md"
 """The page with what to type in each state."""
 NO_REASON = "no reason was recorded"
 

@@ -74,7 +74,7 @@ def test_a_run_ends_when_workers_pause_its_migration(noted: EntryTable, run_rowf
     last = done.stdout.splitlines()[-1]
     assert last.startswith("Migration avatars is paused since 2")
     assert last.endswith(
-        ": No rights. Next: fix that, run `rowferry resume`, then this command again. More: docs/stopped.md"
+        ": No rights. Next: fix that, run `rowferry resume`, then this command again. More: docs/runbook.md"
     )
 
 

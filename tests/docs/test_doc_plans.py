@@ -66,9 +66,9 @@ def test_the_reference_of_the_plan_is_complete(heading: str, struct: Any) -> Non
 @pytest.mark.parametrize(
     ("page", "heading", "spec"),
     [
-        ("tag", "Settings", TAG),
-        ("inspect", "Settings", INSPECT),
-        ("large-objects", "Share one object among workers", PARTS),
+        ("queues", "Tag objects", TAG),
+        ("queues", "Inspect objects", INSPECT),
+        ("queues", "Share one object among workers", PARTS),
     ],
 )
 def test_the_page_of_a_queue_names_all_its_settings(page: str, heading: str, spec: QueueSpec) -> None:

@@ -1,4 +1,4 @@
-"""The function of docs/inspect.md, with its plan, SQL and commands, run as they are written."""
+"""The function of docs/queues.md, with its plan, SQL and commands, run as they are written."""
 
 import tomllib
 from collections.abc import Callable
@@ -12,8 +12,8 @@ from support.entries.migration import Migration
 from support.queue.plug_in import PlugIn
 from support.s3.buckets import Buckets
 
-PAGE = ROOT / "docs" / "inspect.md"
-OWN_FUNCTION = 2
+PAGE = ROOT / "docs" / "queues.md"
+OWN_FUNCTION = 3
 """The plan and the SQL of the page that are about it."""
 
 
@@ -34,7 +34,7 @@ def use_plan(site: Migration, number: int) -> None:
 
 def run_commands(site: Migration, **environment: str) -> list[str]:
     """Run the commands of the page, and return what they say."""
-    (block,) = [block for block in read_blocks("sh", pages=[PAGE]) if "rowferry run" in block.text]
+    (block,) = [block for block in read_blocks("sh", pages=[PAGE]) if "rowferry run inspect" in block.text]
     said: list[str] = []
     for program, *arguments in block.commands:
         done = site.run(*arguments, **environment)

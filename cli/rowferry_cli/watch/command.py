@@ -25,7 +25,7 @@ def command(migration: str | None, plan_path: Path, queue: str | None, interval:
     to the next queue, m to the next migration, ? explains the keys, q quits. Work continues when you quit. Watching
     needs only the database, and reads it for at most a tenth of the time.
 
-    docs/stopped.md says what to do in each state.
+    docs/runbook.md says what to do in each state.
     """
     from rich.console import Console
 

@@ -272,7 +272,7 @@ def test_migrate_ends_with_the_reason(many: Migration, log: RequestLog) -> None:
     assert ended.returncode == 1, ended.stderr
     words = [line for line in ended.stdout.splitlines() if line.startswith("Migration avatars is paused since ")][-1]
     assert "make room there" in words
-    assert words.endswith("Next: fix that, run `rowferry resume`, then this command again. More: docs/stopped.md")
+    assert words.endswith("Next: fix that, run `rowferry resume`, then this command again. More: docs/runbook.md")
     assert many.failures() == []
     refused = many.run_here("migrate", "--yes", "--no-objects", "--processes", "1")
     assert refused.returncode == 2
