@@ -11,11 +11,11 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-LIST_PAGES = ("index", "recipes", "queues", "sql", "evidence")
+LIST_PAGES = ("index", "recipes", "queues", "sql")
 """The pages whose lists of links under a heading make the order of the site."""
 
 NOT_ON_THE_SITE = ("adr/*", "internals/*")
-"""Pages for contributors, and proofs, that stay in the repository; evidence.md links to them."""
+"""Pages for contributors, and proofs, that stay in the repository; reliability.md links to them."""
 
 DOCS = Path(__file__).parents[1]
 

@@ -24,12 +24,6 @@ TITLES = {
     "versitygw": "versitygw",
     "moto": "moto",
 }
-DIRECTIONS = {
-    "within": "### The server copies by itself",
-    "from": "### From it to another server",
-    "to": "### From another server to it",
-}
-
 Result = Mapping[str, Any]
 Results = Mapping[str, Result]
 
@@ -57,10 +51,9 @@ def fill_in(page: str, results: Results) -> str:
 def compose(results: Results) -> Iterator[str]:
     """Yield the lines of all tables."""
     limits = Limits()
-    for direction, heading in DIRECTIONS.items():
-        checks = list_checks(results, direction)
-        rows = [[check, *(judge(*each, direction, check, limits) for each in results.items())] for check in checks]
-        yield from (heading, "", *compose_table(["check", *titles(results)], rows), "")
+    checks = dict.fromkeys(each["check"] for result in results.values() for each in result.get("findings", ()))
+    rows = [[check, *(judge(*each, check, limits) for each in results.items())] for check in checks]
+    yield from ("### Checks in each direction", "", *compose_table(["check", *titles(results)], merge_ok(rows)), "")
     yield from ("### The servers' own limits", "")
     yield from limits.tell()
     yield from ("", "### What each operation honours", "")
@@ -72,6 +65,13 @@ def compose(results: Results) -> Iterator[str]:
     yield from ("### What was run", "")
     runs = [[TITLES[name], result["version"], result["when"], tell_run(result)] for name, result in results.items()]
     yield from compose_table(["server", "version", "when", "run"], runs)
+
+
+def merge_ok(rows: list[list[str]]) -> list[list[str]]:
+    """Return the rows with those that are ok at every server as one, the first."""
+    fine = [row for row in rows if {*row[1:]} == {"ok"}]
+    rest = [row for row in rows if row not in fine]
+    return [[", ".join(row[0] for row in fine), *fine[0][1:]], *rest] if fine else rest
 
 
 class Limits:
@@ -91,20 +91,15 @@ class Limits:
             yield f"{number}. {', '.join(servers)}: {sentence}"
 
 
-def judge(name: str, result: Result, direction: str, check: str, limits: Limits) -> str:
-    """Return the cell of one check of one server: ok, the numbers of its limits, or wrong."""
-    found = [each for each in result.get("findings", ()) if (each["direction"], each["check"]) == (direction, check)]
+def judge(name: str, result: Result, check: str, limits: Limits) -> str:
+    """Return the cell of one check of one server, over all directions: ok, the numbers of its limits, or wrong."""
+    found = [each for each in result.get("findings", ()) if each["check"] == check]
     if not found:
         return "not run"
     if any(each["wrong"] for each in found):
         return "**wrong**"
     numbers = dict.fromkeys(str(limits.number(limit, name)) for each in found for limit in each["limits"])
     return f"limit {', '.join(numbers)}" if numbers else "ok"
-
-
-def list_checks(results: Results, direction: str) -> list[str]:
-    found = (each for result in results.values() for each in result.get("findings", ()))
-    return list(dict.fromkeys(each["check"] for each in found if each["direction"] == direction))
 
 
 def shorten(name: str) -> str:

@@ -37,7 +37,7 @@ def test_every_page_is_in_the_order_of_the_site_once() -> None:
 
 
 def test_the_evidence_in_the_repository_is_all_named_on_its_page() -> None:
-    named = set(read_links(DOCS / "evidence.md"))
+    named = set(read_links(DOCS / "reliability.md"))
     left_out = {path.relative_to(DOCS) for path in DOCS.rglob("*.md")} - {Path(path) for path in list_written()}
     assert {"adr/" if path.parent.name == "adr" else str(path) for path in left_out} <= named
 
