@@ -11,7 +11,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-LIST_PAGES = ("index", "recipes", "queues", "sql")
+LIST_PAGES = ("index", "discover", "queues", "sql")
 """The pages whose lists of links under a heading make the order of the site."""
 
 NOT_ON_THE_SITE = ("adr/*", "internals/*")

@@ -39,6 +39,6 @@ def test_the_page_has_every_application_of_the_corpus() -> None:
 
 
 def read_page() -> dict[str, str]:
-    """Return what docs/discover.md says of each application, by the name of its file."""
-    rows = read_table(ROOT / "docs" / "discover.md", "What it has found")
+    """Return what docs/internals/proofs.md says of each application, by the name of its file."""
+    rows = read_table(ROOT / "docs" / "internals" / "proofs.md", "What `--discover` finds")
     return {title.split(" with ")[0].removesuffix(" *").lower().replace(" ", "_"): moved for title, _, moved in rows}

@@ -17,7 +17,7 @@ from rowferry.plan_file import parse_plan
 from rowferry_worker.batch.sources.table import read_entries
 from support.docs.doc_pages import ROOT, read_blocks, read_plan_document
 
-LIST = ROOT / "docs" / "recipes.md"
+LIST = ROOT / "docs" / "discover.md"
 PAGES = {
     name: LIST.parent / path
     for name, path in re.findall(r"^- \[(.+?)\]\((recipes/.+?)\)", LIST.read_text(encoding="utf-8"), re.MULTILINE)
