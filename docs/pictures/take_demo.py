@@ -13,7 +13,7 @@ BLOCK = re.compile(r"```console\n\$ make demo\n.*?\n```\n", re.DOTALL)
 KEPT = re.compile(
     r"""
     \$\ rowferry | Made\ | By\ accident | The\ lost\ objects | The\ demo\ took      # the steps
-    | \ *objects\ | \ *entries\ | \ *legacy\  | Pass\ 1 | Progress | ✓\ no\ two | ✓\ the\ production\ server
+    | Pass\ 1 | Progress\ 100
     | ⚡ | Worker\ process | Batch\ \d+\ was\ taken\ over                             # the kill
     | \ \ (migrated|kept|missing)\ +[\d,]+\ \  | \d+\ batch(es)?\ in\ ERROR         # the outcome
     | missing: | \ \ \ \ for\ example | Requeued | .*\ batch\ finished\  | \ \ [✓✗]\  # the repair, and the audit
