@@ -161,6 +161,7 @@ def _enqueue_tables(
             choices=Jsonb(choices),
             limit=left,
             since=found and found.since,
+            keys=list(request.within.keys or ()),
         )
         # Without a migration there may be no queue either: the dry run asks for neither.
         waits = migration_id is not None and fetch_one(connection, statement("has_waiting"), parameters)["has_waiting"]
@@ -168,6 +169,8 @@ def _enqueue_tables(
             connection.execute(statement("keep_ranges_in_memory"))
         has_form = queries.has_form_since(form, has_since=found is not None and found.since is not None)
         wanted = sql.SQL("{} and {}").format(has_form, queries.meets(where))
+        if request.within.keys is not None:
+            wanted = sql.SQL("{} and {}").format(wanted, queries.names_any(form))
         with _blamed(entries, request.within):
             row = fetch_one(connection, _compose(queries, request, wanted, action, beside_waiting=waits), parameters)
         renewed = found.renewed if found else Renewed()

@@ -20,12 +20,14 @@ Part = Entries | ObjectPrefix | BucketPrefix
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """Limits a request to one table, or to a range of its ids, both ends included; all None: no limit."""
+    """Limits a request to one table, a range of its ids, both ends included, or some objects; all None: no limit."""
 
     table: str | None = None
     """A table, `table.key`, or the label of [[objects]], as the plan names it."""
     first: str | None = None
     last: str | None = None
+    keys: tuple[str, ...] | None = None
+    """Legacy keys: only rows that name one of them are meant."""
 
     def choose_objects(self, plan: Plan) -> Sequence[ObjectPrefix]:
         """Return the [[objects]] that are meant."""

@@ -158,6 +158,10 @@ class EntryQueries:
         list_objects = forms.list_objects_of_text if of_text else forms.list_objects
         return self.compose("object_keys", has_form=self.has_form(form), listed=list_objects(self.entries, form))
 
+    def names_any(self, form: Form) -> sql.Composed:
+        """Return the condition that a row of this form names one of the legacy keys of the parameter `keys`."""
+        return self.compose("names_any", listed=forms.list_objects(self.entries, form))
+
     @_once
     def compose_read(
         self, form: Form, columns: tuple[str, ...] = (), where: str | None = None, *, has_since: bool = False

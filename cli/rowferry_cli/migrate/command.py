@@ -48,7 +48,8 @@ def command(plan_path: Path, **options: Any) -> int:
 
     Objects are copied from the legacy bucket, which is only read, to the production bucket, which is written. Nothing
     is deleted. It checks first, as `rowferry check` does, shows what it found, and asks before it migrates anything.
-    Stop it at any time (Ctrl-C) and run it again: it continues.
+    Stop it at any time (Ctrl-C) and run it again: it continues. In the end it lists the legacy objects, and
+    verifies and repairs those that were rewritten meanwhile.
 
     Where rows change, your application must find objects in both buckets before you migrate.
 

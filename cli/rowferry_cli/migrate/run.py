@@ -9,7 +9,7 @@ from pathlib import Path
 from rowferry.db.connection import Connection, call, connect, name_database, translated_errors
 from rowferry.db.schema import check_version, initialise
 from rowferry.errors import UsageError
-from rowferry.formatting import count_batches
+from rowferry.formatting import count, count_batches
 from rowferry.logs import LogFile, log_to_file
 from rowferry.plan import OnConflict, Plan
 from rowferry.reports.coverage import Coverage, record_coverage
@@ -25,6 +25,7 @@ from rowferry_cli.messages import (
     write_requeue,
 )
 from rowferry_cli.migrate.chain import ChainCounts
+from rowferry_cli.migrate.last_listing import LastListing
 from rowferry_cli.migrate.one_pass import report_paused_queues, run_one_pass
 from rowferry_cli.migrate.passes import Run, name_log
 from rowferry_cli.migrate.vain import PassInVain
@@ -180,6 +181,7 @@ def _prepare_batches(connection: Connection, plan: Plan, options: MigrateOptions
 
 def _migrate(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter, log: LogFile) -> int:
     run = Run(connection, plan, options.request, options.workers, reporter, log, options.verbose)
+    last = LastListing.begin(plan)
     try:
         chain = run.all_passes()
     except PassInVain as error:
@@ -200,7 +202,10 @@ def _migrate(connection: Connection, plan: Plan, options: MigrateOptions, report
     if paused:
         reporter.print(describe_pause(plan.name, paused))
     left = report_paused_queues(run)
-    return 1 if errors or paused or left else 0
+    differ = 0 if paused else last.repair(run, chain)
+    if differ:
+        reporter.print(f"{count(differ, 'object', 'objects')} not repaired (see `rowferry errors`)")
+    return 1 if errors or paused or left or differ else 0
 
 
 def _requeue(connection: Connection, plan: Plan, reporter: Reporter) -> None:
