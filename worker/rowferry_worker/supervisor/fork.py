@@ -29,10 +29,10 @@ def _go_on(work: Work, environment: Mapping[str, str], files: Collection[int]) -
     """Do the work with no other files than those: subprocess waits for the end of one that it has opened."""
     status = 1
     try:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # first: the supervisor sends none before that file is closed
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         for file in _list_files().difference(files):
             os.close(file)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
         os.environ.clear()
         os.environ.update(environment)
         status = work()
