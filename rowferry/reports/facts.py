@@ -10,6 +10,7 @@ from rowferry.db.statements import statement
 COPY_KEEPS_TAGS = "CopyObject keeps tags"
 COPY_LEAVES_TAGS_OUT = "CopyObject leaves tags out"
 """Where the plan says so."""
+NO_TAGS = "production server has no tags"
 KEPT_OTHERS = "kept objects have other properties than their legacy objects"
 READABLE = "legacy object can be read"
 WRITTEN = "production object was written"

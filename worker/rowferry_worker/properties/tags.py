@@ -6,7 +6,7 @@ from typing import Literal
 
 from rowferry.errors import AccessDenied, Cancelled, ObjectError, ObjectRejected, ServerFault
 from rowferry.plan import SideName, TagRule
-from rowferry.reports.facts import COPY_KEEPS_TAGS, COPY_LEAVES_TAGS_OUT, Facts
+from rowferry.reports.facts import COPY_KEEPS_TAGS, COPY_LEAVES_TAGS_OUT, NO_TAGS, Facts
 from rowferry.s3.properties import REPLACE_TAGS, encode_tags
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_tag_count
@@ -41,6 +41,8 @@ class Tagging:
         known = (facts or {}).get(COPY_LEAVES_TAGS_OUT if self.fixed == () else COPY_KEEPS_TAGS)
         if known is not None and self.fixed in {None, ()}:
             self._kept["CopyObject"] = bool(known)
+        self._can_replace = not (facts or {}).get(NO_TAGS)
+        """Whether CopyObject may be asked for other tags: a server without any refuses the request for it."""
         self._removal: Literal["unknown", "works", "fails"] = "unknown"
         """Whether tags that CopyObject has brought along in spite of the plan can be taken away."""
         self._reads = count()
@@ -79,7 +81,7 @@ class Tagging:
         """
         if operation == "CopyObject" and self._removal == "fails":
             raise _unwanted()
-        replaces = [REPLACE_TAGS] if operation == "CopyObject" and self.fixed is not None else []
+        replaces = [REPLACE_TAGS] if operation == "CopyObject" and self.fixed is not None and self._can_replace else []
         if not tags or self._kept.get(operation) is False or _is_long(tags):
             return replaces
         return [*replaces, ("x-amz-tagging", encode_tags(tags))]
