@@ -56,7 +56,7 @@ class Cure(NamedTuple):
 
 
 _STORED = re.compile(
-    r"(?:(?P<operation>[A-Z]\w+)(?: (?:legacy|production))?: )?(?P<code>[A-Z]\w+|HTTP \d+)(?:: (?P<message>.*))?"
+    r"(?:(?P<operation>[A-Z]\w+)(?: (?:legacy|production))?: )?(?P<code>HTTP \d+|[A-Z]\w+)(?:: (?P<message>.*))?"
 )
 
 

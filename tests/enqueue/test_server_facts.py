@@ -5,7 +5,7 @@ from typing import Any
 from support.entries.migration import Migration
 
 KEY = "image/u1/me.png"
-KEYS = {"legacy object can be read": KEY}
+KEYS = {"legacy object can be read": KEY, "production server has no tags": False}
 
 
 def read_facts(migration: Migration) -> dict[str, bool | str]:

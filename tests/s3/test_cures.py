@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from rowferry.plan.sides import LegacySide, ProductionSide, Side
-from rowferry.s3.cures import Refusal, find_cure, list_cases
+from rowferry.s3.cures import Refusal, find_cure, list_cases, read_refusal
 
 PRODUCTION = ProductionSide(bucket="b")
 LEGACY = LegacySide(bucket="a")
@@ -48,7 +48,11 @@ SAID = [
     Said("AccessDenied", "x-amz-acl bucket-owner-full-control is required", "PutObject", "acl = "),
     Said("AccessControlListNotSupported", "The bucket does not allow ACLs", "PutObject", "leave `acl` out"),
     Said("InvalidStorageClass", "", "PutObject", "storage_class"),
-    Said("InvalidRequest", "Content-MD5 HTTP header is required", "UploadPart", 'transfer = "stream"'),
+    Said("InvalidRequest", "Content-MD5 HTTP header is required (Object Lock)", "UploadPart", 'transfer = "stream"'),
+    Said(
+        "AccessDenied", "with an explicit deny in a resource-based policy", "PutObject", "as the bucket's policy", 403
+    ),
+    Said("HTTP 403", "", "ListObjectsV2", "firewall", 403),
     Said("AccessDenied", "not authorized to perform: kms:GenerateDataKey", "PutObject", "kms:GenerateDataKey"),
     # Credentials, regions, endpoints
     Said("SignatureDoesNotMatch", "", "ListObjectsV2", "where it is right, correct `region` of [production]"),
@@ -97,6 +101,10 @@ SAID = [
         501,
     ),
     Said("NotImplemented", "", "PutObject", 'tags = "none"', 501),
+    Said("MethodNotAllowed", "", "PutObject", 'tags = "none"', 405),
+    Said("EntityTooSmall", "", "CompleteMultipartUpload", "so that it goes in one piece"),
+    Said("NoSuchUpload", "", "CompleteMultipartUpload", "lifecycle"),
+    Said("ServiceUnavailable", "", "PutObject", "later", 503),
     Said("TagsLost", "", "PutObject", 'tags = "none"'),
     Said("InvalidArgument", "", "GetObjectTagging", 'tags = "none"', 400),
     Said("HTTP 405", "", "GetObjectTagging", 'tags = "none"', 405),
@@ -134,6 +142,10 @@ def test_what_the_plan_has_is_not_told_again() -> None:
     encrypted = msgspec.structs.replace(PRODUCTION, encryption="AES256")
     assert getattr(find_cure(said, PRODUCTION), "case", "") == "encryption-demanded"
     assert getattr(find_cure(said, encrypted), "case", "") == "write-denied"
+
+
+def test_a_status_is_read_from_the_words_of_an_error() -> None:
+    assert read_refusal("UploadPart production: HTTP 413") == Refusal("HTTP 413", operation="UploadPart")
 
 
 def test_a_guess_says_that_it_is_one() -> None:

@@ -156,8 +156,10 @@ def _refuse_unusable(key: str, prefix: str, after: str) -> None:
     if not key.startswith(prefix):
         raise ListingUnusable("ForeignKeys", f"the listing of {prefix!r} names {key!r}")
     if key <= after:
-        words = f"the server lists {key!r} after {after!r}, so not in the order of their bytes"
-        raise ListingUnusable("UnorderedListing", f"{words}, and no range can be cut from its listing")
+        words = (
+            f"the server lists {key!r} after {after!r}: not in the order of their bytes, or it knows ListObjects only"
+        )
+        raise ListingUnusable("UnorderedListing", f"{words} and ignores where a page of ListObjectsV2 begins")
     if "\0" in key or len(key.encode()) > MAX_KEY_BYTES:
         words = f"the server lists {key[:100]!r}, which has a NUL or is longer than {MAX_KEY_BYTES} bytes"
         raise ListingUnusable("ForeignKeys", words)

@@ -6,14 +6,16 @@ from datetime import timedelta
 from functools import partial
 
 from rowferry.errors import ObjectError, RowferryError
+from rowferry.formatting import count
 from rowferry.keys import object_prefixes
 from rowferry.plan import CannedAcl, Plan, Side
 from rowferry.progress import OnProgress
-from rowferry.reports.facts import COPY_KEEPS_TAGS, COPY_LEAVES_TAGS_OUT, READABLE
+from rowferry.reports.facts import COPY_KEEPS_TAGS, COPY_LEAVES_TAGS_OUT, NO_TAGS, READABLE
 from rowferry.s3.client import ObjectClient, open_object_client
 from rowferry.s3.operations import get_object
+from rowferry.s3.results import read_tag_count
 from rowferry.s3.retry import TRIES
-from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists, refuse, summarise_error
+from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists, explain, refuse, summarise_error
 from rowferry_enqueue.checks.buckets.clocks import check_clocks
 from rowferry_enqueue.checks.buckets.kept_properties import Heads, check_kept_properties
 from rowferry_enqueue.checks.buckets.large import judge_large
@@ -23,7 +25,7 @@ from rowferry_enqueue.checks.buckets.probe import Probe, written_probe
 from rowferry_enqueue.checks.buckets.probe_properties import ShapedProbe
 from rowferry_enqueue.checks.buckets.providers import check_providers
 from rowferry_enqueue.checks.buckets.public import check_legacy_acl, check_public_url
-from rowferry_enqueue.checks.finding import Finding, find_problems, fine, note, problem
+from rowferry_enqueue.checks.finding import Finding, find_problems, fine, note, part, problem
 
 DEADLINE = timedelta(seconds=30)
 """Of one request."""
@@ -62,7 +64,7 @@ def check_buckets(
     if source_key is not None:
         facts[READABLE] = source_key
     on_progress("writing to the production bucket" if may_write else "looking at the production bucket")
-    findings = list(_try_production(plan, source_key, acl, facts, may_write=may_write))
+    findings = list(_try_production(plan, source_key, acl, facts, heads, may_write=may_write))
     yield from findings
     if source_key is not None and not find_problems(findings):
         yield from check_kept_properties(plan, heads)
@@ -119,7 +121,13 @@ def _try_legacy(
 
 
 def _try_production(
-    plan: Plan, source_key: str | None, acl: CannedAcl | None, facts: dict[str, bool | str], *, may_write: bool
+    plan: Plan,
+    source_key: str | None,
+    acl: CannedAcl | None,
+    facts: dict[str, bool | str],
+    heads: Heads,
+    *,
+    may_write: bool,
 ) -> Iterator[Finding]:
     side = plan.production
     try:
@@ -138,10 +146,11 @@ def _try_production(
             return
         left: list[Finding] = []
         with written_probe(client, side, left) as probe:
-            yield from _try_writing(probe, plan, source_key)
+            yield from _try_writing(probe, plan, source_key, heads)
             if probe.copy_keeps_tags is not None:
                 facts[COPY_KEEPS_TAGS] = probe.copy_keeps_tags
             if probe.is_written:
+                facts[NO_TAGS] = probe.lacks_tags
                 findings = list(_try_properties(ShapedProbe(probe, plan, acl), plan, client))
                 yield from findings
                 if probe.copy_keeps_tags and side.tags == "none":
@@ -162,7 +171,7 @@ def _find_production_key(client: ObjectClient, plan: Plan) -> str | None:
     return find_any_object(client, plan.production, object_prefixes(plan.parts, "production"))
 
 
-def _try_writing(probe: Probe, plan: Plan, source_key: str | None) -> Iterator[Finding]:
+def _try_writing(probe: Probe, plan: Plan, source_key: str | None, heads: Heads) -> Iterator[Finding]:
     side = plan.production
     try:
         is_same = probe.write()
@@ -180,6 +189,8 @@ def _try_writing(probe: Probe, plan: Plan, source_key: str | None) -> Iterator[F
     except ObjectError as error:
         yield from judge_large(plan, error)
     yield from _report_lost_properties(probe)
+    if probe.lacks_tags and side.tags == "copy":
+        yield from _count_tagged(heads)
     yield from _report_conditions(probe)
 
 
@@ -195,7 +206,7 @@ def _try_copying(probe: Probe, plan: Plan, source_key: str | None) -> Iterator[F
         what = (
             f"the production server cannot copy from the legacy bucket {plan.legacy.bucket} ({summarise_error(error)})"
         )
-        yield problem(what, remedy)
+        yield problem(what, explain(plan.production, error) or remedy)
         return
     if pin != "honoured":
         what = f"x-amz-copy-source-if-match is {pin} by CopyObject"
@@ -209,6 +220,16 @@ def _report_lost_properties(probe: Probe) -> Iterator[Finding]:
     kept = [operation for operation, lost in probe.lost.items() if not lost]
     if kept:
         yield fine(f"metadata, tags and content headers come back after {', '.join(kept)}")
+
+
+def _count_tagged(heads: Heads) -> Iterator[Finding]:
+    """Yield how many sampled objects have tags, which the production server does not take."""
+    tagged = sum(bool(read_tag_count(seen)) for seen in heads.values())
+    remedy = 'write tags = "none" in [production]: then objects move without their tags'
+    if tagged:
+        yield part(f"{tagged:,} of {count(len(heads), 'sampled object has', 'sampled objects have')} tags", remedy)
+    else:
+        yield note("the production server has no tags: a legacy object that has some will fail", remedy)
 
 
 def _report_conditions(probe: Probe) -> Iterator[Finding]:

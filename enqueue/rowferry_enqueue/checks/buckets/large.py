@@ -23,9 +23,9 @@ def judge_large(plan: Plan, error: ObjectError) -> Iterator[Finding]:
     limit = f"{most / 1024**2:,.0f} MiB"
     what = f"an object of parts cannot be written ({summarise_error(error)})"
     stream = 'set `transfer = "stream"` in the plan' if plan.server_side else "use a server that takes parts"
-    remedy = explain(plan.production, error) or stream
     if plan.migration.multipart_threshold_bytes is not None:
-        remedy = "leave multipart_threshold_bytes out, or use a server that takes parts"
+        stream = "leave multipart_threshold_bytes out, or use a server that takes parts"
+    remedy = explain(plan.production, error) or stream
     sizes = _list_sizes(plan)
     large = sum(size > most for size in sizes)
     if not sizes:

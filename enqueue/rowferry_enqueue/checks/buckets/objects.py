@@ -31,6 +31,7 @@ TIME_LIMIT = timedelta(seconds=20)
 """After it, the rest of the sample is left out."""
 MAX_COPIED_BYTES = 64 * 1024 * 1024
 """Of the legacy object that is copied as a test."""
+ARCHIVES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
 
 
 Result = Response | ObjectError
@@ -79,8 +80,15 @@ def check_objects(client: ObjectClient, side: Side, samples: Sequence[Sample], *
         findings += _tell_unseen(sample, found)
     keys = [keys for sample in samples if not sample.entries.names_folders for keys in sample.keys]
     heads = {each: found for each in keys if isinstance(found := results.get(each[0]), Response)}
-    small = {key: size for key, size in sizes.items() if size <= MAX_COPIED_BYTES}
+    archived = {key for key, result in results.items() if isinstance(result, Response) and is_archived(result)}
+    small = {key: size for key, size in sizes.items() if size <= MAX_COPIED_BYTES and key not in archived}
     return SampledObjects(tuple(findings), min(small, key=lambda key: small[key], default=None), heads)
+
+
+def is_archived(seen: Response) -> bool:
+    """Return whether an object has to be restored first. Source: Amazon S3 API Reference, HeadObject."""
+    is_restored = 'ongoing-request="false"' in seen.headers.get("x-amz-restore", "")
+    return seen.headers.get("x-amz-storage-class") in ARCHIVES and not is_restored
 
 
 def find_any_object(client: ObjectClient, side: Side, prefixes: Sequence[str]) -> str | None:

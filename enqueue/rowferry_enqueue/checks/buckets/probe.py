@@ -60,6 +60,8 @@ class Probe:
         """The properties that did not come back, by the operation that wrote the object."""
         self.copy_keeps_tags: bool | None = None
         """Whether a copy of the probe has its tags; None: nobody can tell."""
+        self.lacks_tags = False
+        """Whether the server refuses tags, or knows no request for them; a missing right tells nothing of that."""
         self.conditions: dict[str, str] = {}
         """What an operation does about If-None-Match: "honoured", "ignored", or why it is refused."""
         self._client = client
@@ -189,6 +191,7 @@ class Probe:
                     first = first or error
                     continue
                 self._properties = properties
+                self.lacks_tags = left_out == "tags" and not isinstance(first, AccessDenied)
                 self.lost["PutObject"] = [f"{left_out} ({first})"] if left_out else []
                 return
         if first is not None:
@@ -207,6 +210,7 @@ class Probe:
                 if dict(read_tags(self.ask(operations.get_object_tagging("production", key)).body)) != TAGS:
                     lost.append("tags")
             except ObjectError as error:  # a server without tags may even answer with the object itself
+                self.lacks_tags |= operation == "PutObject" and not isinstance(error, AccessDenied)
                 lost.append(f"tags, as far as can be seen ({error})")
         self.lost.setdefault(operation, []).extend(lost)
         return lost

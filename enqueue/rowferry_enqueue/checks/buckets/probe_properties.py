@@ -17,7 +17,7 @@ from rowferry.s3.properties import (
     storage_headers,
 )
 from rowferry.s3.responses import read_tags
-from rowferry_enqueue.checks.buckets.bucket_errors import summarise_error
+from rowferry_enqueue.checks.buckets.bucket_errors import explain, summarise_error
 from rowferry_enqueue.checks.buckets.probe import Probe
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
 
@@ -103,7 +103,7 @@ class ShapedProbe:
     def _copy(self) -> operations.Request:
         """Return the request that copies the first probe, which has tags and metadata, as workers copy objects."""
         directives = [REPLACE_METADATA] if content_headers(self._plan.production) else []
-        if self._plan.production.tags != "copy":
+        if self._plan.production.tags != "copy" and not self._probe.lacks_tags:
             directives.append(REPLACE_TAGS)
         return operations.copy_object(
             self.key,
@@ -127,7 +127,8 @@ class ShapedProbe:
             what = (
                 f"{operation} with all that the plan says of production objects is refused ({summarise_error(error)})"
             )
-            yield problem(what, "leave out of [production] what this server does not know")
+            remedy = "leave out of [production] what this server does not know"
+            yield problem(what, explain(self._plan.production, error) or remedy)
 
     @staticmethod
     def _remedy(wish: Wish, error: ObjectError) -> str:
