@@ -49,10 +49,11 @@ class Request:
         self.headers = {name.lower(): value.strip() for name, _, value in split}
         """By their names in lower case."""
         self.body = b""
-        self.operation = self._name_operation()
+        self.operation = self.name_operation()
         """What S3 calls the request; empty when the fake does not know it."""
 
-    def _name_operation(self) -> str:
+    def name_operation(self) -> str:
+        """Return what S3 calls the request, by its method, query and key as they are now."""
         subresource = next((name for name in SUBRESOURCES if name in self.query), "") if self.query else ""
         name = OPERATIONS.get((self.method, subresource, bool(self.key)), "")
         return COPIES[name] if name in COPIES and b"x-amz-copy-source" in self.headers else name
