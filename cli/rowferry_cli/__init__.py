@@ -35,7 +35,7 @@ SECTIONS = {
     "Work": {
         "migrate": ("migrate.command", "Run a whole migration: check, enqueue, work, show progress."),
         "enqueue": ("work.enqueue", "Put the legacy entries into the queue, in batches."),
-        "worker": ("work.worker", "Process batches until told to stop."),
+        "worker": ("work.worker", "Process batches until it is stopped."),
         "run": ("work.run", "Run one pass of any queue, and of the queues that follow it."),
         "cutover": ("cutover.command", "Repeat short passes, say when to switch the application, make the last pass."),
         "verify": ("work.verify", "Compare every production object with its legacy object; repair on request."),

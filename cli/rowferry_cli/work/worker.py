@@ -202,7 +202,7 @@ have in flight, what the servers allow, and how many batches that takes."""
 @click.option("-v", "--verbose", is_flag=True, help="Also log each object and each row.")
 @click.pass_context
 def command(context: click.Context, **chosen: Any) -> int:
-    """Claim batches from the queue and process them, until told to stop.
+    """Claim batches from the queue and process them, until it is stopped.
 
     Start it once on each host, on as many hosts as you like: workers share the work through the database, and need
     only DATABASE_URL (or PG*) and the S3 credentials. The plan is in the database.
