@@ -1,11 +1,11 @@
 -- Cuts what a claimed listing has found into ranges, puts a batch for each in the queue, and returns how many batches
 -- and objects. `p_keys` are the keys in the order of their bytes. `p_next` is the key after them, with which a new
--- listing goes on, before those ranges in the queue; null: the listing has come to its end.
+-- listing continues, before those ranges in the queue; null: the listing has come to its end.
 -- In the payload, `size` is the most objects of a range, and `limit`, if it is there, of the whole listing. Where it
 -- has `beside_waiting`, keys that another batch covers which is INIT or in ERROR are left out, and no range reaches
 -- across such a batch.
 -- Raises object_not_in_prerequisite_state where this transaction has not claimed the batch, invalid_parameter_value
--- where it is no listing, or the keys are not in their order or not in the listing's own range.
+-- where it is not a listing, or the keys are not in their order or not in the listing's own range.
 -- Writes: batch_queue. Called by: rowferry_worker/batch/sources/listing.py, in the transaction of the claim.
 create or replace function rowferry.add_ranges(p_batch_id bigint, p_keys text [], p_next text default null)
 returns table (batches bigint, entries bigint)

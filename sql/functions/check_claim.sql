@@ -1,5 +1,5 @@
 -- Raises object_not_in_prerequisite_state unless the current transaction has claimed this batch and still holds it:
--- a seal that was kept over `rollback to savepoint` is no claim, since that gave the row's lock back.
+-- a seal that was kept over `rollback to savepoint` does not count, since that gave the lock back.
 -- Writes: nothing; a row that was given back, and that no other transaction has locked or finished, is locked anew.
 -- Called by: rowferry.fail_batch, rowferry.split_batch, rowferry.add_ranges,
 -- rowferry.add_parts, rowferry.hand_on, rowferry.note_folder.

@@ -1,5 +1,5 @@
 -- Raises insufficient_privilege where another session is this worker: it holds the lock of its ledger, as a live worker
--- does, behind PgBouncer only while a transaction of its ledger goes on. A free lock is taken until the transaction
+-- does, behind PgBouncer only during a transaction of its ledger. A free lock is taken until the transaction
 -- ends.
 -- Writes: nothing. Called by: rowferry.begin_attempts, rowferry.end_attempt, rowferry.lose_attempts,
 -- rowferry.heartbeat, rowferry.deregister_worker, rowferry.pause_migration.

@@ -1,4 +1,4 @@
--- Replaces the rows of the tally from this id on by their sums, one row a migration, queue and table. Does nothing while
+-- Replaces the rows of the tally from this id on by their sums per migration, queue and table. Does nothing while
 -- another transaction does the same, or above READ COMMITTED, where rows that others deleted are an error.
 -- `p_since` avoids dead rows that an old snapshot keeps; only now and then it is 0 and all rows are read.
 -- Writes: batch_tally. Called by: rowferry.tally_batches.

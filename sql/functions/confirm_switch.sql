@@ -1,6 +1,6 @@
 -- Notes since when the application may be using the production bucket, null: it is back at the legacy bucket; returns
--- what holds now: the first moment at which it may have been switched. What is confirmed already stays, so that a
--- repeated confirmation changes nothing. When it goes back, the time in which it used the production bucket is kept.
+-- what holds now: the first moment at which it may have been switched. An earlier confirmation stays, so that a
+-- repeated one changes nothing. When it goes back, the time in which it used the production bucket is kept.
 -- Writes: migration. Called by: rowferry_cli/cutover/steps.py.
 create or replace function rowferry.confirm_switch(p_migration_id bigint, p_switched_at timestamptz)
 returns timestamptz

@@ -3,7 +3,7 @@
 -- `p_migrated`, `p_kept` and `p_bytes` are this attempt's; `p_read_ids` are the entries that it read; the five arrays
 -- are parallel, one element for each entry that was neither migrated nor kept. The counts of the batch then balance:
 -- entry_count is the sum of its seven outcomes. Entries whose outcome the payload names in `read_again` were read
--- again, and are not counted twice. `unsettled` in the payload gets the ids that are left. What was settled is handed
+-- again, and are not counted twice. `unsettled` in the payload gets the ids that are left. Settled entries are handed
 -- on to the queues that are next (rowferry.hand_on): all that the batch means where it is DONE and nothing of it was
 -- settled before; else what this attempt has settled, and no earlier one.
 -- Raises object_not_in_prerequisite_state where this transaction has not claimed the batch, no_data_found where the

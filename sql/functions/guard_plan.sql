@@ -2,7 +2,7 @@
 -- endpoint_url may not change. All its other keys may: how the bucket is reached, and what its objects shall be.
 -- Raises invalid_parameter_value where batches wait (INIT or ERROR) that were planned otherwise: for other buckets or
 -- endpoints, or for entries or objects that the new plan does not have in the same form. Whether folders may be empty
--- is no part of that.
+-- does not count.
 -- Entries that change begin their passes anew (rowferry.pass).
 -- Writes: the row itself, pass. Called by: any UPDATE of migration.plan to another value.
 create or replace function rowferry.guard_plan()

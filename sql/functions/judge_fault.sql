@@ -1,4 +1,4 @@
--- What is known of a fault that has just ended an attempt at a batch, and is meant to be of its whole migration:
+-- Returns what is known of a fault that has just ended an attempt at a batch, and may be of its whole migration:
 -- `is_own`: another batch of the same queue has succeeded since this one first met it, so that it is the batch's own;
 -- `waiting`: batches of the migration that are INIT, this one among them, at most 10.
 -- Writes: nothing. Called by: rowferry_worker/batch/run.py.

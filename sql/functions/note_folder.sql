@@ -1,6 +1,6 @@
 -- Notes in the payload of a claimed batch (`folder`) how far its attempts have come in the folder of one entry: up to
 -- and with an object's key. `p_since`: when the first of them began, by the legacy server's clock, null where that is
--- not told; `p_objects` and `p_bytes`: what they have written. The next attempt goes on behind the key.
+-- unknown; `p_objects` and `p_bytes`: what they have written. The next attempt continues behind the key.
 -- Raises object_not_in_prerequisite_state where this transaction has not claimed the batch.
 -- Writes: batch_queue. Called by: rowferry_worker/batch/folders.py, in the transaction of the claim.
 create or replace function rowferry.note_folder(

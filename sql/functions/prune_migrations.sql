@@ -1,7 +1,7 @@
 -- Deletes the migrations that are over, with their plans, queues, passes and events, and returns their names: no batch
 -- of theirs is left, whatever its status (see rowferry.prune_batches), and they were made, changed, enqueued, paused
 -- and resumed longer ago than `p_older_than`. A migration stays that has a recorded upload, which `rowferry
--- clean-uploads` needs its plan for, or passes and an application that is not switched yet: its next pass goes on
+-- clean-uploads` needs its plan for, or passes and an application that is not switched yet: its next pass begins
 -- where the last one ended. So does one that is being enqueued, or that another transaction has locked.
 -- An enqueue of the same plan makes the migration anew.
 -- Writes: migration, pass, batch_tally, coverage, server_fact (and, by cascade, queue, event). Called by: rowferry

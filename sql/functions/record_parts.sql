@@ -1,5 +1,5 @@
 -- Records parts of a multipart upload that the S3 server has confirmed: their ETags by their numbers. Returns whether
--- the attempt may do so, since it holds that upload, or is an open one at a batch of its parts; otherwise nothing is
+-- the attempt may do so, since it holds that upload, or is open at a batch of its parts; otherwise nothing is
 -- recorded. After the last part, a batch that waits for the upload is due at once: it completes it.
 -- Call it on an autocommit connection of its own, so that the parts outlive a crash.
 -- Writes: upload_part, upload, batch_queue (run_after). Called by: rowferry_worker/multipart/records.py.

@@ -2,7 +2,7 @@
 -- stand, their rows and the verdict are still to be written. The arrays are parallel; an attempt that is left out has
 -- none. A worker calls it once a second while these numbers change; it is a sign of life as well.
 -- Raises insufficient_privilege where another session is that worker (rowferry.check_worker).
--- Writes: worker, one row. No COMMIT waits for the disk: what a crash of the server loses is told again.
+-- Writes: worker, one row. No COMMIT waits for the disk: what a crash of the server loses is reported again.
 -- Called by: rowferry_worker/monitoring/heartbeat.py.
 create or replace function rowferry.report_progress(p_id text, p_attempt_ids bigint [], p_entries integer [])
 returns void

@@ -1,5 +1,5 @@
--- Returns the settled share of entries, 0 to 1, for every screen; null without entries. Of the waiting entries it counts
--- those that workers have reached inside their batches, but for one at least: while any waits, it is less than 1.
+-- Returns the settled share of entries, 0 to 1, for every screen; null without entries. It counts waiting entries that
+-- workers have reached inside their batches, except at least one: while any waits, it is less than 1.
 -- Entries that are missing, conflict or failed (`p_unsettled`) are not settled.
 -- Writes: nothing. Called by: the views table_progress and progress.
 create or replace function rowferry.share_done(

@@ -1,5 +1,5 @@
--- Takes the turn of so many rows under a bound that all workers share, and returns how long to wait for it: until these
--- and all that came before have had their time, so that no second ever sees more than the bound.
+-- Reserves rows under a bound that all workers share, and returns how long to wait: until these and all that were
+-- reserved before have had their time, so that no second ever sees more than the bound.
 -- Writes: row_turn. Called by: rowferry_worker/batch/context.py, on the ledger's own connection.
 create or replace function rowferry.take_row_turn(p_migration_id bigint, p_rows integer, p_per_second double precision)
 returns interval

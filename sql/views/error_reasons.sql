@@ -1,4 +1,4 @@
--- Why batches are in ERROR: one row a migration, queue, outcome and reason; `order by entries desc` returns the most
+-- Why batches are in ERROR, per migration, queue, outcome and reason; `order by entries desc` returns the most
 -- frequent first. A batch that stopped before its entries were read counts under its own error. A batch that was set
 -- to ERROR by hand, and not by an attempt, is `parked`, a finished one as well. `example_key` and `example_error` are
 -- of the first key of the batch that failed last, at `last_failed_at`; without a key, of that batch. `pattern` is

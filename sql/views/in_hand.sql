@@ -1,5 +1,5 @@
 -- The entries that workers have settled inside batches that are not finished: their objects stand, their rows and the
--- verdict are still to be written. One row a migration, queue and table of which anything is told.
+-- verdict are still to be written. One row per migration, queue and table with such entries.
 -- `entries`: those of live workers, and of each batch only of its last attempt. This number falls back where a batch
 -- is put back, where its worker has died and another has taken it over, or has been silent for 30 seconds.
 -- `reached`: the most that any attempt at each batch had settled, that of a dead worker included: what is there is

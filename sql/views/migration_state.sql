@@ -5,7 +5,7 @@
 --   paused         all queues with waiting batches are paused, or the migration is
 --   running        one of its queues is (rowferry.queue_status): a batch is due, a live worker serves it, and it moves
 --   stalled        batches are due, and in none of its queues has anything moved for five minutes (`still_since`)
---   no_workers     no live worker serves one of its queues with waiting batches, and no other queue goes on
+--   no_workers     no live worker serves one of its queues with waiting batches, and no other queue moves
 --   waiting        no batch is due: they wait for their next attempt; or there is none yet; or batches are only put
 --                  back (rowferry.outages), as while a server is away
 -- `since`: since when it is in this state: it ended, was paused, nothing has moved, it was put back first, its last

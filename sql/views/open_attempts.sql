@@ -1,6 +1,6 @@
 -- The attempts without a verdict at batches that are not finished, of workers that gave a sign of life within ten
 -- minutes: those that run, and those of dead workers. `in_hand`: the entries that the attempt has settled so far: their
--- objects stand, their rows and the verdict are still to be written. `reported_at`: when the worker last told how far
+-- objects stand, their rows and the verdict are still to be written. `reported_at`: when the worker last said how far
 -- its batches are, once a second while that changes; `silent_for`: since its last sign of life. 10 seconds after that
 -- it counts as dead, for processes that share its kernel as soon as it has ended; another worker takes the batch over.
 -- `is_live`: that sign is less than 30 seconds old.

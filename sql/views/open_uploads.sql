@@ -1,5 +1,5 @@
 -- The multipart uploads that are under way or wait to be continued, the oldest first.
--- `will_continue`: its batch, or the one that this was split from, waits or is claimed; otherwise nothing goes on with
+-- `will_continue`: its batch, or the one that this was split from, waits or is claimed; otherwise nothing continues
 -- it, and `rowferry clean-uploads` aborts it. `sent_bytes` are stored at the production server, and billed: as far
 -- as parts are recorded.
 create or replace view rowferry.open_uploads as

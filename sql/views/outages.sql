@@ -1,7 +1,7 @@
 -- The migrations whose batches are only put back, as while a server is away: one row each of which this has become of
 -- three batches at least, of the last one within three minutes, and nothing has moved since the first of them: no batch
 -- has ended, no entry was settled, no part of an upload was written. Batches that a worker put back as it stopped do
--- not count. `since`: when the first was put back; `error`: why the last was. Of the last 10,000 attempts.
+-- not count. `since`: when the first was put back; `error`: why the last was. Looks at 10,000 attempts.
 create or replace view rowferry.outages as
 with released as (
     select

@@ -17,7 +17,7 @@
 -- `is_slowest`: the first queue of the migration that takes nearly as long as all of them: it holds the end.
 -- `still_since`: the last time at which anything moved that could: a batch ended, entries were settled inside one, a
 -- part of an upload was written; or a batch became due, a worker came to serve it, or it was resumed. A batch in its
--- first attempt that has told of nothing moves for 30 minutes. Null unless a batch is due, served and not paused.
+-- first attempt that has reported nothing moves for 30 minutes. Null unless a batch is due, served and not paused.
 -- `state`: as that of a migration, of this queue alone, or `idle`: it waits for the queues before it. It is
 -- `waiting` as well where batches are only put back (rowferry.outages), and where its batches are due and workers claim
 -- only from other queues. `pause_reason`: of the queue, or of its migration. `entries_left`: its waiting entries that

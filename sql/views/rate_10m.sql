@@ -1,6 +1,6 @@
--- The rate of the last ten minutes, for the time left: one row a migration and queue that finished a batch in them, or
--- settled entries inside one (rowferry.in_hand), in entries a second. Of a queue that began later, or a migration of
--- which anything was resumed later, the time since then. The time since something last moved counts only from 15
+-- The rate of the last ten minutes, for the time left: per migration and queue that finished a batch in them, or
+-- settled entries inside one (rowferry.in_hand), in entries a second. For a queue that began, or a migration that was
+-- resumed, later: the time since then. The time since something last moved counts only from 15
 -- seconds on: for so long the batches of a dead worker may wait for its silence. Reads only the index of finished
 -- batches, and what workers have claimed.
 create or replace view rowferry.rate_10m as

@@ -1,4 +1,4 @@
--- The rate of the last minute: one row a migration and queue that finished a batch in it, or settled entries
+-- The rate of the last minute, per migration and queue that finished a batch in it, or settled entries
 -- inside one (rowferry.in_hand), with these entries and their rate in entries a second. Reads only the index of finished
 -- batches, and what workers have claimed.
 create or replace view rowferry.rate_1m as
