@@ -29,7 +29,7 @@ class QueueUnusable(PlanError):
 
 
 class QueueFault(RowferryError):
-    """The work of a queue did not keep its promises; the message says which. A person must mend its package."""
+    """The work of a queue did not keep its promises; the message says which. A person must fix its package."""
 
 
 class MigrationFault(UsageError):

@@ -176,7 +176,7 @@ class QueueSpec:
         except PlanError as error:
             raise PlanError(f"In [queue.{self.name}] of the plan {plan.name}, {error}.") from error
         except Exception as error:
-            words = f"the package of that queue failed ({describe_fault(error)}): mend it"
+            words = f"the package of that queue failed ({describe_fault(error)}): fix it"
             raise PlanError(f"In [queue.{self.name}] of the plan {plan.name}, {words}.") from error
         else:
             return settings

@@ -16,5 +16,5 @@ def explain_table_fault(error: psycopg.Error) -> str | None:
     if isinstance(error, errors.ObjectNotInPrerequisiteState) and not error.diag.context:
         return "give the published table one: `alter table … replica identity using index …`, or `full`"
     if isinstance(error, errors.UndefinedObject):
-        return SETTING if "configuration parameter" in summarise(error) else "mend the trigger that names it"
+        return SETTING if "configuration parameter" in summarise(error) else "fix the trigger that names it"
     return None

@@ -198,7 +198,7 @@ select
             then 'Batches are due, and nothing has moved for minutes; see what has them: rowferry watch'
         when 'no_workers' then 'No live worker serves its queues; start one: rowferry worker'
         when 'skipped' then format(
-            'Workers skip it (%s); mend that, and they go on; see which: rowferry status', s.skip_error
+            'Workers skip it (%s); fix that, and they continue; see which: rowferry status', s.skip_error
         )
         when 'no_batches' then 'It has no batch yet; add some: rowferry enqueue'
         when 'server_away' then format(

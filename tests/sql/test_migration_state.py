@@ -193,7 +193,7 @@ STORIES: dict[str, Sequence[Step]] = {
         why(
             "no_workers",
             "skipped",
-            "Workers skip it (No such bucket); mend that, and they go on; see which: rowferry status",
+            "Workers skip it (No such bucket); fix that, and they continue; see which: rowferry status",
         ),
     ],
     "a wait says what for": [

@@ -53,7 +53,7 @@ def find_queue(name: str) -> Queue:
         perform: Any = getattr(import_module(module), function)
     except (Exception, SystemExit) as error:
         words = describe_fault(error)
-        raise UsageError(f"The work of queue {name}, {spec.perform}, cannot be loaded ({words}): mend it.") from error
+        raise UsageError(f"The work of queue {name}, {spec.perform}, cannot be loaded ({words}): fix it.") from error
     if not callable(perform):
         raise UsageError(f"The work of queue {name}, {spec.perform}, is no function: fix the specification.")
     return Queue(spec, cast("Perform", perform))

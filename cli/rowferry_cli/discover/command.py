@@ -211,7 +211,7 @@ def _report(path: Path, discovered: Discovered, legacy: Side) -> None:
     for proposal in discovered.proposals:
         seen = proposal.evidence
         if proposal.is_commented_out:
-            seen += " (a comment in the plan, which says what to mend first)"
+            seen += " (a comment in the plan, which says what to fix first)"
         click.echo(show_text(f"  {proposal.label}: {seen}"))
     looked = f"Looked at {count(discovered.columns, 'column', 'columns')} and " if discovered.columns else "Looked at "
     click.echo(f"{looked}{count(discovered.heads, 'key', 'keys')} of {legacy.bucket}; nothing was changed there.")

@@ -178,7 +178,7 @@ def _ignore(_: str) -> None:
 
 
 def _refuse(proposal: Proposal, problems: Sequence[Finding]) -> Proposal:
-    """Return the proposal as a comment that says what stands in the way, and what would mend it."""
+    """Return the proposal as a comment that says what stands in the way, and what would fix it."""
     seen = [show_text(one.sentence) for one in problems[:3]]
     about = ["`rowferry check` refuses this. Mend it, and then uncomment it.", *seen]
     return replace(proposal, is_commented_out=True, comments=[*about, *proposal.comments], if_stays=(), keys=None)

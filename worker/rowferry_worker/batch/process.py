@@ -176,10 +176,10 @@ def call_perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
     try:
         performed: Any = context.queue.perform(context, entries)
     except SystemExit as error:
-        raise QueueFault(f"The work of the queue {name} failed ({describe_fault(error)}): mend its package.") from error
+        raise QueueFault(f"The work of the queue {name} failed ({describe_fault(error)}): fix its package.") from error
     if not isinstance(performed, Performed):
         kind = type(performed).__name__
-        raise QueueFault(f"The work of the queue {name} returned a {kind}, not Performed: mend its package.")
+        raise QueueFault(f"The work of the queue {name} returned a {kind}, not Performed: fix its package.")
     if not performed.rest and [result.entry for result in performed.results] == [*entries]:  # as nearly always
         return performed
     ended = Counter(result.entry.id for result in performed.results)
@@ -188,7 +188,7 @@ def call_perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
         owed = len(entries) - len(left)
         raise QueueFault(
             f"The work of the queue {name} returned {ended.total()} results for {owed} entries, not just one result "
-            "for each entry: mend its package."
+            "for each entry: fix its package."
         )
     return performed
 

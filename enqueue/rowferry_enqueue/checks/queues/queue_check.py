@@ -141,4 +141,4 @@ def run_own_check(context: QueueCheck) -> Iterable[Finding]:
         return (problem(error),)
     except Exception as error:  # noqa: BLE001 - of another package: the other queues are checked all the same
         words = describe_fault(error)
-        return (problem(f"the check of queue {context.spec.name}, {context.spec.check}, failed: {words}", "mend it"),)
+        return (problem(f"the check of queue {context.spec.name}, {context.spec.check}, failed: {words}", "fix it"),)
