@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol
 
 Latency = Callable[[Random], float]
 """Draws the seconds of one response."""
-SMALL, LARGE = 20_000, 4_000_000
-"""Sizes in bytes."""
+SMALL = 20_000
+"""The size of an object in bytes."""
 
 
 class Answer(NamedTuple):
@@ -28,7 +28,6 @@ class Arrival(NamedTuple):
     at: float
     worker: int
     operation: str
-    size_bytes: int
 
 
 class Server(Protocol):
@@ -58,18 +57,12 @@ def jittered(latency: Latency, share_instant: float) -> Latency:
 
 @dataclass
 class Free:
-    """Lets everything through; large objects share a link, first come, first served."""
+    """Lets everything through."""
 
     latency: Latency
-    bytes_per_second: float = math.inf
-    _link_free_at: float = 0.0
 
-    def answer(self, arrival: Arrival, dice: Random) -> Answer:
-        seconds = self.latency(dice)
-        if arrival.size_bytes > SMALL:
-            self._link_free_at = max(self._link_free_at, arrival.at) + arrival.size_bytes / self.bytes_per_second
-            seconds += self._link_free_at - arrival.at
-        return Answer(seconds)
+    def answer(self, _arrival: Arrival, dice: Random) -> Answer:
+        return Answer(self.latency(dice))
 
 
 @dataclass

@@ -1,52 +1,39 @@
-"""A discrete-event simulation of workers that copy objects under a controller; the same seed gives the same run."""
+"""A discrete-event simulation of workers that copy objects at the product's pace; the same seed gives the same run."""
 
 import heapq
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from rowferry.s3.retry import LONGEST_TURN
+from rowferry_worker.pacing.pacer import Pacer
 from support.pacing.batches import CLAIM_SECONDS, Batch, Batches
-from support.pacing.servers import LARGE, SMALL, Answer, Arrival, Latency, Server
+from support.pacing.servers import SMALL, Answer, Arrival, Latency, Server
 
 BIN_SECONDS = 0.25
 TRIES = 6
 COPY, LOOK = "CopyObject", "HeadObject"
 
 
-class Controller(Protocol):
-    """What decides how many objects a worker has in flight, and when each of its requests goes."""
+class SimulatedPacer(Pacer):
+    """The product's pace in the simulation."""
 
     @property
     def value(self) -> int:
-        """Objects that may be in flight now."""
-        ...
+        return self.limit.value
 
     @property
     def looks(self) -> int | None:
-        """Looks that may be in flight besides; None: they count as copies do."""
-        ...
+        return self.limit.free if self.limit.cap < math.inf else None
 
-    def reserve(self, key: str) -> float:
-        """Take a request's turn; return the seconds to wait for it."""
-        ...
+    def note_failed(self, key: str) -> None:
+        self.note_failure()
 
-    def note_success(self, key: str, seconds: float, size_bytes: int, in_flight: int) -> object:
-        """Take a success in."""
-        ...
-
-    def note_refused(self, key: str) -> object:
-        """Take a refusal for the rate in."""
-        ...
-
-    def note_failed(self, key: str) -> object:
-        """Take any other failure in."""
-        ...
-
-    def note_delay(self, seconds: float) -> object:
-        """Take in how long a response has waited for this worker's CPU."""
-        ...
+    def note_delay(self, seconds: float) -> None:
+        """As timers of an event loop would tell it."""
+        self.limit.delay.seconds += 0.1 * (seconds - self.limit.delay.seconds)
 
 
 class Simulation:
@@ -77,7 +64,6 @@ class Simulation:
 class Load:
     """What objects a worker copies."""
 
-    share_large: float = 0.0
     cpu_seconds: float = 0.0
     travel: Latency | None = None
     """How long requests take to their server, which decides when they come; None: no time."""
@@ -89,7 +75,6 @@ class Try(NamedTuple):
     """One try to copy an object, or to look at it."""
 
     operation: str
-    size_bytes: int
     tried: int
     batch: Batch | None = None
 
@@ -100,7 +85,6 @@ class Worker:
 
     simulation: Simulation
     number: int
-    controller: Controller
     load: Load = field(default_factory=Load)
     is_leaving: bool = False
     in_flight: int = 0
@@ -114,6 +98,7 @@ class Worker:
     _batches: Batches = field(init=False)
 
     def __post_init__(self) -> None:
+        self.controller = SimulatedPacer(1, 4096, lambda: self.simulation.now)
         self._batches = Batches(self.load.batch_size)
 
     def start(self) -> None:
@@ -131,11 +116,9 @@ class Worker:
             self.in_flight += 1
             if batch.is_looked_at:
                 self.looks += 1
-                self._send(Try(LOOK, SMALL, 1, batch))
+                self._send(Try(LOOK, 1, batch))
                 continue
-            dice = self.simulation.dice
-            size = LARGE if self.load.share_large and dice.random() < self.load.share_large else SMALL
-            self._take_turn(Try(COPY, size, 1, batch))
+            self._take_turn(Try(COPY, 1, batch))
 
     def _find_next(self) -> Batch | None:
         """Return the batch whose next object may be copied or looked at now."""
@@ -166,7 +149,7 @@ class Worker:
         started = sent = simulation.now
         if self.load.cpu_seconds:
             sent = self._cpu_free_at = max(started, self._cpu_free_at) + self.load.cpu_seconds / 2
-        arrival = Arrival(sent, self.number, copy.operation, copy.size_bytes)
+        arrival = Arrival(sent, self.number, copy.operation)
         if self.load.travel is None:
             self._arrive(arrival, started, copy)
         else:
@@ -190,7 +173,7 @@ class Worker:
     def _take_in(self, answer: Answer, started: float, copy: Try) -> None:
         simulation, controller, operation = self.simulation, self.controller, copy.operation
         if answer.result == "ok":
-            controller.note_success(operation, simulation.now - started, copy.size_bytes, self.in_flight)
+            controller.note_success(operation, simulation.now - started, SMALL, self.in_flight)
             if operation == COPY:
                 bin_ = int(simulation.now / BIN_SECONDS)
                 self.done[bin_] = self.done.get(bin_, 0) + 1

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rowferry_worker.pacing.in_flight import START
 from rowferry_worker.pacing.pacer import Pacer
-from support.pacing.fleet import FixedLimit, run_fleet
+from support.pacing.fleet import run_fleet
 from support.pacing.servers import (
     Away,
     Bucket,
@@ -147,14 +147,6 @@ def test_a_bound_is_used_whatever_the_server_counts(shape: str, per_second: int,
     assert met.refused < refused
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("shape", [shape for shape in SHAPES if "bucket" in shape])
-def test_a_bound_of_many_workers_is_used(shape: str) -> None:
-    met = measure(shape, 300, 16)
-    assert met.used > (0.6 if "harsh" in shape else 0.95)
-    assert met.refused < (0.2 if "harsh" in shape else 0.1)
-
-
 def test_spread_latency_and_instant_answers_do_not_lower_the_limit() -> None:
     (worker,) = run_fleet(Free(SPREAD), seconds=30, load=CPU)
     assert worker.lowest_limit(0, 30) >= START
@@ -163,17 +155,6 @@ def test_spread_latency_and_instant_answers_do_not_lower_the_limit() -> None:
 def test_a_server_that_works_on_few_at_once_is_not_sent_many_more() -> None:
     (worker,) = run_fleet(ConcurrencyLimited(constant(0.07), 128), seconds=40)
     assert max(limit for bin_, limit in worker.limits.items() if bin_ > 20) <= 3 * 128
-
-
-@pytest.mark.soak
-def test_small_and_large_objects_together_reach_what_a_fixed_limit_reaches() -> None:
-    load = Load(cpu_seconds=0.0004, share_large=0.5)
-    best = max(
-        run_fleet(Free(SPREAD, 2e9), seconds=40, load=load, controller=lambda _, n=n: FixedLimit(n))[0].rate(20, 40)
-        for n in (128, 512, 2048)
-    )
-    (worker,) = run_fleet(Free(SPREAD, 2e9), seconds=40, load=load)
-    assert worker.rate(20, 40) > 0.85 * best
 
 
 def test_a_pause_that_a_server_asks_for_is_kept_by_all_requests() -> None:

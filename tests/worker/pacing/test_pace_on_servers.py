@@ -1,11 +1,9 @@
 """The pace of a real worker on servers that are slow by chance, away for a moment, or bounded."""
 
-import statistics
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
-from itertools import dropwhile, pairwise
+from itertools import dropwhile
 from time import monotonic, sleep
 from typing import Any
 
@@ -24,8 +22,7 @@ from support.s3.deviations import Deviations
 from support.s3.fake_s3 import FakeAddress, running_fakes
 
 MakeMigration = Callable[..., Migration]
-LIMIT, RATE = "rowferry_objects_in_flight_limit", "rowferry_request_rate_limit"
-SAMPLES = 40
+LIMIT = "rowferry_objects_in_flight_limit"
 SOON = timedelta(seconds=60)
 """Within this all is done that takes seconds on a machine with little else to do."""
 
@@ -72,20 +69,6 @@ def check_all_moved(migration: Migration, entries: int) -> None:
     migration.check_balance()
 
 
-@pytest.mark.soak
-def test_spread_latency_and_instant_answers_never_lower_the_limit(
-    make_migration: MakeMigration, server: FakeS3Server
-) -> None:
-    with enqueued(make_migration, server, 3000) as migration:
-        server.configure("latency", seconds=0.4, sigma=0.4, instant_share=0.001)
-        with migration.workers(1, "--metrics-port=0") as (worker,):
-            limits = sample_until_done(migration, served_port(worker), LIMIT)
-        server.configure("latency")
-        assert min(limits) >= START
-        assert max(limits) >= 4 * START
-        check_all_moved(migration, 3000)
-
-
 def test_refused_connections_cost_little_and_the_limit_rises_again(
     make_migration: MakeMigration, server: FakeS3Server
 ) -> None:
@@ -117,38 +100,6 @@ def note_copies(server: FakeAddress) -> dict[str, list[tuple[float, bool]]]:
 
     server.fake.answer = note
     return seen
-
-
-def wait_until_near(port: int, bound: float) -> None:
-    """Return once the learned rate of copies has been within a half of the bound, by the median of some seconds."""
-    rates: deque[float] = deque(maxlen=SAMPLES)
-
-    def is_near() -> bool:
-        if rate := sum_of(scrape(port), RATE, operation="CopyObject"):
-            rates.append(rate)
-        sleep(0.05)
-        return len(rates) == SAMPLES and 0.5 * bound < statistics.median(rates) < 1.5 * bound
-
-    wait_for(is_near, deadline=SOON)
-
-
-@pytest.mark.soak
-def test_a_bound_is_learned_and_its_pauses_are_heeded(make_migration: MakeMigration) -> None:
-    with (
-        running_fakes(Deviations(), store=make_uniform_store(2000)) as (server,),
-        enqueued(make_migration, server, 900) as migration,
-    ):
-        server.configure("limits", writes_per_second=50, retry_after=1)
-        seen = note_copies(server)
-        with migration.workers(1, "--metrics-port=0") as (worker,):
-            # How soon it is found is held by simulations, whose time a loaded machine does not stretch.
-            wait_until_near(served_port(worker), 50)
-            migration.wait_until_done()
-        check_all_moved(migration, 900)
-    refused = sum(was_refused for tries in seen.values() for _, was_refused in tries)
-    assert 0 < refused < 0.5 * sum(map(len, seen.values()))
-    pauses = [then - now for tries in seen.values() for (now, was_refused), (then, _) in pairwise(tries) if was_refused]
-    assert min(pauses) > 0.99, "a timer may be early by milliseconds"
 
 
 def test_a_server_that_counts_what_it_refuses_is_not_asked_in_vain(make_migration: MakeMigration) -> None:
