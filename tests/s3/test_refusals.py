@@ -13,7 +13,7 @@ from rowferry.errors import AccessDenied, ObjectRejected, SideFault
 from rowferry.plan import ProductionSide
 from rowferry.s3.client import ObjectClient, open_object_client
 from support.s3.clients import COPY, GET, HEAD, WAIT_SECONDS, ask, begin, opened, side_of
-from support.s3.stand_in import Behaviour, StandIn, answer, refuse, refuse_with
+from support.s3.stand_in import Behaviour, StandIn, answer, refuse
 
 HOUR = 3600
 
@@ -35,7 +35,7 @@ def keep_time(offset: float, *, bodiless: bool = False) -> Callable[[str], Behav
         date = formatdate(time.time() + offset, usegmt=True)
         if abs(signed - time.time() - offset) < HOUR / 4:
             return answer(200, Date=date)
-        return answer(403, Date=date) if bodiless else refuse_with(403, "RequestTimeTooSkewed", Date=date)
+        return answer(403, Date=date) if bodiless else refuse(403, "RequestTimeTooSkewed", Date=date)
 
     return judge
 
@@ -53,7 +53,7 @@ def test_a_drifted_clock_is_corrected_once_by_the_servers(offset: float, caplog:
 
 def test_a_clock_that_cannot_be_corrected_is_a_fault_of_the_side() -> None:
     date = formatdate(time.time() + HOUR, usegmt=True)
-    for behaviour in (refuse_with(403, "RequestTimeTooSkewed", Date=date), refuse(403, "RequestTimeTooSkewed")):
+    for behaviour in (refuse(403, "RequestTimeTooSkewed", Date=date), refuse(403, "RequestTimeTooSkewed")):
         with judged(lambda _, behaviour=behaviour: behaviour) as (client, server):
             assert isinstance(ask(client, COPY).error, SideFault)
         assert len(server.requests) <= 2

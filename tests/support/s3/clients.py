@@ -1,6 +1,6 @@
 """Clients of the hot path for tests: of real servers, and of the stand-in that misbehaves."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import timedelta
@@ -44,20 +44,15 @@ def ask(client: ObjectClient, request: Request) -> Result:
     return begin(client, request).result(WAIT_SECONDS)
 
 
-def begin(
-    client: ObjectClient, request: Request, on_result: Callable[[Result], object] | None = None
-) -> Future[Result]:
-    """Send a request, and return the future of its result at once; `on_result` is called with it on the event loop."""
+def begin(client: ObjectClient, request: Request) -> Future[Result]:
+    """Send a request, and return the future of its result at once."""
 
     async def call() -> Result:
         try:
             response = await client.send(request)
-            result = Result(response.status, response.headers, response.body)
+            return Result(response.status, response.headers, response.body)
         except ObjectError as error:
-            result = Result(error.status, error.headers, error=error)
-        if on_result is not None:
-            on_result(result)
-        return result
+            return Result(error.status, error.headers, error=error)
 
     return event_loop.submit(call())
 

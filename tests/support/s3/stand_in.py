@@ -20,12 +20,7 @@ def answer(status: int, body: bytes = b"", **headers: str) -> Behaviour:
     return lambda connection: connection.sendall(message)
 
 
-def refuse(status: int, code: str) -> Behaviour:
-    """Send an answer with S3's error of this code."""
-    return answer(status, error_body(code))
-
-
-def refuse_with(status: int, code: str, **headers: str) -> Behaviour:
+def refuse(status: int, code: str, **headers: str) -> Behaviour:
     """Send an answer with S3's error of this code, and headers."""
     return answer(status, error_body(code), **headers)
 
