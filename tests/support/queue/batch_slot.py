@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from psycopg.pq import TransactionStatus
@@ -51,12 +51,11 @@ class Slot:
     state: WorkerState
     connection: Connection
 
-    def run(self, perform: Perform = settle, *, writes_objects: bool = False) -> Batch:
-        """Claim the batch that is due, and let it live; `writes_objects`: its queue says that it does."""
+    def run(self, perform: Perform = settle) -> Batch:
+        """Claim the batch that is due, and let it live."""
         batch = claim_batch(self.connection, ["note"])
         assert batch is not None
-        spec = replace(find_queue("note").spec, writes_objects=writes_objects)
-        ClaimedBatch(self.state, self.connection, batch, Queue(spec, perform)).run()
+        ClaimedBatch(self.state, self.connection, batch, Queue(find_queue("note").spec, perform)).run()
         return batch
 
     def is_idle(self) -> bool:

@@ -118,15 +118,6 @@ def lose(slot: Slot, times: int) -> None:
         assert slot.table.verdicts() == ["LOST"] * (number + 1)
 
 
-def test_a_batch_that_was_lost_twice_is_put_back_for_a_while(slot: Slot) -> None:
-    lose(slot, 2)
-    slot.run()
-    assert slot.end() == ("INIT", 0, ["LOST", "LOST", "RELEASED"], 0)
-    (row,) = slot.table.execute("select error, run_after > clock_timestamp() as waits from rowferry.batch_queue")
-    assert row["waits"]
-    assert "the connection was lost 2 times" in row["error"]
-
-
 def test_a_batch_that_cannot_be_put_back_has_its_attempt_released(slot: Slot, monkeypatch: pytest.MonkeyPatch) -> None:
     lose(slot, 2)
 

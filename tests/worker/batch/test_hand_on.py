@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, call, connect
 from rowferry_worker.batch.claim import claim_batch
-from rowferry_worker.batch.verdict import write_failure, write_verdict
+from rowferry_worker.batch.verdict import write_verdict
 from support.queue.held_batches import split
 from support.queue.lines import Lines
 
@@ -65,7 +65,7 @@ class Worker:
         (row,) = call(self.connection, "begin_attempts", [batch.id], [batch.requeues], "w")
         return Attempt(row["attempt_id"], row["number"], row["crashes"])
 
-    def finish(self, verdict: Verdict, outcomes: Mapping[str, str], *, commits: bool = True) -> None:
+    def finish(self, verdict: Verdict, outcomes: Mapping[str, str]) -> None:
         """Claim the batch that is due, and end an attempt at it with these outcomes by id."""
         batch = self.batch or self.claim()
         judgement = Judgement(verdict, timedelta(0), "why")
@@ -75,8 +75,7 @@ class Worker:
         ]
         write_verdict(self.connection, batch, self.begin(batch), judgement, results)
         self.batch = None
-        if commits:
-            self.connection.commit()
+        self.connection.commit()
 
 
 @pytest.fixture
@@ -116,22 +115,6 @@ def test_a_range_that_is_done_at_once_is_handed_on_as_it_is(lines: Lines, worker
     worker.connection.rollback()
 
 
-def test_what_the_plan_says_of_the_next_queue_is_told_beside_the_entries(lines: Lines, worker: Worker) -> None:
-    tag = {"payload": {"set": {"a": "b"}, "size": 5}}
-    lines.register("one", {"load": {"next": ["tag", "verify"]}, "tag": tag, "verify": {}})
-    enqueue(lines, RANGE)
-    worker.finish(Verdict.DONE, all_of("migrated"))
-    assert read(lines) == [(RANGE_ALONE | {"set": {"a": "b"}, "size": 5}, 10)]
-    assert read(lines, "verify") == [(RANGE_ALONE, 10)]
-
-
-def test_what_the_plan_says_of_the_next_queue_goes_before_what_the_batch_says(lines: Lines, worker: Worker) -> None:
-    lines.register("one", {"load": {"next": ["tag"]}, "tag": {"payload": {"size": 5}}})
-    enqueue(lines, OBJECTS, 2)
-    worker.finish(Verdict.DONE, {"p/a": "migrated", "p/b": "kept"})
-    assert read(lines) == [(OBJECTS | {"size": 5}, 2)]
-
-
 def test_a_queue_that_only_an_operator_has_named_counts_each_entry_once(lines: Lines, worker: Worker) -> None:
     """Its retries read what the last attempt has left, although no plan has said so."""
     lines.steer(("one", "load"), "next = '{inspect}'")
@@ -143,13 +126,6 @@ def test_a_queue_that_only_an_operator_has_named_counts_each_entry_once(lines: L
     assert read(lines, "inspect") == [(RANGE_ALONE | {"unsettled": ["8", "9"]}, 10)]
 
 
-def test_a_queue_of_the_same_name_in_another_migration_changes_nothing(lines: Lines, worker: Worker) -> None:
-    lines.register("two", {"load": {"next": ["verify"]}, "verify": {}})
-    enqueue(lines, RANGE)
-    worker.finish(Verdict.DONE, all_of("migrated"))
-    assert (read(lines), read(lines, "verify")) == ([(RANGE_ALONE, 10)], [])
-
-
 class Case(NamedTuple):
     """What a batch of so many entries says, how its attempts end, and what is handed on."""
 
@@ -157,10 +133,15 @@ class Case(NamedTuple):
     entries: int
     attempts: list[tuple[Verdict, dict[str, str]]]
     handed_on: list[tuple[dict[str, Any], int]]
+    tag: dict[str, Any] = {}  # noqa: RUF012 - never changed
+    """What the plan says of the next queue."""
+    next: str = "tag"
+    """What an operator has said of the queues that are next, with commas."""
 
 
 ITEMS = [{"id": "a", "n": 1}, {"id": "b", "n": 2}, {"id": "c", "n": 3}]
 OBJECTS = {"entries": "p/*", "objects": "range", "first": "p/a", "last": "p/z", "size": 100, "side": "legacy"}
+MOVED = [(Verdict.DONE, all_of("migrated"))]
 CASES = {
     "no parts of an upload": Case(
         {"entries": "public.t.key", "upload": 7, "first": "1", "last": "9"},
@@ -168,16 +149,33 @@ CASES = {
         [(Verdict.DONE, all_of("migrated", "123456789"))],
         [],
     ),
+    "what the plan says of the next queue, beside the entries": Case(
+        RANGE, 10, MOVED, [(RANGE_ALONE | {"set": {"a": "b"}}, 10)], tag={"payload": {"set": {"a": "b"}}}
+    ),
+    "what the plan says, before what the batch says": Case(
+        OBJECTS, 2, [(Verdict.DONE, {"p/a": "kept", "p/b": "kept"})], [(OBJECTS | {"size": 5}, 2)],
+        tag={"payload": {"size": 5}},
+    ),
+    "once, to a queue that is named twice": Case(RANGE, 10, MOVED, [(RANGE_ALONE, 10)], next="tag, verify, tag"),
+    "nothing without a next queue": Case(RANGE, 10, MOVED, [], next=""),
+    "nothing for a queue of another migration": Case(RANGE, 10, MOVED, [], next="verify"),
     "the first that is settled, in whichever attempt": Case(
-        RANGE, 10, [(Verdict.RETRY, all_of("failed")), (Verdict.DONE, all_of("migrated"))], [(RANGE_ALONE, 10)]
+        RANGE, 10, [(Verdict.RETRY, all_of("failed")), *MOVED], [(RANGE_ALONE, 10)]
     ),
     "none that the application has changed": Case(RANGE, 10, [(Verdict.DONE, all_of("changed"))], []),
     "none that the application has deleted": Case(RANGE, 10, [(Verdict.DONE, all_of("deleted"))], []),
     "what is settled of a released batch, behind its first entry": Case(
-        RANGE,
-        10,
-        [(Verdict.RELEASED, {"0": "failed"} | all_of("migrated", "12"))],
+        RANGE, 10, [(Verdict.RELEASED, {"0": "failed"} | all_of("migrated", "12"))],
         [(RANGE_ALONE | {"only": ["1", "2"]}, 2)],
+    ),
+    "what was left, of a queue that reads again": Case(
+        RANGE | {"unsettled": None, "read_again": ["migrated", "kept"]}, 10,
+        [
+            (Verdict.RETRY, all_of("kept", "0123456") | {"7": "missing", "8": "conflict", "9": "failed"}),
+            (Verdict.RETRY, {"7": "kept", "8": "migrated", "9": "failed"}),
+            (Verdict.DONE, all_of("kept")),  # whatever it reads
+        ],
+        [(RANGE_ALONE | {"only": part}, len(part)) for part in (list("0123456"), ["7", "8"], ["9"])],
     ),
     "a range of objects, with its side": Case(
         OBJECTS | {"on_conflict": "older", "read_again": ["kept"], "unsettled": None},
@@ -195,66 +193,46 @@ CASES = {
         [({"entries": "orders", "items": ITEMS[1:]}, 2), ({"entries": "orders", "items": ITEMS[:1]}, 1)],
     ),
     "of a batch that was handed on in parts, that part": Case(
-        RANGE | {"only": ["3", "4"]},
-        2,
-        [(Verdict.DONE, all_of("migrated", "34"))],
+        RANGE | {"only": ["3", "4"]}, 2, [(Verdict.DONE, all_of("migrated", "34"))],
         [(RANGE_ALONE | {"only": ["3", "4"]}, 2)],
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_this_is_handed_on(case: str, lines: Lines, worker: Worker) -> None:
-    payload, count, attempts, handed_on = CASES[case]
+    payload, count, attempts, handed_on, tag, following = CASES[case]
+    lines.register("two", {"load": {"next": ["verify"]}, "verify": {}})
+    lines.register("one", {"load": {"next": ["tag"]}, "tag": tag, "verify": {}})
+    if following != "tag":
+        lines.steer(("one", "load"), f"next = '{{{following}}}'")
     enqueue(lines, payload, count)
     for verdict, outcomes in attempts:
         worker.finish(verdict, outcomes)
     assert read(lines) == handed_on
+    assert bool(read(lines, "verify")) == ("verify" in following)
 
 
-def test_a_queue_that_is_named_twice_gets_each_batch_once(lines: Lines, worker: Worker) -> None:
-    lines.steer(("one", "load"), "next = '{tag, verify, tag}'")
-    enqueue(lines, RANGE)
-    worker.finish(Verdict.DONE, all_of("migrated"))
-    assert (read(lines), read(lines, "verify")) == ([(RANGE_ALONE, 10)], [(RANGE_ALONE, 10)])
+COUNTED: dict[str, tuple[dict[str, Any], dict[str, str], dict[str, int]]] = {
+    "those of a retry that reads what was left": (
+        {"unsettled": None}, {"8": "migrated", "9": "kept"}, {"migrated": 9, "kept": 1}
+    ),
+    "once, what was migrated and is not there again": (
+        {}, all_of("kept", "01234") | all_of("deleted", "567") | all_of("migrated", "89"), {"migrated": 7, "deleted": 3}
+    ),
+}  # fmt: skip
+"""What else the batch says, the outcomes of its second attempt, and how they are counted with those of the first."""
 
 
-def test_a_queue_without_a_next_one_hands_on_nothing(lines: Lines, worker: Worker) -> None:
-    enqueue(lines, RANGE)
-    lines.steer(("one", "load"), "next = '{}'")
-    worker.finish(Verdict.DONE, all_of("migrated"))
-    assert lines.session.execute("select count(*) as n from rowferry.batch_queue").fetchall() == [{"n": 1}]
-
-
-def test_a_queue_that_reads_again_hands_on_only_what_was_left(lines: Lines, worker: Worker) -> None:
-    enqueue(lines, RANGE | {"unsettled": None, "read_again": ["migrated", "kept"]})
-    worker.finish(Verdict.ERROR, all_of("kept", "0123456") | {"7": "missing", "8": "conflict", "9": "failed"})
-    assert worker_payload(lines)["unsettled"] == ["7", "8", "9"]
-    requeue(lines)
-    worker.finish(Verdict.RETRY, {"7": "kept", "8": "migrated", "9": "failed"})
-    assert worker_payload(lines)["unsettled"] == ["9"]
-    worker.finish(Verdict.DONE, all_of("kept"))  # whatever it reads
-    assert worker_payload(lines)["unsettled"] == []
-    parts = [list("0123456"), ["7", "8"], ["9"]]
-    assert read(lines) == [(RANGE_ALONE | {"only": part}, len(part)) for part in parts]
-
-
-def test_entries_that_are_not_read_again_stay_counted(lines: Lines, worker: Worker) -> None:
-    """A queue that reads again what was settled, but in a retry only what was left."""
-    enqueue(lines, RANGE | {"unsettled": None, "read_again": ["migrated", "kept"]})
+@pytest.mark.parametrize("case", COUNTED)
+def test_entries_of_two_attempts_are_counted(case: str, lines: Lines, worker: Worker) -> None:
+    said, outcomes, counts = COUNTED[case]
+    enqueue(lines, RANGE | {"read_again": ["migrated", "kept"]} | said)
     worker.finish(Verdict.RETRY, all_of("migrated", "01234567") | all_of("failed", "89"))
-    worker.finish(Verdict.DONE, {"8": "migrated", "9": "kept"})
+    worker.finish(Verdict.DONE, outcomes)
     (row,) = lines.session.execute("select * from rowferry.batch_queue where queue_name = 'load'").fetchall()
-    assert (row["entry_count"], row["migrated"], row["kept"], row["failed"]) == (10, 9, 1, 0)
-
-
-def test_an_entry_that_was_migrated_and_is_not_there_again_is_counted_once(lines: Lines, worker: Worker) -> None:
-    """Read again, fewer are kept than were migrated before: the others have an outcome of their own now."""
-    enqueue(lines, RANGE | {"read_again": ["migrated", "kept"]})
-    worker.finish(Verdict.RETRY, all_of("migrated", "01234567") | all_of("failed", "89"))
-    worker.finish(Verdict.DONE, all_of("kept", "01234") | all_of("deleted", "567") | all_of("migrated", "89"))
-    (row,) = lines.session.execute("select * from rowferry.batch_queue where queue_name = 'load'").fetchall()
-    assert (row["entry_count"], row["migrated"], row["kept"], row["deleted"], row["failed"]) == (10, 7, 0, 3, 0)
+    assert row["entry_count"] == 10
+    assert {name: row[name] for name in ("migrated", "kept", "deleted", "failed") if row[name]} == counts
 
 
 def test_a_done_batch_that_is_put_back_is_read_anew(lines: Lines, worker: Worker) -> None:
@@ -265,15 +243,6 @@ def test_a_done_batch_that_is_put_back_is_read_anew(lines: Lines, worker: Worker
     worker.finish(Verdict.DONE, all_of("kept"))
     (row,) = lines.session.execute("select * from rowferry.batch_queue where queue_name = 'load'").fetchall()
     assert (row["entry_count"], row["kept"]) == (10, 10)
-
-
-def test_a_done_batch_whose_entries_are_not_read_again_leaves_none(lines: Lines, worker: Worker) -> None:
-    enqueue(lines, {"entries": "orders", "items": ITEMS, "unsettled": None}, 3)
-    worker.finish(Verdict.DONE, {"a": "migrated", "b": "kept", "c": "migrated"})
-    lines.session.execute("update rowferry.batch_queue set status = 'INIT' where queue_name = 'load'")
-    assert worker_payload(lines)["unsettled"] == []
-    worker.finish(Verdict.DONE, {})
-    assert read(lines) == [({"entries": "orders", "items": ITEMS}, 3)], "handed on once"
 
 
 def test_what_a_large_batch_says_is_stored_once_and_handed_on_as_it_is(lines: Lines, worker: Worker) -> None:
@@ -307,60 +276,6 @@ def test_a_new_pass_over_a_batch_reads_all_of_it(lines: Lines, worker: Worker) -
 def worker_payload(lines: Lines) -> dict[str, Any]:
     (row,) = lines.session.execute("select payload from rowferry.batch_queue where queue_name = 'load'").fetchall()
     return row["payload"]
-
-
-def test_entries_that_ended_behind_the_first_are_handed_on_within_their_range(lines: Lines, worker: Worker) -> None:
-    """The time was over in the middle of the first entry's object; rows behind it were updated, and count with it."""
-    enqueue(lines, RANGE)
-    batch = worker.claim()
-    split(worker.connection, batch.id, "1", "9", count=7, keep="0")
-    worker.finish(Verdict.RELEASED, {"0": "failed", **all_of("migrated", "78")})
-    assert read(lines) == [(RANGE_ALONE | {"only": ["7", "8"]}, 2)]
-
-
-def test_the_rest_of_a_batch_hands_on_nothing_that_ended_before(lines: Lines, worker: Worker) -> None:
-    """As a worker puts it back where rows behind its first entry were updated."""
-    enqueue(lines, RANGE)
-    batch = worker.claim()
-    rest, kept = {"first": "1", "last": "9", "is_begun": True}, {"last": "0"}
-    call(worker.connection, "split_batch", batch.id, Jsonb(rest), 7, 0, Jsonb(kept))
-    worker.finish(Verdict.RELEASED, {"0": "failed", **all_of("migrated", "78")})
-    lines.session.execute(
-        "update rowferry.batch_queue set run_after = now() + interval '1 h' where id = %s", (batch.id,)
-    )
-    worker.finish(Verdict.DONE, all_of("migrated", "1234569"))
-    rest_ids = {"first": "1", "only": list("1234569")}
-    assert read(lines) == [(RANGE_ALONE | {"only": ["7", "8"]}, 2), (RANGE_ALONE | rest_ids, 7)]
-
-
-def test_a_verdict_that_is_rolled_back_hands_on_nothing(lines: Lines, worker: Worker) -> None:
-    enqueue(lines, RANGE)
-    worker.finish(Verdict.DONE, all_of("migrated"), commits=False)
-    assert read(lines) == [], "before the commit"
-    worker.connection.rollback()
-    assert read(lines) == []
-    worker.finish(Verdict.DONE, all_of("migrated"))
-    assert len(read(lines)) == 1
-
-
-def test_a_batch_that_failed_as_a_whole_hands_on_nothing(lines: Lines, worker: Worker) -> None:
-    enqueue(lines, RANGE)
-    batch = worker.claim()
-    write_failure(worker.connection, batch, worker.begin(batch), Judgement(Verdict.ERROR, error="as a whole"))
-    worker.connection.commit()
-    worker.batch = None
-    assert read(lines) == []
-
-
-def test_a_chain_ends_where_no_queue_is_next(lines: Lines, worker: Worker) -> None:
-    lines.register("one", {"load": {"next": ["tag"]}, "tag": {"next": ["inspect"]}, "inspect": {}})
-    enqueue(lines, RANGE)
-    worker.finish(Verdict.DONE, all_of("migrated"))
-    for queue in ("tag", "inspect"):
-        worker.claim(queue)
-        worker.finish(Verdict.DONE, all_of("kept"))
-    assert [read(lines, queue) for queue in ("tag", "inspect")] == [[(RANGE_ALONE, 10)], [(RANGE_ALONE, 10)]]
-    assert claim_batch(worker.connection, ["load", "tag", "inspect"]) is None
 
 
 def test_only_a_claimed_batch_hands_on(lines: Lines, worker: Worker) -> None:
