@@ -243,15 +243,6 @@ def test_a_reader_that_comes_late_is_told_why_its_client_was_cut_off() -> None:
         run(read_late(client))
 
 
-def test_who_reads_one_body_may_send_another_request_over_a_pool_of_one() -> None:
-    async def read_beside() -> bytes:
-        async with streamed(client) as stream:
-            return (await client.send(GET)).body + await stream.read_all()
-
-    with facing(answer(200, b"0123456789a"), answer(200, b"x"), max_in_flight=1) as (client, _):
-        assert run(read_beside()) == b"x0123456789a"
-
-
 def test_a_closed_stream_leaves_the_next_response_on_its_connection_alone() -> None:
     async def read_two() -> bytes:
         async with streamed(client) as first:

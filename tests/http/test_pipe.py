@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from rowferry.errors import CutOff, ObjectError, ServerFault, Throttled, TimedOut, Unreachable
+from rowferry.errors import ObjectError, ServerFault, Throttled, TimedOut
 from rowferry.http import event_loop
 from rowferry.http.pipe import Pipe
 from rowferry.s3.client import ObjectClient
@@ -149,36 +149,6 @@ def test_the_source_waits_while_the_target_does_not_read() -> None:
         assert copying.result(WAIT_SECONDS) == 200
 
 
-@pytest.mark.parametrize("sent", [0, 1, len(BODY) // 2, len(BODY) - 1])
-def test_a_source_that_breaks_off_never_completes_the_target(sent: int) -> None:
-    taker = Taker()
-    with passing(send(BODY[:sent]), taker) as servers:
-        with pytest.raises(Unreachable, match="in the middle") as caught:
-            servers.run()
-        assert (caught.value.side, caught.value.operation) == ("legacy", "GetObject")
-        wait_for(lambda: not servers.write_by._pool._open)
-        assert BODY.startswith(taker.body)
-        assert len(taker.body) < len(BODY)
-
-
-def test_a_source_that_sends_more_than_it_said_loses_its_connection_alone() -> None:
-    taker = Taker()
-    with passing(send(BODY + OK, len(BODY)), taker) as servers:
-        assert (servers.run(), taker.body == BODY) == (200, True)
-        assert (servers.run(), taker.body == BODY) == (200, True)
-        assert (connections_of(servers.legacy), connections_of(servers.production)) == (2, 1)
-
-
-def test_what_the_source_refuses_ends_the_write() -> None:
-    taker = Taker()
-    with passing(send(BODY), taker) as servers:
-        servers.source = Passing(servers.read_by, len(BODY), ServerFault("TooSlow", "as told"))
-        with pytest.raises(ServerFault, match="as told"):
-            servers.run()
-        wait_for(lambda: not servers.write_by._pool._open)
-        assert len(taker.body) < len(BODY)
-
-
 @pytest.mark.parametrize(
     ("early", "error"),
     [
@@ -224,29 +194,6 @@ def test_the_side_that_stops_is_given_up_at_its_deadline(side: str, clock: Reque
         with pytest.raises(TimedOut) as caught:
             copying.result(WAIT_SECONDS)
         assert caught.value.side == side
-
-
-@pytest.mark.parametrize("side", ["legacy", "production"])
-def test_a_side_that_is_cut_off_ends_the_pipe(side: str) -> None:
-    taker = Taker()
-    with passing(stop, taker) as servers:
-        copying = event_loop.submit(servers.copy())
-        wait_for(lambda: servers.source.noted)
-        client = servers.read_by if side == "legacy" else servers.write_by
-        event_loop.call_soon(client.cut_off, CutOff("Silent", "as told"))
-        with pytest.raises(CutOff):
-            copying.result(WAIT_SECONDS)
-        wait_for(lambda: not servers.write_by._pool._open and not servers.read_by._pool._open)
-        assert len(taker.body) < len(BODY)
-
-
-def test_a_cancelled_pipe_leaves_nothing_open_and_neither_side_to_blame() -> None:
-    with passing(stop, Taker()) as servers:
-        copying = event_loop.submit(servers.copy())
-        wait_for(lambda: servers.source.noted)
-        copying.cancel()
-        wait_for(lambda: not servers.write_by._pool._open and not servers.read_by._pool._open)
-        assert (servers.read_by.waiting_since, servers.write_by.waiting_since) == (None, None)
 
 
 def test_a_source_that_was_paused_to_its_end_serves_the_next_request() -> None:

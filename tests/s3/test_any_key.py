@@ -34,27 +34,9 @@ def fill_up(character: str, most_bytes: int) -> str:
     return "/".join([character * (190 // width)] * names)[: most_bytes // width]
 
 
-def is_path(key: str) -> bool:
-    """Return whether a file system can hold it by this name; versitygw's objects are files."""
-    names = key.split("/")
-    known = all(name not in {"", ".", ".."} and len(name.encode()) <= 255 for name in names)
-    return known and "?" not in key
-
-
-def are_apart(keys: list[str]) -> bool:
-    """Return whether none of the keys would be a folder in which another one lies."""
-    return not any(other.startswith(key + "/") for key in keys for other in keys)
-
-
 def test_moto_gets_every_key_and_every_byte(moto_buckets: Buckets) -> None:
     keys = KEYS.filter(lambda key: "\n" not in key)  # moto answers 404: its routes take any character but that
     carry_all(moto_buckets, st.dictionaries(keys, BODIES, min_size=1, max_size=5))
-
-
-@pytest.mark.soak
-def test_versitygw_gets_every_key_that_is_a_path(versitygw_buckets: Buckets) -> None:
-    paths = st.dictionaries(KEYS.filter(is_path), BODIES, min_size=1, max_size=5)
-    carry_all(versitygw_buckets, paths.filter(lambda objects: are_apart([*objects])))
 
 
 def carry_all(buckets: Buckets, examples: st.SearchStrategy[dict[str, bytes]]) -> None:
