@@ -2,16 +2,22 @@
 
 from contextlib import closing
 from threading import Event
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from rowferry.db.connection import connect
 from rowferry.errors import DatabaseUnavailable
 from rowferry_worker.attempts import begin_attempt
+from rowferry_worker.batch.context import BatchContext
+from rowferry_worker.batch.run import process_batch
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.monitoring.heartbeat import ClusterState, Heartbeat
+from rowferry_worker.queues import find_queue
+from rowferry_worker.scheduling.scheduler import CopyScheduler
 from support.entries.entry_table import EntryTable
-from support.queue.held_batches import call_and_lose_the_answer, claim, hold
+from support.queue.held_batches import Held, call_and_lose_the_answer, claim, crash, hold
 from support.queue.queue_states import report_nothing
 
 
@@ -84,3 +90,33 @@ def test_a_worker_whose_connection_was_lost_since_its_last_beat_signs_off_and_se
         assert ten.verdicts() == ["LOST"]
         (worker,) = ten.execute("select stopped_at from rowferry.worker")
         assert worker["stopped_at"] is not None
+
+
+def test_a_batch_of_one_that_killed_its_workers_is_not_run_again(ten: EntryTable) -> None:
+    ten.execute("update rowferry.batch_queue set entry_count = 1")
+    crash(ten, 3)
+    with hold(ten) as held:
+        process_batch(context_without_route(held))
+    batch = ten.batch()
+    assert (batch["status"], batch["failed"], batch["attempts"]) == ("ERROR", 1, 3)
+    assert batch["error"] == "the worker died 3 times while it held this batch; it is not run again"
+    assert ten.verdicts() == [None, None, None, "ERROR"]
+    ten.check_balance()
+
+
+def context_without_route(held: Held) -> BatchContext:
+    """Return the context of a batch that fails as soon as it is performed."""
+    migration: Any = SimpleNamespace(
+        name="avatars", plan=SimpleNamespace(name="avatars"), read_settings=lambda spec: spec.settings()
+    )
+    return BatchContext(
+        find_queue("migrate"), held.batch, held.attempt, held.connection, migration, CopyScheduler(1), Event()
+    )
+
+
+def test_the_last_attempt_that_is_left_is_still_made(ten: EntryTable) -> None:
+    crash(ten, 2)
+    with hold(ten) as held:
+        result = process_batch(context_without_route(held))
+    assert "AttributeError" in (result.judgement.error or "")
+    assert ten.batch()["status"] == "ERROR"

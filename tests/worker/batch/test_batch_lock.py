@@ -57,14 +57,6 @@ def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[ThreadPoolExecutor]:
         yield pool
 
 
-def test_many_batches_share_the_lock(pool: ThreadPoolExecutor) -> None:
-    lock = BatchLock()
-    holders = [Holder(lock, pool) for _ in range(3)]
-    assert all(holder.acquired.wait(100) for holder in holders)
-    for holder in holders:
-        holder.end()
-
-
 def test_who_is_to_be_alone_waits_until_all_have_released_and_goes_before_new_ones(pool: ThreadPoolExecutor) -> None:
     lock = BatchLock()
     first = Holder(lock, pool)

@@ -2,7 +2,6 @@
 
 import json
 import time
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +13,6 @@ from rowferry_enqueue.request import Within, split_id
 from support.entries.entry_table import FROM, TO, EntryTable, keyed, trusted
 from support.entries.migration import Migration
 from support.processes.cli import list_errors
-from support.processes.poison import POISON, work_in_spite_of_poison
 from support.queue.queue_runs import outcomes, revert, verify
 from support.queue.turns import take_one_turn
 
@@ -118,18 +116,6 @@ def test_a_time_budget_puts_the_rest_back(things: Migration) -> None:
     assert (things.counts(), left(things)) == ({"migrated": 24}, 0)
     assert things.enqueue()[0].entries == 0
     things.check_balance()
-
-
-@pytest.mark.soak
-def test_an_entry_that_kills_its_worker_ends_up_alone(things: Migration, tmp_path: Path) -> None:
-    things.enqueue(batch_size=24)
-    assert -9 in work_in_spite_of_poison(things, tmp_path)
-    (failed,) = [batch for batch in things.batches() if batch["status"] == "ERROR"]
-    assert failed["payload"]["first"] == '["t, \\"1", "7"]'
-    assert left(things) == 1
-    assert things.execute("select path from public.things where path like 'image/%'") == [{"path": POISON}]
-    counts = outcomes(things.batches())
-    assert counts["migrated"] + counts.get("kept", 0) == 23  # kept: copied by a worker that died later
 
 
 def test_missing_objects_and_conflicts_and_rewritten_rows_are_told_by_their_ids(things: Migration) -> None:

@@ -1,25 +1,29 @@
 """How the work on a batch ends: verdict, rows and ledger agree, and the migration's troubles are counted."""
 
-import time
+import logging
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from rowferry.batch import Entry, Performed
+from rowferry.batch import Entry, EntryResult, Judgement, Outcome, Performed, Verdict
 from rowferry.errors import (
     DatabaseUnavailable,
     MigrationFault,
+    ObjectNotFound,
+    RowferryError,
+    ServerFault,
+    Throttled,
     UsageError,
     VerdictRefused,
 )
 from rowferry_worker.batch import run
 from rowferry_worker.batch.context import BatchContext, BatchReleased
+from rowferry_worker.batch.process import BatchResult
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.monitoring import metrics
-from rowferry_worker.options import Options
-from support.queue.batch_slot import Slot, end_with, settle
+from support.queue.batch_slot import Slot, end_with, fail_with, settle
 
 
 def claimed() -> float:
@@ -40,20 +44,6 @@ def test_an_interrupted_batch_is_lost(slot: Slot) -> None:
         slot.run(end_with(KeyboardInterrupt()))
     slot.connection.rollback()
     assert slot.end() == ("INIT", 0, ["LOST"], 0)
-
-
-def test_an_attempt_is_over_however_it_ended(slot: Slot, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[run.ClaimedBatch] = []
-    really = run.ClaimedBatch.run
-
-    def keep(self: run.ClaimedBatch) -> None:
-        made.append(self)
-        really(self)
-
-    monkeypatch.setattr(run.ClaimedBatch, "run", keep)
-    slot.run(end_with(BatchReleased("told to stop")))
-    slot.run()
-    assert [each.attempt for each in made] == [None, None]
 
 
 def test_a_fault_of_the_table_burns_no_attempt_and_pauses_after_three_batches(
@@ -111,37 +101,88 @@ def test_any_other_error_takes_the_rows_back_and_counts_as_an_attempt(slot: Slot
     assert slot.table.batch()["error"] == "ValueError: a slip"
 
 
-def test_an_error_of_the_database_is_told_in_our_words(slot: Slot) -> None:
+LOST_TWICE = """
+update rowferry.batch_attempt set verdict = 'LOST', error = 'gone', finished_at = now()
+"""
+
+
+def counted(outcome: str) -> float:
+    return metrics.entries.labels("avatars", "note", outcome)._value.get()
+
+
+NOTHING_THERE, BROKEN = ObjectNotFound("NoSuchKey", "gone"), ServerFault("InternalError", "broken")
+COUNTED = [("missing", NOTHING_THERE, "ERROR", 30), ("failed", BROKEN, "RETRY", 0)]
+
+
+@pytest.mark.parametrize(("outcome", "error", "verdict", "count"), COUNTED)
+def test_entries_that_failed_are_counted_once_they_stay_so(
+    slot: Slot, outcome: str, error: RowferryError, verdict: str, count: int
+) -> None:
+    def perform(_context: BatchContext, entries: Sequence[Entry]) -> Performed:
+        return Performed([EntryResult.from_error(entry, error, Outcome(outcome)) for entry in entries])
+
+    before = counted(outcome)
+    slot.run(perform)
+    assert (slot.end()[0], slot.table.verdicts()) == ("INIT" if verdict == "RETRY" else "ERROR", [verdict])
+    assert counted(outcome) - before == count
+
+
+def test_settled_entries_are_counted_whatever_the_verdict(slot: Slot) -> None:
+    before = counted("migrated"), metrics.objects_copied.labels("avatars", "note")._value.get()
+
     def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
-        settle(context, entries)
-        context.connection.execute("select 1 from public.nowhere")
-        return Performed([])
+        ends = settle(context, entries[:9]), fail_with(BROKEN)(context, entries[9:])
+        return Performed([result for each in ends for result in each.results])
 
     slot.run(perform)
-    status, _, verdicts, notes = slot.end()
-    assert (status, verdicts, notes) == ("ERROR", ["ERROR"], 0)
-    assert "nowhere" in slot.table.batch()["error"]
+    assert slot.end() == ("INIT", 1, ["RETRY"], 9)
+    assert counted("migrated") - before[0] == 9
+    assert metrics.objects_copied.labels("avatars", "note")._value.get() == before[1], "its queue writes no objects"
 
 
-def test_a_connection_that_the_server_ends_in_the_work_is_a_loss(slot: Slot) -> None:
+def released() -> float:
+    return metrics.attempts.labels("avatars", "note", "RELEASED")._value.get()
+
+
+def test_each_attempt_that_is_released_is_counted(slot: Slot) -> None:
+    """Given up, released by its verdict, and put back before it began."""
+    before = released()
+    slot.run(end_with(BatchReleased("told to stop")))
+    slot.run(fail_with(Throttled("SlowDown", "later")))
+    assert released() - before == 2
+    slot.table.execute(LOST_TWICE)
+    slot.table.make_due()
+    slot.run()
+    assert (slot.end()[0], slot.table.verdicts()[-1]) == ("INIT", "RELEASED")
+    assert released() - before == 3
+
+
+def test_a_verdict_that_needs_operator_is_logged_as_a_warning_with_its_error(
+    slot: Slot, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger=run.__name__):
+        slot.run(fail_with(BROKEN))
+    (line,) = [record for record in caplog.records if record.message == "batch finished"]
+    assert (line.levelno, vars(line)["verdict"], vars(line)["failed"]) == (logging.WARNING, "RETRY", 30)
+    assert "InternalError" in vars(line)["error"]
+
+
+# The migration's troubles
+
+
+def test_a_batch_whose_time_was_over_says_nothing_of_the_server(slot: Slot, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = BatchResult(Judgement(Verdict.RELEASED, timedelta(0), "the budget"), is_outage=False)
+    monkeypatch.setattr(run, "process", lambda _context: result)
+    slot.run()
+    assert (slot.end()[2], slot.state.backoff.troubles) == (["RELEASED"], {})
+
+
+def test_of_a_server_that_was_found_away_no_other_wait_is_kept(slot: Slot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is skipped until its detector says that it is back."""
+
     def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
-        slot.table.execute("select pg_terminate_backend(%s, 100000)", (context.connection.info.backend_pid,))
-        return settle(context, entries)
-
-    before = claimed()
-    with pytest.raises(DatabaseUnavailable):
-        slot.run(perform)
-    assert slot.end() == ("INIT", 0, ["LOST"], 0)
-    assert claimed() == before
-
-
-def test_the_work_knows_when_its_time_is_over(slot: Slot) -> None:
-    slot.state.options = Options(time_budget=timedelta(seconds=77))
-    left: list[float] = []
-
-    def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
-        left.append(context.deadline - time.monotonic())
-        return settle(context, entries)
+        monkeypatch.setattr(MigrationContext, "is_away", lambda _self: True)
+        return fail_with(Throttled("SlowDown", "later"))(context, entries)
 
     slot.run(perform)
-    assert 0 < left[0] <= 77
+    assert (slot.end()[2], slot.state.backoff.troubles) == (["RELEASED"], {})

@@ -173,15 +173,6 @@ def copy_and_follow(fake: FakeBuckets, options: CopyOptions) -> CopyResult:
     return result
 
 
-@pytest.mark.parametrize("times", [1, 3])
-def test_an_object_that_is_rewritten_when_it_was_copied_is_copied_again(times: int, method: CopyMethod) -> None:
-    fake = FakeBuckets(WRITING, {OLD: written_at(b"version 0", 1)})
-    rewrite(fake, [f"version {number + 1}".encode() for number in range(times)])
-    result = copy_and_follow(fake, options_of(method, "supported"))
-    assert result.outcome is Outcome.MIGRATED
-    assert fake.production[NEW].body == fake.legacy[OLD].body == f"version {times}".encode()
-
-
 @pytest.mark.parametrize("operation", ["GetObject", "PutObject", "CompleteMultipartUpload"])
 def test_an_object_that_is_rewritten_while_it_is_copied_is_copied_again(operation: str) -> None:
     """Between the GET and the PUT, or before the parts are put together: the old bytes arrive whole."""
@@ -227,28 +218,6 @@ def test_an_equal_object_that_is_rewritten_before_its_row_moves_is_copied_again(
     fake.legacy[OLD] = written_at(b"version 1", 1)
     assert look_again(fake, options, result).outcome is Outcome.MIGRATED
     assert fake.production[NEW].body == b"version 1"
-
-
-def test_an_object_that_stays_as_it_is_costs_one_head_more(method: CopyMethod) -> None:
-    fake, options, result = copied(method)
-    fake.seen.clear()
-    assert look_again(fake, options, result) == result
-    assert fake.operations == ["HeadObject legacy"]
-
-
-def test_an_object_that_never_rests_is_named_and_taken_up_as_ours_again(
-    method: CopyMethod, remembering: LargeObjects
-) -> None:
-    """It is not a conflict later on: what stands in production is remembered as a copy, whoever looks."""
-    fake = FakeBuckets(WRITING, {OLD: written_at(b"version 0", 1)})
-    rewrite(fake, [f"version {number + 1}".encode() for number in range(4)])
-    options = replace(options_of(method, "supported"), large_objects=remembering)
-    with pytest.raises(ServerFault, match="rewritten faster than it can be copied") as caught:
-        copy_and_follow(fake, options)
-    assert caught.value.retryable
-    assert fake.production[NEW].body == b"version 3"
-    assert copy_and_follow(fake, options).outcome is Outcome.MIGRATED
-    assert fake.production[NEW].body == fake.legacy[OLD].body == b"version 4"
 
 
 def test_what_takes_the_place_of_the_copy_is_left_alone(method: CopyMethod) -> None:

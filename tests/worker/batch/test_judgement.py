@@ -23,60 +23,51 @@ def of(nothing: Answer, known: Answer | None = None, *others: Answer) -> Answers
     return Answers(nothing, known, others)
 
 
-FAILURES = [
-    (of(DOWN), False, True),
-    (of(DOWN, WORKS), False, True),
-    (of(OTHER, WORKS), True, False),
-    (of(OTHER, DOWN), False, True),
-    (of(OTHER, DOWN, WORKS), True, False),
-    (of(OTHER, OTHER, WORKS, DOWN), True, False),
-    (of(OTHER, None, DOWN, OTHER), False, True),
-    (of(OTHER), False, False),
-    (of(OTHER), True, True),
-    (of(DENIED, DENIED), True, True),
-]
-"""The answers, whether several objects in a row have failed, and whether the server is at fault."""
+CASES = {
+    FAILED: [
+        (of(DOWN), False, True),
+        (of(DOWN, WORKS), False, True),
+        (of(OTHER, WORKS), True, False),
+        (of(OTHER, DOWN), False, True),
+        (of(OTHER, DOWN, WORKS), True, False),
+        (of(OTHER, OTHER, WORKS, DOWN), True, False),
+        (of(OTHER, None, DOWN, OTHER), False, True),
+        (of(OTHER), False, False),
+        (of(OTHER), True, True),
+        (of(DENIED, DENIED), True, True),
+    ],
+    READ_DENIED: [  # a right to read is there where one object can be read
+        (of(OTHER, WORKS), True, False),
+        (of(DENIED, WORKS), True, False),
+        (of(DENIED, None, DENIED, WORKS), True, False),
+        (of(OTHER, DENIED), False, True),
+        (of(DENIED), False, True),
+        (of(DENIED, OTHER, DENIED), False, True),
+        (of(OTHER, None, DENIED, DENIED), True, True),
+        (of(OTHER, None, DENIED), False, False),
+        (of(OTHER), False, False),
+    ],
+    WRITE_DENIED: [  # and one to write, where one key gets past
+        (of(DENIED), True, True),
+        (of(DENIED, DENIED), True, True),
+        (of(DENIED, None, DENIED, DENIED), True, True),
+        (of(OTHER), True, False),
+        (of(WORKS, DENIED), True, False),
+        (of(DENIED, OTHER), True, False),
+        (of(DENIED, None, DENIED, WORKS), True, False),
+    ],
+}
+"""By what is suspected: the answers, whether several objects in a row have failed, and whether the side is at fault."""
 
 
-@pytest.mark.parametrize(("answers", "in_a_row", "at_fault"), FAILURES)
-def test_a_failure_is_the_servers_where_it_fails_elsewhere(answers: Answers, in_a_row: bool, at_fault: bool) -> None:
-    assert is_of_side(FAILED, answers, in_a_row=in_a_row) is at_fault
-
-
-READS = [
-    (of(OTHER, WORKS), True, False),
-    (of(DENIED, WORKS), True, False),
-    (of(DENIED, None, DENIED, WORKS), True, False),
-    (of(OTHER, DENIED), False, True),
-    (of(DENIED), False, True),
-    (of(DENIED, OTHER, DENIED), False, True),
-    (of(OTHER, None, DENIED, DENIED), True, True),
-    (of(OTHER, None, DENIED), False, False),
-    (of(OTHER), False, False),
-]
-
-
-@pytest.mark.parametrize(("answers", "in_a_row", "at_fault"), READS)
-def test_a_right_to_read_is_there_where_one_object_can_be_read(
-    answers: Answers, in_a_row: bool, at_fault: bool
+@pytest.mark.parametrize(
+    ("suspicion", "answers", "in_a_row", "at_fault"),
+    [(suspicion, *case) for suspicion, cases in CASES.items() for case in cases],
+)
+def test_a_failure_is_the_servers_where_it_fails_elsewhere(
+    suspicion: Suspicion, answers: Answers, in_a_row: bool, at_fault: bool
 ) -> None:
-    assert is_of_side(READ_DENIED, answers, in_a_row=in_a_row) is at_fault
-
-
-WRITES = [
-    (of(DENIED), True),
-    (of(DENIED, DENIED), True),
-    (of(DENIED, None, DENIED, DENIED), True),
-    (of(OTHER), False),
-    (of(WORKS, DENIED), False),
-    (of(DENIED, OTHER), False),
-    (of(DENIED, None, DENIED, WORKS), False),
-]
-
-
-@pytest.mark.parametrize(("answers", "at_fault"), WRITES)
-def test_a_right_to_write_is_there_where_one_key_gets_past(answers: Answers, at_fault: bool) -> None:
-    assert is_of_side(WRITE_DENIED, answers, in_a_row=True) is at_fault
+    assert is_of_side(suspicion, answers, in_a_row=in_a_row) is at_fault
 
 
 @pytest.mark.parametrize(

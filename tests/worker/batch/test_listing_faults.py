@@ -1,7 +1,6 @@
 """Listings and ranges that meet faults: bounded, isolated, and taken up again."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -9,7 +8,6 @@ from rowferry_enqueue.enqueue import Within
 from support.entries.listed_objects import PREFIX, TO, check_copies, name_objects, outcomes, put_objects, ranges
 from support.entries.migration import Migration
 from support.postgres.roles import grant, log_in, new_roles
-from support.processes.poison import work_in_spite_of_poison
 from support.queue.turns import take_one_turn
 from support.s3.listing_page import page
 from support.s3.listing_requests import http, is_listing
@@ -192,19 +190,6 @@ def test_a_range_past_its_time_budget_puts_the_rest_back(listed: Migration) -> N
     check_copies(listed, NAMES)
     assert outcomes(listed) == {"migrated": 12}
     assert len(ranges(listed)) == 4
-
-
-@pytest.mark.soak
-def test_an_object_that_kills_its_worker_ends_up_alone(migration: Migration, tmp_path: Path) -> None:
-    name_objects(migration, prefix="image/", to="avatar/")
-    migration.plan["migration"]["max_attempts"] = 3
-    names = [f"u{number}/me.png" for number in range(10)]
-    put_objects(migration, names, prefix="image/")
-    migration.enqueue(100)
-    work_in_spite_of_poison(migration, tmp_path)
-    assert outcomes(migration) == {"migrated": 9, "failed": 1}
-    (error,) = [batch for batch in migration.batches() if batch["status"] == "ERROR"]
-    assert error["payload"]["first"] == error["payload"]["last"] == "image/u7/me.png"
 
 
 @pytest.mark.parametrize(

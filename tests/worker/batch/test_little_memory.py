@@ -5,7 +5,6 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -103,22 +102,6 @@ def test_a_worker_writes_no_temporary_file(full: EntryTable, failing: bool) -> N
             judgement = Judgement(Verdict.ERROR if failing else Verdict.DONE)
             write_verdict(connection, batch, attempt, judgement, results)
             connection.commit()
-        assert spills.take() == 0
-
-
-@pytest.mark.soak
-def test_a_rerun_and_prune_write_no_temporary_file(full: EntryTable) -> None:
-    full.execute("update public.avatars set path = replace(path, 'image/', 'avatar/')")
-    with frugal() as (connection, spills):
-        queries = EntryQueries.of(connection, full.read_plan().entries[0])
-        while (batch := claim_batch(connection, ["migrate"])) is not None:
-            attempt = begin(connection, batch)
-            assert read_entries(connection, queries, batch.payload["first"], batch.payload["last"]) == []
-            write_verdict(connection, batch, attempt, Judgement(Verdict.DONE), ())
-            connection.commit()
-        assert full.statuses() == {"DONE"}
-        full.execute("update rowferry.batch_queue set finished_at = now() - interval '2 days'")
-        assert call(connection, "prune_batches", timedelta(days=1), 1000)[0]["prune_batches"] == ROWS // BATCH_SIZE
         assert spills.take() == 0
 
 

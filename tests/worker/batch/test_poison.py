@@ -1,12 +1,20 @@
 """An entry that kills its worker ends up alone, and everything around it is migrated."""
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from rowferry.batch import Attempt, Batch
-from rowferry_worker.batch.crash_policy import CrashPolicy, choose_parallel, choose_policy
+from rowferry_worker.batch.crash_policy import (
+    CrashPolicy,
+    choose_policy,
+    choose_wait,
+    count_strikes,
+    describe_crashes,
+    describe_wait,
+)
 from support.entries.migration import Migration
 from support.processes.poison import work_in_spite_of_poison
 from support.processes.processes import wait_for
@@ -37,14 +45,6 @@ def test_a_batch_is_treated_by_its_crashes_and_those_of_its_ancestors(
 ) -> None:
     batch = Batch(1, 1, 1, "migrate", {}, entries, 5, 0, inherited)
     assert choose_policy(batch, Attempt(1, number, crashes)) is policy
-
-
-def test_a_killed_worker_leaves_many_batches_with_a_strike_so_the_first_slows_them_least() -> None:
-    """The batch of a killed worker is one of 16; the half of a batch that killed two has few objects in flight."""
-    batch, half = (Batch(1, 1, 1, "migrate", {}, 500, 5, 0, inherited) for inherited in (0, 2))
-    assert choose_parallel(batch, Attempt(1, 2, 1)) == 64
-    assert choose_parallel(half, Attempt(1, 1, 0)) == 4
-    assert choose_parallel(half, Attempt(1, 2, 1)) == 4
 
 
 @pytest.mark.parametrize(("inherited", "in_flight"), [(1, 64), (2, 4)])
@@ -79,25 +79,66 @@ def test_a_poisonous_entry_ends_up_alone_in_error_and_the_others_are_migrated(
     migration.audit(legacy_left=[7])
 
 
-@pytest.mark.soak
-def test_a_poisonous_entry_whose_neighbours_are_gone_is_not_tried_for_ever(
-    versitygw_migration: Migration, tmp_path: Path
+def make(
+    *, inherited: int = 0, crashes: int = 0, losses: int = 0, since: float | None = None, unclear: float | None = None
+) -> tuple[Batch, Attempt]:
+    batch = Batch(1, 1, 1, "migrate", {}, 100, 5, 0, inherited)
+    since_loss, unclear_for = (None if each is None else timedelta(seconds=each) for each in (since, unclear))
+    return batch, Attempt(1, crashes + losses + 1, crashes, losses, since_loss, unclear_for)
+
+
+@pytest.mark.parametrize(
+    ("inherited", "crashes", "losses", "strikes", "policy"),
+    [
+        (0, 0, 2, 0, CrashPolicy.RUN),
+        (0, 0, 3, 1, CrashPolicy.RUN_SLOWLY),
+        (0, 0, 4, 2, CrashPolicy.BISECT),
+        (0, 1, 3, 2, CrashPolicy.BISECT),
+        (1, 0, 1, 0, CrashPolicy.RUN_SLOWLY),
+        (1, 0, 2, 1, CrashPolicy.BISECT),
+    ],
+)
+def test_losses_beyond_the_free_ones_are_strikes(
+    inherited: int, crashes: int, losses: int, strikes: int, policy: CrashPolicy
 ) -> None:
-    """The batch was made for several entries, and is never halved any more: it is alone already."""
-    migration = versitygw_migration
-    migration.given(7, 7)
-    migration.execute("delete from public.avatars where id < 7")
-    deaths = work_in_spite_of_poison(migration, tmp_path).count(-9)
-    assert deaths <= migration.batch()["max_attempts"], "a poison loop"
-    assert migration.batch()["status"] == "ERROR"
-    assert "the worker died" in migration.batch()["error"]
+    batch, attempt = make(inherited=inherited, crashes=crashes, losses=losses)
+    assert count_strikes(batch, attempt) == strikes
+    assert choose_policy(batch, attempt) is policy
 
 
-def test_a_requeued_poisonous_batch_starts_with_a_clean_record(versitygw_migration: Migration) -> None:
-    migration = versitygw_migration
-    migration.given(2, 2)
-    migration.execute("update rowferry.batch_queue set status = 'ERROR', crashes = 9")
-    migration.execute("update rowferry.batch_queue set status = 'INIT' where status = 'ERROR'")
-    assert migration.batch()["crashes"] == 0
-    migration.work()
-    migration.audit()
+@pytest.mark.parametrize(
+    ("losses", "since", "unclear", "seconds"),
+    [
+        (1, 0, None, 0),
+        (2, 0, None, 5),
+        (2, None, None, 0),
+        (3, 4, None, 6),
+        (4, 0, None, 20),
+        (12, 0, None, 300),
+        (2, 60, None, 0),
+        (0, None, 7, 7),
+        (2, 0, 3, 5),
+    ],
+)
+def test_a_batch_waits_twice_as_long_after_each_loss_up_to_five_minutes(
+    losses: int, since: float | None, unclear: float | None, seconds: float
+) -> None:
+    assert choose_wait(*make(losses=losses, since=since, unclear=unclear)) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("inherited", "crashes", "losses", "words"),
+    [
+        (2, 1, 0, "the worker died 3 times while it held this batch"),
+        (2, 0, 1, "the worker died 2 times while it held this batch"),
+        (2, 0, 2, "the connection was lost 2 times while it held this batch"),
+        (0, 1, 3, "the worker died 1 times and the connection was lost 3 times while it held this batch"),
+        (0, 0, 2, "it was tried 2 times and never came to its end"),
+    ],
+)
+def test_what_has_ended_a_batch_is_counted(inherited: int, crashes: int, losses: int, words: str) -> None:
+    assert describe_crashes(*make(inherited=inherited, crashes=crashes, losses=losses)) == words
+
+
+def test_a_wait_for_a_silent_worker_is_told() -> None:
+    assert "previous worker has fallen silent" in describe_wait(make(unclear=1)[1])

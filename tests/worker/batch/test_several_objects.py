@@ -51,11 +51,6 @@ def test_the_worst_object_is_that_of_the_entry_and_is_named(
     assert named not in left.reason.split()  # equal for equal causes
 
 
-def test_an_optional_object_that_is_missing_does_not_keep_the_row() -> None:
-    (move,), left = choose_moves([row("1", "a", "b?", "c?")], Judge({"a": STOOD, "b": GONE, "c": STANDS}))
-    assert (move.outcome, move.size_bytes, left) == (Outcome.MIGRATED, 5, [])
-
-
 def test_a_shared_object_counts_for_the_first_row_that_moves() -> None:
     rows = [row("1", "shared", "gone"), row("2", "own", "shared"), row("3", "shared"), row("4", "shared", "kept")]
     moves, (left,) = choose_moves(rows, Judge({"shared": STANDS, "own": STANDS, "gone": GONE, "kept": STOOD}))
@@ -107,12 +102,6 @@ def test_an_optional_object_is_excused_by_the_error_that_says_so() -> None:
     assert judge.judge(production_row("1", "a", "nowhere?")).outcome is Outcome.MIGRATED
     assert judge.judge(production_row("2", "a", "lost?")).outcome is Outcome.MISSING
     assert judge.judge(production_row("3", "a", "nowhere")).outcome is Outcome.MISSING
-
-
-def test_a_row_without_objects_for_its_fault_is_judged_by_that() -> None:
-    unmapped = MappedRow(Entry("1", "x"), fault=ObjectRejected("KeyCannotBeMapped", "why"))
-    assert Judge({}).judge(unmapped).outcome is Outcome.FAILED
-    assert Judge({}).judge(MappedRow(Entry("1", "x"), fault=REFUSED)).outcome is Outcome.CONFLICT
 
 
 def test_a_listed_key_without_the_prefix_says_why_it_has_no_production_key() -> None:

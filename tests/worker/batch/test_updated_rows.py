@@ -1,6 +1,6 @@
 """Rows are updated if they still are as they were read; every other one has a result that says why not."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import timedelta
 from threading import Event
@@ -8,15 +8,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from psycopg import errors
 
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.db.connection import Connection, connect
 from rowferry.db.entries import EntryQueries
-from rowferry.errors import MigrationFault, ObjectNotFound, ServerFault
+from rowferry.errors import MigrationFault, ObjectNotFound, RowBusy, RowRefused, ServerFault
 from rowferry_worker.batch.context import BatchContext, BatchReleased
 from rowferry_worker.batch.row_update import RowChange, update_rows
-from rowferry_worker.batch.rows import look_again, rewrite_rows, wait_for_turn
-from rowferry_worker.monitoring import metrics
+from rowferry_worker.batch.rows import look_again, wait_for_turn
+from rowferry_worker.batch.writes import Write, apply_in_halves
 from rowferry_worker.monitoring.steps import StepClock
 from support.entries.entry_table import FROM, TO, EntryTable
 
@@ -43,17 +44,6 @@ def queries_of(table: EntryTable, connection: Connection) -> EntryQueries:
 def forms(table: EntryTable) -> str:
     """Return the first letter of each row's form, by id; _ for a null."""
     return "".join((key or "_")[0] for key in table.rows().values())
-
-
-def test_each_row_has_its_own_outcome_and_bytes(table: EntryTable, connection: Connection) -> None:
-    found = update_rows(connection, queries_of(table, connection), [move(1), move(2), move(3, Outcome.KEPT)])
-    connection.commit()
-    assert [(each.entry, each.outcome, each.size_bytes) for each in found] == [
-        (entry(1), Outcome.MIGRATED, 1),
-        (entry(2), Outcome.MIGRATED, 2),
-        (entry(3), Outcome.KEPT, 3),
-    ]
-    assert forms(table) == "iaaai"
 
 
 def test_a_table_that_cannot_be_updated_is_the_migrations_fault(table: EntryTable, connection: Connection) -> None:
@@ -114,22 +104,74 @@ def fake_context(connection: Any, limit: Limit | None = None, *, gives_up: bool 
     return BatchContext(queue, batch, nothing, connection, migration, nothing, give_up, steps=steps, ledger=ledger)
 
 
-def test_rows_take_their_turn_before_they_are_updated(table: EntryTable, connection: Connection) -> None:
-    limit = Limit(timedelta(0))
-    found = rewrite_rows(fake_context(connection, limit), queries_of(table, connection), [move(1), move(2)])
-    connection.commit()
-    assert (limit.reserved, len(found), forms(table)) == ([2], 2, "iaaii")
-
-
 @pytest.mark.parametrize("wait", [timedelta(0), timedelta(hours=1)])
 def test_a_worker_that_gives_up_waits_for_no_turn(connection: Connection, wait: timedelta) -> None:
     with pytest.raises(BatchReleased):
         wait_for_turn(fake_context(connection, Limit(wait), gives_up=True), 7)
 
 
-def test_the_wait_for_a_turn_is_counted(connection: Connection) -> None:
-    counter = metrics.limit_wait_seconds.labels("max_rows_per_second")
-    before = counter._value.get()
-    with pytest.raises(BatchReleased):
-        wait_for_turn(fake_context(connection, Limit(timedelta(hours=1)), gives_up=True), 7)
-    assert counter._value.get() - before == pytest.approx(3600)
+ROWS = list("abcdefgh")
+Call = tuple[str, bool]
+"""The rows of one try, and whether it waits for locks."""
+
+
+class Database:
+    """Writes rows of one letter, unless it is told to refuse them."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.busy: Exception | None = None
+        """What a try that waits for locks ends with."""
+        self.refuses = ""
+        """Letters of rows that it refuses."""
+        self.refusal: Exception = RowRefused("refused")
+        self.tries: list[Call] = []
+
+    def write(self, rows: Sequence[str], wait_for_locks: bool) -> list[str]:
+        self.tries.append(("".join(rows), wait_for_locks))
+        if self.busy is not None and wait_for_locks:
+            raise self.busy
+        if set(rows) & set(self.refuses):
+            raise self.refusal
+        return [row.upper() for row in rows]
+
+    def apply(self, rows: Sequence[str] = ROWS, write: Write[str, str] | None = None) -> str:
+        """Return what became of each row: its capital letter, - for refused, ~ for busy."""
+        return "".join(apply_in_halves(self.connection, rows, write or self.write, _mark))
+
+
+def _mark(_row: str, error: RowRefused | RowBusy) -> str:
+    return "~" if isinstance(error, RowBusy) else "-"
+
+
+@pytest.fixture
+def writing(connection: Connection) -> Database:
+    return Database(connection)
+
+
+@pytest.mark.parametrize("busy", [errors.LockNotAvailable("timeout"), errors.DeadlockDetected("deadlock")])
+def test_after_a_wait_for_a_lock_or_a_deadlock_no_half_waits_again(writing: Database, busy: Exception) -> None:
+    """Each wait takes `lock_timeout`: of a thousand rows, it would be ten times that."""
+    writing.busy, writing.refuses = busy, "cg"
+    assert writing.apply() == "AB-DEF-H"
+    assert [rows for rows, waits in writing.tries if waits] == ["abcdefgh"]
+
+
+@pytest.mark.parametrize("busy", [errors.LockNotAvailable("timeout"), errors.DeadlockDetected("deadlock")])
+def test_rows_that_are_busy_without_a_wait_are_busy_and_none_is_refused(writing: Database, busy: Exception) -> None:
+    writing.refuses, writing.refusal = "c", busy
+    assert writing.apply() == "~" * len(ROWS)
+    assert writing.tries == [("abcdefgh", True), ("abcdefgh", False)]
+    assert writing.apply([]) == ""
+
+
+def test_what_a_try_has_written_is_undone_before_its_halves_are_tried(writing: Database, table: EntryTable) -> None:
+    def write(rows: Sequence[str], wait_for_locks: bool) -> list[str]:
+        for row in rows:
+            writing.connection.execute("insert into public.avatars values (%s, %s)", (ord(row), row))
+        return writing.write(rows, wait_for_locks)
+
+    writing.refuses = "h"
+    assert writing.apply(write=write) == "ABCDEFG-"
+    writing.connection.commit()
+    assert {text for text in table.rows().values() if text and len(text) == 1} == set("abcdefg")

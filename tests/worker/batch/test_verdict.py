@@ -8,7 +8,6 @@ from rowferry.batch import Entry, EntryResult, Judgement, Outcome, Verdict
 from rowferry.errors import (
     AccessDenied,
     DatabaseBusy,
-    ObjectError,
     ObjectNotFound,
     PlanError,
     RowBusy,
@@ -38,10 +37,6 @@ LATE = failed(TimedOut("DeadlinePassed", ""))
 LOCKED = failed(RowBusy("locked"))
 DENIED = failed(AccessDenied("AccessDenied", "no"))
 REFUSED = failed(RowRefused("check"))
-
-
-def test_four_outcomes_are_settled_and_three_are_not() -> None:
-    assert {outcome for outcome in Outcome if outcome.settled} == {"migrated", "kept", "changed", "deleted"}
 
 
 @pytest.mark.parametrize("results", [[], [MIGRATED], SETTLED])
@@ -90,32 +85,21 @@ def test_the_most_frequent_reasons_come_first_and_few_are_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "attempt", "verdict"),
+    ("error", "attempt", "verdict", "words"),
     [
-        (PlanError("no such entries"), 1, Verdict.ERROR),
-        (DatabaseBusy("deadlock"), 1, Verdict.RETRY),
-        (DatabaseBusy("deadlock"), 5, Verdict.ERROR),
-        (Throttled("SlowDown", ""), 5, Verdict.RELEASED),
-        (KeyError("a fault of ours"), 1, Verdict.RETRY),
-        (KeyError("a fault of ours"), 5, Verdict.ERROR),
+        (PlanError("no such entries"), 1, Verdict.ERROR, "no such entries"),
+        (DatabaseBusy("deadlock"), 1, Verdict.RETRY, "deadlock"),
+        (DatabaseBusy("deadlock"), 5, Verdict.ERROR, "deadlock"),
+        (Throttled("SlowDown", ""), 5, Verdict.RELEASED, "SlowDown"),
+        (KeyError("path"), 1, Verdict.RETRY, "KeyError: 'path'"),
+        (ZeroDivisionError(), 5, Verdict.ERROR, "ZeroDivisionError: ZeroDivisionError"),
     ],
 )
-def test_a_batch_that_failed_as_a_whole_is_judged_by_its_error(
-    error: Exception, attempt: int, verdict: Verdict
+def test_a_batch_that_failed_as_a_whole_is_judged_by_its_error_and_named_by_its_class(
+    error: Exception, attempt: int, verdict: Verdict, words: str
 ) -> None:
-    assert judge_failure(error, attempt, 5).verdict is verdict
-
-
-def test_a_fault_is_named_by_its_class() -> None:
-    assert judge_failure(KeyError("path"), 1, 5).error == "KeyError: 'path'"
-    assert judge_failure(PlanError("no such entries"), 1, 5).error == "no such entries"
-    assert judge_failure(ZeroDivisionError(), 1, 5).error == "ZeroDivisionError: ZeroDivisionError"
-
-
-@pytest.mark.parametrize("error", [ObjectError("NoSuchUpload", "x"), ServerFault("InternalError", "y")])
-def test_failures_are_grouped_by_code_and_explained_in_words(error: ObjectError) -> None:
-    result = failed(error)
-    assert (result.reason, result.error) == (error.code, str(error))
+    judgement = judge_failure(error, attempt, 5)
+    assert (judgement.verdict, judgement.error) == (verdict, words)
 
 
 def test_a_batch_that_met_an_outage_is_due_at_once_since_each_worker_waits_for_the_server() -> None:
