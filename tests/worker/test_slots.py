@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from datetime import timedelta
-from threading import Event, Thread
+from threading import Event
 
 import psycopg
 import pytest
@@ -55,30 +55,6 @@ def test_all_workers_share_a_part_of_the_connections(
     assert bound_slots(Options().max_batches, connections, workers, pooled=pooled) == slots
 
 
-def test_another_batch_is_wanted_while_less_than_enough_is_left_to_copy() -> None:
-    claimed_entries = ClaimedEntries(lambda: 8)
-    assert claimed_entries.wants_batch()
-    claimed_entries.note(1, 100)
-    assert not claimed_entries.wants_batch()
-    claimed_entries.note(1, 7)
-    assert claimed_entries.wants_batch(), "its last objects leave others room"
-    claimed_entries.note(2, 1)
-    assert not claimed_entries.wants_batch()
-    claimed_entries.note(1, 0)
-    claimed_entries.note(2, 0)
-    assert claimed_entries.wants_batch(), "their rows are being updated"
-    claimed_entries.forget(1)
-    claimed_entries.forget(2)
-    assert claimed_entries.wants_batch()
-
-
-def test_a_limit_of_one_object_leaves_one_batch() -> None:
-    claimed_entries = ClaimedEntries(lambda: 0)
-    assert claimed_entries.wants_batch()
-    claimed_entries.note(1, 1)
-    assert not claimed_entries.wants_batch()
-
-
 def test_the_slot_that_waits_for_room_wakes_as_soon_as_there_is_some() -> None:
     claimed_entries, limit = ClaimedEntries(lambda: sum(limit)), [8]
 
@@ -94,29 +70,6 @@ def test_the_slot_that_waits_for_room_wakes_as_soon_as_there_is_some() -> None:
             assert not waiting.done()
             change()
             assert waiting.result(60)
-
-
-def test_one_slot_has_the_turn_and_the_last_that_came_is_next() -> None:
-    turns, never = ClaimTurns(), Event()
-    order: list[str] = []
-
-    def take(name: str) -> None:
-        assert turns.take(timedelta(seconds=60), unless=never.is_set)
-        order.append(name)
-
-    take("first")
-    threads = [Thread(target=take, args=(name,)) for name in ("second", "third")]
-    for waiting, thread in enumerate(threads, start=1):
-        thread.start()
-        wait_for(lambda waiting=waiting: len(turns._waiting) == waiting)
-    for count in (2, 3):
-        turns.give()
-        wait_for(lambda count=count: len(order) == count)
-    for thread in threads:
-        thread.join()
-    assert order == ["first", "third", "second"]
-    turns.give()
-    assert not turns.is_taken
 
 
 def test_a_slot_that_does_not_get_its_turn_goes_without_it() -> None:
@@ -229,14 +182,6 @@ def test_slots_beyond_the_bound_end_when_other_workers_come(state: WorkerState, 
     first, second = list(slots._running)
     assert slots.may_end(second)
     assert not slots.may_end(first), "one goes on"
-
-
-def test_behind_pgbouncer_a_process_begins_with_one_slot(state: WorkerState) -> None:
-    """Whose pool it cannot see; elsewhere it takes its share of the connections at once."""
-    slots = daemon.Slots(state)
-    assert slots._bound() == Options().max_batches
-    state.ledger.is_pooled = True
-    assert slots._bound() == 1
 
 
 def test_a_worker_makes_do_with_the_connections_that_it_gets(migration: Migration) -> None:

@@ -31,17 +31,3 @@ def hold_no_more_than_one_more(seen: Seen, careful: Seen) -> None:
     assert len(again) <= len(seen.results)
     assert not careful.counts - seen.counts
     assert sum((seen.counts - careful.counts).values()) <= len(again)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("kind", ["copy", "look"])
-def test_what_a_server_says_once_comes_to_the_same_or_is_asked_again(kind: Kind, subtests: pytest.Subtests) -> None:
-    """What a task would take for the object's result, or look into, is answered by the second request."""
-    usual = copy_facing(kind, [], in_lanes=True)
-    for name, behaviour in BEHAVIOURS.items():
-        with subtests.test(name):
-            careful = copy_facing(kind, [behaviour], in_lanes=False)
-            seen = copy_facing(kind, [behaviour], in_lanes=True)
-            assert seen.results in (careful.results, usual.results)
-            assert len(seen.sent) <= len(careful.sent) + 1
-            assert Counter(seen.sent)[seen.sent[0]] <= 2
