@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from rowferry.batch import Outcome
-from rowferry.errors import AccessDenied, ObjectDamaged, ObjectNotFound, ObjectRejected, ServerFault, Throttled
+from rowferry.errors import ObjectDamaged, ObjectNotFound, ObjectRejected, ServerFault
 from rowferry.plan import OnConflict
 from rowferry.s3.responses import Response
 from rowferry_lab.servers.fake_s3.http import Request
@@ -15,7 +15,7 @@ from rowferry_worker.copying.server_copy import ServerCopy
 from rowferry_worker.copying.stream_copy import StreamCopy
 from rowferry_worker.copying.transfer import CopyMethod
 from rowferry_worker.objects import compare
-from support.s3.copies import NEW, OLD, Support, copy_once, end_of, fake_with, options_of, support_of
+from support.s3.copies import NEW, OLD, Support, end_of, fake_with, options_of, support_of
 from support.s3.fake_buckets import WRITING, FakeBuckets, changed, refuse, stored
 
 
@@ -154,18 +154,6 @@ def test_an_object_that_came_and_went_is_tried_again(method: CopyMethod) -> None
     assert caught.value.retryable
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "error"), [(503, "SlowDown", Throttled), (403, "AccessDenied", AccessDenied)]
-)
-def test_every_other_error_ends_the_copy_as_it_comes(
-    status: int, code: str, error: type[Exception], method: CopyMethod
-) -> None:
-    fake = fake_with()
-    fake.interfere = lambda request: refuse(status, code) if request.method == "PUT" else None
-    with pytest.raises(error):
-        outcome_of(fake, options_of(method))
-
-
 # Are two objects the same?
 
 
@@ -283,20 +271,6 @@ def test_what_was_completed_is_looked_at(large: FakeBuckets, method: CopyMethod)
     assert large.production[NEW].body == b"0123456789"
 
 
-def test_an_upload_that_another_word_begins_is_one(large: FakeBuckets, method: CopyMethod) -> None:
-    """As rclone's `serve s3` answers, and SDKs take it."""
-
-    def rename(request: Request) -> Response | None:
-        if request.operation != "CreateMultipartUpload":
-            return None
-        body = large.carry_out(request).partition(b"\r\n\r\n")[2]
-        return Response(200, body=body.replace(b"InitiateMultipartUploadResult", b"InitiateMultipartUpload"))
-
-    large.interfere = rename
-    assert outcome_of(large, options_of(method)) is Outcome.MIGRATED
-    assert large.production[NEW].body == b"0123456789"
-
-
 def parts_of(large: FakeBuckets) -> list[int]:
     """Stream the object and return the sizes of its parts in bytes, in order."""
     large.run(copy_object(large.s3, options_of(StreamCopy()), OLD, NEW))
@@ -314,14 +288,6 @@ def test_of_a_streamed_object_whose_md5_is_known_the_parts_are_small(
     large.legacy[OLD] = changed(large.legacy[OLD], etag=etag or large.legacy[OLD].etag)
     assert parts_of(large) == parts
     assert large.production[NEW].body == b"0123456789"
-
-
-@pytest.mark.parametrize(
-    ("method", "size_bytes"), [(ServerCopy("legacy"), 0), (StreamCopy(), 6)], ids=["server", "stream"]
-)
-def test_a_copy_counts_the_bytes_that_it_knows_of(method: CopyMethod, size_bytes: int) -> None:
-    """A server does not tell how large what it has copied is."""
-    assert copy_once(fake_with(b"legacy"), options_of(method)).size_bytes == size_bytes
 
 
 @pytest.mark.parametrize("part", ["1", "3", "the end"])

@@ -87,13 +87,6 @@ def test_a_busy_server_is_asked_again_until_it_has_time(support: Support, method
     assert fake.production[NEW].body == LARGE
 
 
-def test_a_server_that_stays_busy_is_not_asked_for_ever(method: CopyMethod) -> None:
-    fake = fake_with(LARGE)
-    refuse_first(fake, BUSY, times=1000)
-    assert getattr(end_of(fake, copy_object(fake.s3, options_of(method), OLD, NEW)), "code", "") == "SlowDown"
-    assert sum(request.operation in WRITING for request in fake.seen) == retry.TRIES
-
-
 def test_what_is_to_be_overwritten_is_overwritten_at_the_second_try_as_well(method: CopyMethod) -> None:
     fake = fake_with(LARGE, b"another!!!")
     refuse_first(fake, BUSY)

@@ -46,16 +46,6 @@ async def test_what_fits_is_held_at_once_and_what_does_not_waits_in_line() -> No
 
 
 @on_loop
-async def test_one_that_is_larger_than_all_there_is_goes_alone() -> None:
-    budget = BodyBudget(100)
-    with await budget.hold(500):
-        waiting = asyncio.create_task(budget.hold(1))
-        await settle()
-        assert not waiting.done()
-    (await waiting).release()
-
-
-@on_loop
 async def test_who_does_not_know_yet_takes_what_the_last_ones_held() -> None:
     budget = BodyBudget(100, expected_bytes=0)
     for _ in range(20):

@@ -9,11 +9,11 @@ import pytest
 from rowferry.errors import ObjectError, ObjectNotFound, Throttled
 from rowferry.plan import SideName
 from rowferry.s3 import retry
-from rowferry.s3.operations import FORBID_OVERWRITE, Request, head_object, put_object
+from rowferry.s3.operations import Request, head_object, put_object
 from rowferry.s3.responses import Response
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.objects import requests
-from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport, ObjectExists
+from rowferry_worker.objects.conditional_writes import ConditionalWriteSupport
 from rowferry_worker.objects.intents import Protect, Target, write_object
 from rowferry_worker.objects.requests import ObjectRequests, read_etag
 
@@ -69,24 +69,6 @@ def test_each_try_takes_its_turn_and_is_recorded_and_counted() -> None:
     assert asyncio.run(server.s3.send(HEAD)) is FOUND
     assert server.turns == [("production", "HeadObject")] * 2
     assert (server.recorded, count_retries() - before) == ([BUSY, FOUND], 1)
-
-
-def test_a_write_that_no_condition_protects_is_checked_before_each_try_and_what_is_found_ends_it() -> None:
-    support = ConditionalWriteSupport("new", {"PutObject": False})
-    server = Server([NONE, BUSY, NONE, FOUND])
-    assert server.write(support) == ("e", FOUND)
-    assert [request.operation for request in server.sent] == ["HeadObject", "PutObject"] * 2
-    assert [operation for _, operation in server.turns] == ["PutObject", "HeadObject"] * 2, "the turn comes first"
-    server = Server([NONE, BUSY, FOUND])
-    with pytest.raises(ObjectExists):
-        server.write(support)
-    assert [request.operation for request in server.sent] == ["HeadObject", "PutObject", "HeadObject"]
-
-
-def test_a_write_that_a_condition_protects_is_not_checked() -> None:
-    server = Server([BUSY, FOUND])
-    server.write(ConditionalWriteSupport("new", {"PutObject": True}))
-    assert [request.headers for request in server.sent] == [(FORBID_OVERWRITE,)] * 2
 
 
 def test_a_turn_that_is_far_away_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:

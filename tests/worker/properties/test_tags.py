@@ -194,13 +194,6 @@ def test_a_legacy_server_without_tags_is_no_obstacle(status: int, code: str, way
         assert tagging_requests(fake) == [], "it is not asked again"
 
 
-def test_a_space_in_a_tag_is_none_that_a_server_can_take_for_a_plus() -> None:
-    fake = tagged_fake()
-    copy_once(fake, new_options(StreamCopy()))
-    (sent,) = [request.header(b"x-amz-tagging") for request in fake.seen if request.header(b"x-amz-tagging")]
-    assert sent == "kind=a%20b&owner=me&empty="
-
-
 def test_tags_that_an_earlier_attempt_did_not_come_to_are_put_by_the_next() -> None:
     fake, options = tagged_fake(keeps_tags=KEEPING - {"PutObject"}), new_options(StreamCopy())
     fake.interfere = lambda request: refuse(503, "SlowDown") if request.operation == "PutObjectTagging" else None
