@@ -164,6 +164,9 @@ def test_a_part_is_recorded_with_its_own_objects_upload(workers: Workers) -> Non
     workers.table.execute("update rowferry.upload set upload_id = 'u1'")
     for number, key in enumerate(keys, start=1):
         workers.ledger.call("record_parts", attempt.id, WHERE, key, "u1", Jsonb({str(number): "e" * 32}))
+    for attempt_id, upload in ((attempt.id + 1, "u1"), (attempt.id, "another")):
+        (row,) = workers.ledger.call("record_parts", attempt_id, WHERE, KEY, upload, Jsonb({"99": "x"}))
+        assert row == {"record_parts": False}, "it does not hold the upload"
     parts = "select u.key, p.number from rowferry.upload as u inner join rowferry.upload_part as p on u.id = p.upload"
     assert [(row["key"], row["number"]) for row in workers.table.execute(f"{parts} order by p.number")] == [
         (keys[0], 1), (KEY, 2)

@@ -1,7 +1,6 @@
 """A server may keep what came of a part that was cut off, and list it as sent: the next attempt must not believe it."""
 
 import os
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -16,7 +15,7 @@ from support.processes.processes import wait_for
 from support.processes.small_parts import PART_BYTES, PLAN_BYTES, small_parts
 from support.s3 import fake_s3
 from support.s3.bodies import make_body
-from support.s3.buckets import Buckets, fresh_buckets
+from support.s3.buckets import fresh_buckets
 from support.s3.deviations import Deviations
 from support.s3.fake_s3 import FakeAddress, Link, running_fakes
 
@@ -224,37 +223,3 @@ def test_a_new_upload_begins_without_parts(make_site: MakeSite) -> None:
     held = site.upload().parts
     assert all(held[int(number)].etag == etag for number, etag in site.recorded().items())
     site.finish()
-
-
-def test_only_who_holds_the_upload_records_its_parts(make_site: MakeSite) -> None:
-    site = make_site(Deviations())
-    kill_in_the_middle(site, sent=4, recorded=2)
-    (row,) = site.migration.execute("select * from rowferry.upload")
-    record = "select rowferry.record_parts(%s, %s, %s, %s, %s) as held"
-    place, more, before = (row["production"], row["key"]), '{"99": "x"}', site.recorded()
-    assert site.migration.execute(record, (row["attempt_id"] + 1, *place, row["upload_id"], more)) == [{"held": False}]
-    assert site.migration.execute(record, (row["attempt_id"], *place, "another", more)) == [{"held": False}]
-    assert site.recorded() == before
-    assert site.migration.execute(record, (row["attempt_id"], *place, row["upload_id"], more)) == [{"held": True}]
-    assert site.recorded() == before | {"99": "x"}
-
-
-@pytest.mark.soak
-def test_versitygw_keeps_nothing_that_is_believed(make_migration: MakeMigration, versitygw_buckets: Buckets) -> None:
-    """It has kept what came of a part whose worker was killed, at its full size."""
-    with running_fakes(Deviations()) as (legacy,), fresh_buckets(legacy) as found:
-        migration = make_migration(found, versitygw_buckets)
-        migration.plan["migration"]["multipart_threshold_bytes"] = PLAN_BYTES
-        migration.add(1, NAME, REAL_BODY)
-        migration.enqueue()
-        asked: list[Request] = []
-        legacy.fake.before, legacy.fake.link = asked.append, Link(connection_bytes_per_second=4e6)
-        with migration.workers(1, "--parallel=2") as (worker,):
-            wait_for(lambda: sum(seen.header(b"range") is not None for seen in asked) >= REAL_PARTS - 1)
-            time.sleep(0.4)  # most of the last parts is still to come
-            worker.kill()
-        legacy.fake.link = Link()
-        migration.finish_after_kills()
-        assert migration.counts() == {"migrated": 1}, migration.failures()
-        migration.audit()
-        assert migration.production.open_uploads() == []

@@ -83,15 +83,6 @@ def test_a_large_object_that_stands_there_is_told_from_another(bounded: Migratio
     bounded.audit(legacy_left=[1] if last else [])
 
 
-def test_the_storage_class_of_a_large_object_travels_with_it(bounded: Migration) -> None:
-    bounded.add(1, "large.bin", LARGE, StorageClass="STANDARD_IA")
-    if bounded.legacy.head("image/large.bin").get("StorageClass") != "STANDARD_IA":
-        pytest.skip("this server knows no storage classes")
-    bounded.migrate()
-    assert bounded.production.head("avatar/large.bin")["StorageClass"] == "STANDARD_IA"
-    bounded.audit()
-
-
 @pytest.mark.parametrize(
     ("storage_class", "keep", "sent"),
     [

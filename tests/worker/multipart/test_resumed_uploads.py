@@ -8,8 +8,6 @@ from contextlib import ExitStack
 
 import pytest
 
-from rowferry.s3.responses import Response
-from rowferry.s3.results import read_parts
 from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
@@ -181,13 +179,6 @@ def test_parts_of_odd_sizes_are_sent_again(site: Site) -> None:
     assert verdict in {"DONE", "RETRY"}
 
 
-def test_a_server_that_cannot_list_parts_gets_them_all_again(make_site: MakeSite) -> None:
-    site = make_site("stream", Deviations(lists_parts=False))
-    begin_and_leave(site, PARTS)
-    site.migration.work()
-    site.check_done()
-
-
 @BY_STREAM
 def test_rows_of_several_batches_that_share_an_object_send_it_once(site: Site) -> None:
     migration = site.migration
@@ -249,13 +240,6 @@ def test_without_a_list_of_parts_the_time_budget_does_not_begin_it_anew_for_ever
         assert worker.wait() == 0
     assert max(site.sent().values()) <= 3
     site.check_done()
-
-
-def test_a_list_of_parts_is_read_as_it_is() -> None:
-    body = b"""<?xml version="1.0"?><ListPartsResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">
-    <IsTruncated>true</IsTruncated><NextPartNumberMarker>2</NextPartNumberMarker>
-    <Part><PartNumber>2</PartNumber><ETag>&#34;ab&#34;</ETag><Size>7</Size></Part></ListPartsResult>"""
-    assert read_parts(Response(200, {}, body)) == ([(2, "ab", 7)], True)
 
 
 @pytest.mark.parametrize("keeps", [True, False], ids=["kept", "dropped"])

@@ -5,15 +5,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from rowferry.s3 import operations
-from rowferry.s3.results import read_parts, read_upload_id
 from support.entries.checks import check
 from support.entries.entry_table import TO
-from support.entries.listed_objects import check_copies, name_objects, outcomes, put_objects
 from support.entries.migration import Migration
-from support.s3.buckets import Buckets, fresh_buckets
-from support.s3.clients import clients_of
-from support.s3.servers import running_server
+from support.s3.buckets import Buckets
 from support.s3.servers.proxies import PROXIES, running_proxy
 
 MIB = 1024 * 1024
@@ -59,23 +54,3 @@ def test_an_object_whose_metadata_a_proxy_drops_fails_alone_and_names_the_proxy(
     assert reason == "PutObject production: SignatureDoesNotMatch"
     assert "a proxy before it may drop a header" in error
     behind_proxy.audit(legacy_left=[3])
-
-
-@pytest.mark.soak
-def test_minio_is_listed_and_tells_the_parts_of_an_upload(make_migration: Callable[..., Migration]) -> None:
-    """It compresses XML of 1,000 bytes and more."""
-    names = [f"{number:02}.png" for number in range(25)]
-    with running_server("minio") as server, fresh_buckets(server) as buckets:
-        migration = name_objects(make_migration(buckets, buckets))
-        put_objects(migration, names)
-        assert [finding.what for finding in check(migration) if finding.level == "problem"] == []
-        migration.migrate(5)
-        check_copies(migration, names)
-        assert outcomes(migration) == {"migrated": 25}
-        with clients_of(buckets) as (_, production):
-            upload_id = read_upload_id(production.ask(operations.create_multipart_upload("k")))
-            for number in range(1, 13):
-                production.ask(operations.upload_part("k", b"part", upload_id=upload_id, part_number=number))
-            parts, _ = read_parts(production.ask(operations.list_parts("k", upload_id=upload_id)))
-            production.ask(operations.abort_multipart_upload("k", upload_id=upload_id))
-    assert [part.number for part in parts] == [*range(1, 13)]
