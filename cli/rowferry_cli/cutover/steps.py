@@ -19,8 +19,9 @@ from rowferry.formatting import count, count_entries, format_json
 from rowferry.reports.coverage import read_coverage
 from rowferry.reports.pause import find_pause
 from rowferry.reports.progress import Counts, read_counts
+from rowferry_cli.clocks import measure_clocks
 from rowferry_cli.cutover.moment import PassResult, find_moment
-from rowferry_cli.cutover.switch import measure_clocks, read_state
+from rowferry_cli.cutover.switch import read_state
 from rowferry_cli.messages import INTERRUPTED, describe_pause
 from rowferry_cli.migrate.passes import Run, Workers
 from rowferry_enqueue.enqueue import EnqueueRequest

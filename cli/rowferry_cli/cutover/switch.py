@@ -1,15 +1,12 @@
-"""What a cutover has to know: when the application was switched, whether it went back, and what the clocks tell."""
+"""What a cutover has to know: when the application was switched and whether it went back."""
 
 from typing import Any
 
 from rowferry.db.connection import Connection, call, translated_errors
 from rowferry.db.statements import statement
-from rowferry.errors import RowferryError, UsageError
+from rowferry.errors import UsageError
 from rowferry.plan import Plan
-from rowferry.s3.clocks import NO_SKEW, Skew
 from rowferry_cli.reporter import Reporter
-from rowferry_enqueue.checks.buckets.clocks import describe_skew, measure_skew
-from rowferry_enqueue.checks.finding import Finding
 from rowferry_queues.migrate.spec import MIGRATE
 
 
@@ -43,17 +40,3 @@ def confirm_abandoned(connection: Connection, plan: Plan, reporter: Reporter) ->
             "replaced by the legacy objects, which it reads now."
         )
         reporter.confirm("Is that right?")
-
-
-def measure_clocks(plan: Plan, reporter: Reporter) -> Skew | None:
-    """Return by how much the servers' clocks differ, and say so; None where that cannot be told from here."""
-    left: list[Finding] = []
-    try:
-        skew = measure_skew(plan, left)
-    except RowferryError:  # a server that is away is waited for by the workers, which measure it then
-        return None
-    for finding in left:
-        reporter.print(f"Note: {finding.what}: {finding.remedy}.")
-    if skew is not NO_SKEW and skew.is_known:
-        reporter.print(f"Clocks: {describe_skew(skew)}.")
-    return skew

@@ -15,7 +15,7 @@ from rowferry.s3.clocks import UPLOAD_SPAN, read_date
 from rowferry.s3.listings.keys import PAGE_KEYS, ListedObject, Walk
 from rowferry.s3.operations import head_bucket
 from rowferry.s3.retry import TRIES
-from rowferry_cli.cutover.switch import measure_clocks
+from rowferry_cli.clocks import measure_clocks
 from rowferry_cli.migrate.passes import Run
 from rowferry_enqueue.checks.buckets.taken_keys import Keys, compare_objects
 from rowferry_enqueue.enqueue import EnqueueRequest, Within

@@ -29,7 +29,7 @@ def command(options: PassOptions, deep: bool, repair: bool, overwrite: bool) -> 
     from rowferry.db.connection import connect
     from rowferry.db.schema import check_version
     from rowferry.plan_file import read_plan
-    from rowferry_cli.cutover.switch import measure_clocks
+    from rowferry_cli.clocks import measure_clocks
     from rowferry_cli.migrate.one_pass import run_one_pass
     from rowferry_cli.reporter import Reporter
     from rowferry_enqueue.enqueue import EnqueueRequest, Within

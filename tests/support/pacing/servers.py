@@ -33,7 +33,7 @@ class Arrival(NamedTuple):
 class Server(Protocol):
     """Answers requests in the order of their arrival."""
 
-    def answer(self, arrival: Arrival, dice: Random) -> Answer:
+    def answer(self, arrival: Arrival, dice: Random, /) -> Answer:
         """Return the response to a request."""
         ...
 

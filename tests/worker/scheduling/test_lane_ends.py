@@ -136,7 +136,7 @@ def test_what_was_usual_before_an_error_is_told_before_it() -> None:
 def test_metrics_have_all_of_a_batch_once_it_ends() -> None:
     with copying(judge) as copier:
         counted: list[int] = []
-        copier.scheduler.tally.flush = lambda: counted.append(sum(copier.scheduler.tally._counts.values()))
+        copier.scheduler.tally.flush = lambda: counted.append(sum(map(len, copier.scheduler.tally._requests.values())))
         event_loop.run(work(copier, "copy", KEYS), WITHIN)
         assert counted[-1] == len(KEYS)
 

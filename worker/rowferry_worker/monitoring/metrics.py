@@ -116,9 +116,9 @@ def keep_in_files() -> None:
         return
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # which the library would have heeded too early
     values.ValueClass = values.MultiProcessValue(process_number)  # pyright: ignore[reportUnknownMemberType]
-    for metric in [one for one in globals().values() if isinstance(one, MetricWrapperBase)]:
-        if metric._labelnames:  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - nothing public begins anew
-            metric._metrics = {}  # noqa: SLF001
+    for metric in [one for one in globals().values() if isinstance(one, MetricWrapperBase)]:  # nothing public does it
+        if metric._labelnames:  # noqa: SLF001 # pyright: ignore[reportPrivateUsage, reportUnknownMemberType]
+            metric._metrics = {}  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
         else:
             metric._metric_init()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
     _begin()

@@ -58,8 +58,9 @@ def run_processes(
     if metrics_port is None:
         return _run(Supervisor(count, command, grace, work=work))
     with share_metrics() as shared:
-        more = {"environment": shared.environment, "on_death": shared.forget}
-        supervisor = Supervisor(count, command, grace, work=work, **more)
+        supervisor = Supervisor(
+            count, command, grace, work=work, environment=shared.environment, on_death=shared.forget
+        )
         return _run(supervisor, shared.serve(metrics_host, metrics_port, supervisor.pids))
 
 
