@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from rowferry.plan.sides import LegacySide
 from rowferry_cli.discover.evidence import bucket
+from rowferry_cli.discover.evidence.readings import Reading, suggest_readings
 from support.entries.discovering import Discovering, on_moto
 from support.s3.request_log import logged
 
@@ -122,3 +124,19 @@ def test_near_misses_are_said_where_nothing_is_found(found: Discovering) -> None
     assert "Near misses: public.files.path: only 1 of 100 sampled rows name existing objects" in (
         done.stderr + done.stdout
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "encodings"),
+    [
+        ("https://cdn.example/a/1.png", [False]),
+        ("https://cdn.example/a/1.png?v=2", [True, False]),
+        ("https://cdn.example/a/1%20b.png", [True, False]),
+        ("a/1.png?v=2", [False]),
+        ("a/1%20b.png", [True, False]),
+    ],
+)
+def test_a_text_is_decoded_where_it_may_be_encoded(text: str, encodings: list[bool]) -> None:
+    base = "https://cdn.example/" if text.startswith("https") else ""
+    found = suggest_readings([text], LegacySide(bucket="media"), [])
+    assert found == [Reading(base, "", is_encoded) for is_encoded in encodings]

@@ -67,6 +67,7 @@ def test_a_person_is_asked_until_the_answer_can_be_meant(
             terminal.press(f"{answer}\n")
         assert terminal.wait() == 0, terminal.output
     assert "holds keys such as 'image/u0/me.png'" in terminal.output
+    assert "or Enter to leave the rows:" in terminal.output, "Enter is the answer, not an empty one in brackets"
     entries = read_entries(avatars)
     assert entries == expected or (expected is None and entries["rows"] == "stay")
 
