@@ -32,6 +32,8 @@ RETURN_SECONDS = 3.0
 """How long a rate takes to return; above it, it rises by the same curve."""
 GROWTH_SECONDS = 0.5
 """In slow start a rate grows e-fold in so long, in four times as long where a bound was known."""
+HALVED = 0.5
+"""The part of what was let through when refusals began at which slow start begins (RFC 5681): some was saved up."""
 LONG_SECONDS = 10.0
 """A rate stays for so long at the most, and is let go where it was hardly used for so long."""
 CLOSED = 0.9
@@ -203,8 +205,8 @@ class LearnedRate:
         found = self._count(self._since)
         if found.is_closed and found.accepted < FEW:
             self._close(now, rate)
-        elif found.is_above(RANDOM):
-            self._search(BETA * found.accepted / found.seconds, now)
+        elif found.is_above(RANDOM, 2.0):
+            self._search(HALVED * rate, now, 4 * GROWTH_SECONDS)
         else:
             self._search(max(rate, found.accepted / found.seconds), now)
 
