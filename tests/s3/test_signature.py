@@ -40,10 +40,14 @@ def sign_with_botocore(credentials: Credentials, method: str, target: str, heade
     return request.headers["Authorization"]
 
 
+def sign(signer: Signer, *request: Any) -> str:
+    """Return the Authorization header of a request."""
+    return dict(signer.lay_out(*request).sign())["Authorization"]
+
+
 def authorization_of(credentials: Credentials, method: str, target: str, headers: Any, body: bytes) -> str:
     frozen = take_snapshot(credentials)
-    signed = dict(Signer("eu-central-1").sign(frozen, method, target, [("Host", HOST), *headers], body))
-    return signed["Authorization"]
+    return sign(Signer("eu-central-1"), frozen, method, target, [("Host", HOST), *headers], body)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -93,6 +97,6 @@ def test_our_requests_are_signed_as_botocore_signs_them(request_: Any) -> None:
 def test_new_credentials_sign_within_the_same_second() -> None:
     signer = Signer("us-east-1")
     old, new = (CredentialSnapshot(name, "s", None) for name in ("OLD", "NEW"))
-    words = [dict(signer.sign(who, "GET", "/b/k", [("Host", HOST)]))["Authorization"] for who in (old, new, old)]
+    words = [sign(signer, who, "GET", "/b/k", [("Host", HOST)], b"") for who in (old, new, old)]
     assert words[0] == words[2] != words[1]
     assert "Credential=NEW/20261121/us-east-1/s3/aws4_request" in words[1]

@@ -72,6 +72,10 @@ class Unsigned(NamedTuple):
     words: str
     """The start of the Authorization header's value, up to the signature."""
 
+    def sign(self) -> Headers:
+        """Return the signed headers."""
+        return self.complete(self.moment.sign(self.canonical))
+
     def complete(self, signature: str) -> Headers:
         """Return the headers with the one that has the signature."""
         return [*self.headers, ("Authorization", self.words + signature)]
@@ -87,20 +91,13 @@ class Signer:
         self.clock_offset = 0.0
         """Seconds by which the server's clock is ahead of this host's; 0 while that does not matter."""
 
-    def sign(
-        self, credentials: CredentialSnapshot, method: str, target: str, headers: Headers, body: bytes | None = b""
-    ) -> Headers:
-        """Return `headers` with the signature's own; `target` is the percent-encoded path and query as they are sent.
-
-        `body`: None where it is not known yet. Every given header is signed, and `Host` must be among them.
-        """
-        unsigned = self.lay_out(credentials, method, target, headers, body)
-        return unsigned.complete(unsigned.moment.sign(unsigned.canonical))
-
     def lay_out(
         self, credentials: CredentialSnapshot, method: str, target: str, headers: Headers, body: bytes | None = b""
     ) -> "Unsigned":
-        """Return what `sign` signs, and what it puts the signature into."""
+        """Return what is to be signed, and what the signature goes into; `target` is percent-encoded as it is sent.
+
+        `body`: None where it is not known yet. Every given header is signed, and `Host` must be among them.
+        """
         moment = self.now(credentials)
         payload = _digest_body(body, headers)
         headers = [*headers, ("x-amz-content-sha256", payload), ("x-amz-date", moment.stamp)]
@@ -158,8 +155,7 @@ class HeadWriter:
             raise ObjectRejected("InvalidHeader", f"{request.operation} would have a header that is no text") from error
 
     def _write(self, request: Request, credentials: CredentialSnapshot, accepts: Accepts) -> bytes:
-        unsigned = self.lay_out(request, credentials)
-        head = self.write_head(request, unsigned.complete(unsigned.moment.sign(unsigned.canonical)), accepts)
+        head = self.write_head(request, self.lay_out(request, credentials).sign(), accepts)
         return head.encode("utf-8", "surrogateescape")
 
     def lay_out(self, request: Request, credentials: CredentialSnapshot) -> Unsigned:

@@ -56,7 +56,7 @@ class QuickRequests:
             connection = self._idle.pop()
         except IndexError:
             connection = self._connect()
-        headers = dict(self._signer.sign(self._credentials, method, target, [("Host", self._host)], body))
+        headers = dict(self._signer.lay_out(self._credentials, method, target, [("Host", self._host)], body).sign())
         try:
             status, found = _exchange(connection, method, target, body, headers)
         except (OSError, HTTPException) as error:

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rowferry.errors import (
     BucketNotFound,
@@ -19,7 +19,7 @@ from rowferry.errors import (
 )
 from rowferry.s3.retry import may_pass, pause_before_retry
 from rowferry_worker.copying.copy import CopyResult
-from rowferry_worker.scheduling.lanes import Usual, begin_lane
+from rowferry_worker.scheduling.lanes import Lane, Usual, begin_lane
 from rowferry_worker.scheduling.recording import FLUSH_SECONDS
 
 if TYPE_CHECKING:
@@ -34,22 +34,8 @@ WHOLE_SIDE = (SideFault, CredentialsUnavailable, BucketNotFound)
 """Errors that every object of the side would meet."""
 MAX_SIDE_FAULTS = 3
 """After so many of them in a batch, no more of its copies start."""
-
-
-class Cancellable(Protocol):
-    """What copies an object: a task or a lane."""
-
-    def cancel(self) -> object:
-        """End it without a result."""
-        ...
-
-
-class Note(Protocol):
-    """Is told how copies have ended."""
-
-    def __call__(self, key: str, result: ObjectResult, count: int, /) -> None:
-        """Take in the end of a copy, the last of so many of the usual kind."""
-        ...
+Note = Callable[[str, ObjectResult, int], None]
+"""Is told, by its key, how a copy has ended: the last of so many of the usual kind."""
 
 
 class CopyRun:
@@ -86,7 +72,7 @@ class CopyRun:
         self.is_look = is_look
         self.usual = usual
         self._most = most
-        self.in_hand: dict[str, Cancellable] = {}
+        self.in_hand: dict[str, asyncio.Task[None] | Lane] = {}
         """What copies the object of each key that is under way."""
         self._results: dict[str, ObjectResult] = {}
         self._seconds: list[float] = []
