@@ -105,9 +105,6 @@ class ObjectError(RowferryError):
     headers: Mapping[str, str] = MappingProxyType({})
     """Those of the response, names in lower case."""
 
-    is_of_side = False
-    """Whether other objects met the same and none succeeded: then it is the server's, not the object's."""
-
     def __init__(self, code: str, message: str) -> None:
         """Keep the server's code and message."""
         super().__init__(f"{code}: {message}" if message else code)

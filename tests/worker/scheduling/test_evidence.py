@@ -28,9 +28,7 @@ def denial(operation: Operation = GET) -> AccessDenied:
 def list_marked(*results: ObjectError | CopyResult, is_first: bool = True) -> list[bool]:
     """Return which of the results, each of another object, were held against the server."""
     evidence = Evidence()
-    for number, result in enumerate(results):
-        evidence.note(f"k{number}", result, is_first=is_first)
-    return [isinstance(result, ObjectError) and result.is_of_side for result in results]
+    return [evidence.note(f"k{number}", result, is_first=is_first) for number, result in enumerate(results)]
 
 
 IN_A_ROW: dict[str, tuple[list[ObjectError | CopyResult], list[bool]]] = {
@@ -57,10 +55,8 @@ def test_objects_that_have_failed_before_tell_nothing_of_the_server() -> None:
 
 
 def test_an_object_that_fails_again_and_again_is_one() -> None:
-    evidence, failures = Evidence(), [failure() for _ in range(5)]
-    for error in failures:
-        evidence.note("the same", error, is_first=True)
-    assert not any(error.is_of_side for error in failures)
+    evidence = Evidence()
+    assert not any(evidence.note("the same", failure(), is_first=True) for _ in range(5))
 
 
 def test_denials_in_a_row_are_told_until_one_object_gets_past() -> None:
@@ -81,9 +77,7 @@ def test_an_operation_that_works_elsewhere_ends_no_batch_early_for_a_while() -> 
     evidence.note_well(PUT)
     marked: list[bool] = []
     for number in range(4):
-        error = failure()
-        evidence.note(f"k{number}", error, is_first=True)
-        marked.append(error.is_of_side)
+        marked.append(evidence.note(f"k{number}", failure(), is_first=True))
         now += 30
     assert marked == [False, False, False, True]
 

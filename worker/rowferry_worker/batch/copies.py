@@ -144,24 +144,24 @@ def _record_success(context: BatchContext) -> None:
             ledger.call("record_fact", context.migration.name, fact, True, key)
 
 
-def _note_end(context: BatchContext, targets: Mapping[str, str], key: str, result: ObjectResult, count: int) -> None:
-    """Take in how a copy ended, the last of so many that ended well."""
-    _note(context, key, result, targets.get(key))
+def _note_end(context: BatchContext, targets: Mapping[str, str], key: str, result: ObjectResult, count: int) -> bool:
+    """Take in how a copy ended, the last of so many that ended well; return whether that seems the server's fault."""
     if isinstance(result, CopyResult) and result.outcome is not Outcome.CONFLICT:
         context.progress.note_end(count)
+    return _note(context, key, result, targets.get(key))
 
 
-def _note(context: BatchContext, key: str, result: ObjectResult, target: str | None = None) -> None:
-    """Take in what the end of a copy tells of the servers."""
-    context.migration.evidence.note(key, result, is_first=context.attempt.number == 1, target=target)
+def _note(context: BatchContext, key: str, result: ObjectResult, target: str | None = None) -> bool:
+    """Take in what the end of a copy tells of the servers, as `_note_end`."""
+    return context.migration.evidence.note(key, result, is_first=context.attempt.number == 1, target=target)
 
 
 _READ = CopyResult(Outcome.KEPT)
 
 
-def _note_look(context: BatchContext, key: str, result: ObjectResult, _count: int) -> None:
+def _note_look(context: BatchContext, key: str, result: ObjectResult, _count: int) -> bool:
     """Take in what the end of a look tells: the object could be read, and nothing of writes."""
-    _note(context, key, _READ if isinstance(result, CopyResult) else result)
+    return _note(context, key, _READ if isinstance(result, CopyResult) else result)
 
 
 def _wait_for(context: BatchContext, run: CopyRun) -> dict[str, ObjectResult]:

@@ -34,8 +34,9 @@ WHOLE_SIDE = (SideFault, CredentialsUnavailable, BucketNotFound)
 """Errors that every object of the side would meet."""
 MAX_SIDE_FAULTS = 3
 """After so many of them in a batch, no more of its copies start."""
-Note = Callable[[str, ObjectResult, int], None]
-"""Is told, by its key, how a copy has ended: the last of so many of the usual kind."""
+Note = Callable[[str, ObjectResult, int], bool | None]
+"""Is told, by its key, how a copy has ended, the last of so many of the usual kind; returns whether that seems the
+server's fault."""
 
 
 class CopyRun:
@@ -191,10 +192,10 @@ class CopyRun:
     def _note_end(self, key: str, result: ObjectResult, seconds: float) -> None:
         self._flush(time.monotonic())  # lest an error seems to follow the one before it
         self._results[key] = result
-        self._tell(key, result, 1)
+        is_of_side = self._tell(key, result, 1)
         if self._work is not None:
             self._scheduler.tally.note_objects(self._work, [seconds])
-        if isinstance(result, WHOLE_SIDE) or (isinstance(result, ObjectError) and result.is_of_side):
+        if isinstance(result, WHOLE_SIDE) or is_of_side:
             self._side_faults += 1
             if self._side_faults == MAX_SIDE_FAULTS:
                 self.stop_starting()
@@ -209,11 +210,12 @@ class CopyRun:
             if self._work is not None:
                 self._scheduler.tally.note_objects(self._work, seconds)
 
-    def _tell(self, key: str, result: ObjectResult, count: int) -> None:
+    def _tell(self, key: str, result: ObjectResult, count: int) -> bool | None:
         try:
-            self._note(key, result, count)
+            return self._note(key, result, count)
         except Exception as fault:  # noqa: BLE001 - it belongs to the batch, not to the event loop
             self._fault = fault
+            return False
 
     def _note_left(self) -> None:
         """Note how many copies have not ended; what counts them is told of every sixteenth, and of the last ones."""

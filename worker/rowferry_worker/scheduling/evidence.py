@@ -83,23 +83,24 @@ class Evidence:
         self.is_recorded = written is not None
         """Whether other workers know of these keys."""
 
-    def note(self, key: str, result: ObjectResult, *, is_first: bool, target: str | None = None) -> None:
-        """Take in how the copy of an object ended; an error is marked where it seems to be the server's.
+    def note(self, key: str, result: ObjectResult, *, is_first: bool, target: str | None = None) -> bool:
+        """Take in how the copy of an object ended; return whether that seems to be the server's fault.
 
         `is_first`: no attempt at the object has counted yet. One that has failed before, while others succeeded, tells
         nothing of the server. `target`: the production key, if `key` is the legacy key.
         """
         if isinstance(result, CopyResult):
             self._note_success(key, target, result)
-            return
+            return False
         operation = name_operation(result)
         if is_suspect(result):
             streak = self._faults[operation]
             if is_first:
                 streak.add(key, self._clock())
-            result.is_of_side = streak.is_evidence and self._clock() > self._well_until.get(operation, 0.0)
-        elif isinstance(result, AccessDenied) and not isinstance(result, CredentialsUnavailable) and is_first:
+            return streak.is_evidence and self._clock() > self._well_until.get(operation, 0.0)
+        if isinstance(result, AccessDenied) and not isinstance(result, CredentialsUnavailable) and is_first:
             self._denials[operation].add(key, self._clock())
+        return False
 
     def note_well(self, operation: Operation) -> None:
         """Note that an operation works for other keys: what fails for a while now is held to be the objects' own."""
