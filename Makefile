@@ -39,7 +39,7 @@ export PYTHON
 # Containers set this; then each process of the tests would compile every file of tests and product anew.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help release demo test test-all test-nightly quick-list servers test-matrix test-versions test-compose image test-image test-hosts new-user test-dashboards test-pages test-servers races model mutants torture kills scale bench regression pictures docs man references check audit format lock lock-images clean
+.PHONY: help release demo trace test test-all test-nightly quick-list servers test-matrix test-versions test-compose image test-image test-hosts new-user test-dashboards test-pages test-servers races model mutants torture kills scale bench regression pictures docs man references check audit format lock lock-images clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -152,6 +152,9 @@ bench: $(VENV)/.with-bench ## Measure rowferry side by side with the baselines; 
 
 regression: $(VENV)/.with-dev ## Hold this checkout against earlier commits, on servers that answer in different ways; REGRESSION_ARGS=HEAD~20. Minutes.
 	@$(VENV)/bin/python -m bench.regression $(REGRESSION_ARGS)
+
+trace: $(VENV)/.with-dev ## Tell what one more entry costs a worker: CPU, and calls of functions by thread; TRACE_ARGS='--top 40'. A minute.
+	@$(VENV)/bin/python -m bench.trace $(TRACE_ARGS)
 
 pictures: $(VENV)/.with-plots ## Draw both dashboards with Grafana's own components, in five states of a real migration, and a report; 8 minutes.
 	@tools/need prometheus promtool

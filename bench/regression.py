@@ -3,9 +3,8 @@
     python -m bench.regression [COMMIT ...] [--entries 20000] [--rounds 3]
 
 Each commit (HEAD where none is given) gets a worktree and an environment of its own below `build/regression`. The runs
-are interleaved, on servers that answer in different ways: the lab's fake, whose answers come many at once, each after
-70 ms, and the stub, plain and over TLS, whose answers come one by one, with latencies that vary around 70 ms. Run it
-before a change of what every object passes through lands.
+are interleaved, on the servers of the headlines (bench/servers.py), which answer in different ways; --servers names
+some of them. Run it before a change of what every object passes through lands.
 """
 
 import argparse
@@ -15,20 +14,19 @@ import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from bench.environment import execute, fake_s3, run_measured, running_postgres
+from bench.environment import execute, run_measured, running_postgres
 from bench.migration import make_table
-from bench.stub_server import StubServer, build_stub
+from bench.servers import SERVERS, Objects, find_obstacles, trust
 
 ROOT = Path(__file__).parent.parent
 TREES = ROOT / "build" / "regression"
-LATENCY_MS, SIGMA = 70, 0.3
+LATENCY_MS, BODY_BYTES = 70, 20_000
 IN_FLIGHT = 512
 PACE = (f"--parallel={IN_FLIGHT}", f"--min-parallel={IN_FLIGHT}")
 """So many objects are in flight whatever happens."""
@@ -74,20 +72,28 @@ class Contestant:
     folder: Path
     legacy: str = ""
     """A line of the plan's [legacy]."""
+    command: tuple[str, ...] = ()
+    """What runs `rowferry` instead of the checkout's own program."""
 
-    def run(self, url: str, rows: int, certificate: Path | None) -> "Figures":
+    def run(self, url: str, rows: int, trusted: Mapping[str, str]) -> "Figures":
         """Migrate so many rows with one worker."""
         with running_postgres() as postgres, tempfile.TemporaryDirectory() as folder:
             execute("drop schema rowferry cascade")  # that of this checkout
             make_table(rows)
             plan = Path(folder, "rowferry.toml")
             plan.write_text(PLAN.format(url=url, legacy=self.legacy), encoding="utf-8")
-            trusted = {} if certificate is None else {"AWS_CA_BUNDLE": str(certificate)}
             # A start would compile each module anew where Python is told to write no bytecode.
             kept = {"PYTHONDONTWRITEBYTECODE": ""}
             environment = {"ROWFERRY_PLAN": str(plan), "DATABASE_URL": postgres.dsn(), **trusted, **kept}
             self._call(environment, "init")
-            worker = [self._program, "worker", "--processes=1", "--until-empty", "--log-format=json", *PACE]
+            worker = [
+                *(self.command or [self._program]),
+                "worker",
+                "--processes=1",
+                "--until-empty",
+                "--log-format=json",
+                *PACE,
+            ]
             start = run_measured(worker, environment)
             self._call(environment, "enqueue", "--yes", "--batch-size=250")
             used = run_measured(worker, environment)
@@ -118,26 +124,17 @@ def _git(*arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
 
 
-@contextmanager
-def start_server(name: str) -> Iterator[tuple[str, Path | None]]:
-    """Yield the URL of a fresh server, and the certificate to trust: a server remembers what was written."""
-    if name == "fake":
-        with fake_s3(LATENCY_MS) as server:
-            yield server.endpoint_url, None
-    else:
-        with StubServer(f"-latency={LATENCY_MS}", f"-sigma={SIGMA}", tls=name == "stub, TLS") as stub:
-            yield stub.endpoint_url, stub.certificate
-
-
-def measure(contestants: list[Contestant], rows: int, rounds: int) -> dict[str, dict[str, list[Figures]]]:
+def measure(
+    contestants: list[Contestant], rows: int, rounds: int, servers: Sequence[str]
+) -> dict[str, dict[str, list[Figures]]]:
     """Return the figures of each run, by server and contestant; every second round goes the other way round."""
     seen: dict[str, dict[str, list[Figures]]] = defaultdict(lambda: defaultdict(list))
-    servers = ("fake", "stub", "stub, TLS") if build_stub() else ("fake",)
     for number in range(rounds):
         for name in servers:
             for contestant in contestants[:: 1 if number % 2 == 0 else -1]:
-                with start_server(name) as (url, certificate):
-                    figures = contestant.run(url, rows, certificate)
+                # A fresh one each time, since it remembers what was written.
+                with SERVERS[name](Objects(rows, BODY_BYTES, LATENCY_MS)) as server:
+                    figures = contestant.run(server.endpoint_url, rows, trust("AWS_CA_BUNDLE", server))
                 seen[name][contestant.name].append(figures)
                 words = "{:8,.0f} entries/s {:7.3f} ms, {:7.3f} without the start".format(*figures)
                 print(f"{name:<10} {contestant.name:<16} {words}", file=sys.stderr)
@@ -162,10 +159,16 @@ def main() -> None:
     parser.add_argument("commits", nargs="*", default=["HEAD"], help="Earlier commits, the first of which is the base")
     parser.add_argument("--entries", type=int, default=20_000, help="Rows that each run migrates")
     parser.add_argument("--rounds", type=int, default=3, help="Runs of each there and back")
+    parser.add_argument("--servers", nargs="+", choices=SERVERS, default=list(SERVERS), help="Those to run against")
     options = parser.parse_args()
+    able = {name: obstacle for name, obstacle in find_obstacles().items() if name in options.servers}
+    for name, obstacle in able.items():
+        if obstacle is not None:
+            print(f"{name}: {obstacle}", file=sys.stderr)
     contestants = [*map(prepare, options.commits), Contestant("now", ROOT)]
     contestants.append(Contestant("now, immutable", ROOT, legacy="immutable = true"))
-    tell(measure(contestants, options.entries, options.rounds), contestants[0].name)
+    servers = [name for name, obstacle in able.items() if obstacle is None]
+    tell(measure(contestants, options.entries, options.rounds, servers), contestants[0].name)
 
 
 if __name__ == "__main__":

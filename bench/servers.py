@@ -73,10 +73,15 @@ SERVERS: dict[str, Start] = {
 
 def find_servers(record: Record, *names: str) -> dict[str, Start]:
     """Return those of the named servers that can be here; the others are noted as absent."""
-    obstacles = {FAKE: None, STUB: None if build_stub() else NOT_BUILT, REAL: memory_server.find_obstacle()}
-    obstacles[TLS] = obstacles[STUB]
+    obstacles = find_obstacles()
     record.absent |= {name: why for name, why in obstacles.items() if name in names and why is not None}
     return {name: SERVERS[name] for name in names if obstacles[name] is None}
+
+
+def find_obstacles() -> dict[str, str | None]:
+    """Return why each server cannot be here; None where it can."""
+    stub = None if build_stub() else NOT_BUILT
+    return {FAKE: None, STUB: stub, REAL: memory_server.find_obstacle(), TLS: stub}
 
 
 def trust(variable: str, *servers: BenchServer) -> dict[str, str]:
