@@ -136,7 +136,7 @@ def test_variables_of_the_options_are_for_the_supervisor_alone(migration: Migrat
 
 HANGS = """
 import sys, time
-from rowferry_worker.service import PROCESS_NUMBER, notify
+from rowferry_worker.service import notify
 notify("READY=1", "STATUS=working")
 print("started", flush=True)
 while True:

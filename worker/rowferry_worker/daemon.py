@@ -6,7 +6,8 @@ import os
 import signal
 import time
 import uuid
-from contextlib import ExitStack
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from datetime import timedelta
 from threading import Event
 from types import FrameType
@@ -63,6 +64,13 @@ def run_worker(options: Options) -> None:
             address = options.metrics_host, options.metrics_port
             until.enter_context(serve_own_metrics(*address, state.is_progressing))
         _work(state)
+
+
+def import_queues(names: Sequence[str]) -> None:
+    """Import what work of these queues takes, or of all that are known here; what is wrong with one, a worker says."""
+    for name in names or list_queues():
+        with suppress(UsageError):
+            find_queue(name)
 
 
 def _check_migrations(connection: Connection, options: Options) -> None:

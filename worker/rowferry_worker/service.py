@@ -54,7 +54,7 @@ class SlotWatchdog:
 NO_DATABASE = 75
 """Exit status of a supervised process that finds no database at its start (EX_TEMPFAIL of sysexits.h): try again."""
 
-PROCESS_NUMBER, _COUNT = "ROWFERRY_PROCESS_NUMBER", "ROWFERRY_PROCESS_COUNT"
+_NUMBER, _COUNT = "ROWFERRY__NUMBER", "ROWFERRY_PROCESS_COUNT"
 _SUPERVISOR, _PIPE = "ROWFERRY_SUPERVISOR_PID", "ROWFERRY_SUPERVISOR_PIPE"
 
 HOST_NAME = "ROWFERRY_HOST_NAME"
@@ -66,12 +66,12 @@ REASON = "REASON="
 
 def supervised_environment(number: int, count: int, pipe: int) -> dict[str, str]:
     """Return the variables that a supervisor adds for process `number` of `count`; `pipe`: where it reports to."""
-    return {PROCESS_NUMBER: str(number), _COUNT: str(count), _SUPERVISOR: str(os.getpid()), _PIPE: str(pipe)}
+    return {_NUMBER: str(number), _COUNT: str(count), _SUPERVISOR: str(os.getpid()), _PIPE: str(pipe)}
 
 
 def process_number() -> str:
-    """Return the number of this process; its replacement has the same. "0": a supervisor, "": it has none."""
-    return os.environ.get(PROCESS_NUMBER, "")
+    """Return the number of this process; from "1"; its replacement has the same. Empty: it has no supervisor."""
+    return os.environ.get(_NUMBER, "")
 
 
 def count_processes() -> int:

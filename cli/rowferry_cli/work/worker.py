@@ -230,6 +230,8 @@ def command(context: click.Context, **chosen: Any) -> int:
 
 def _supervise(context: click.Context, count: int) -> int:
     """Run several processes of this command and return the exit status."""
+    gc.disable()  # a sixth of the time would go into walking through what stays
+    from rowferry_worker.daemon import import_queues
     from rowferry_worker.supervisor.supervisor import run_processes
 
     options = ["--processes=1", *forward_options(context, but=NOT_FORWARDED)]
@@ -238,6 +240,9 @@ def _supervise(context: click.Context, count: int) -> int:
     set_environment(context)
     command = [sys.executable, "-m", "rowferry_cli", "worker", *options]
     chosen = context.params
+    import_queues(chosen["queues"])
+    gc.freeze()
+    gc.enable()
     work = partial(_work_supervised, {**chosen, "metrics_port": None})
     where = {name: chosen[name] for name in ("metrics_host", "metrics_port")}
     return run_processes(count, command, work, chosen["grace"], **where)
@@ -272,7 +277,7 @@ def _format_value(value: object) -> str:
 
 def _work(chosen: Mapping[str, Any]) -> int:
     """Work in this process and return the exit status."""
-    gc.disable()  # until all is imported, which stays
+    gc.disable()
     from rowferry_worker.daemon import run_worker
     from rowferry_worker.monitoring.tracing import set_up_tracing
 

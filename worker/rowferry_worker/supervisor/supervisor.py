@@ -1,8 +1,6 @@
 """Keeps several worker processes running, each replaced when it dies."""
 
-import gc
 import logging
-import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +16,7 @@ from rowferry.errors import UsageError, WorkLeft
 from rowferry.s3.retry import retry_delay
 from rowferry_worker.machine import log_machine
 from rowferry_worker.monitoring.server import share_metrics
-from rowferry_worker.service import PROCESS_NUMBER, notify
+from rowferry_worker.service import notify
 from rowferry_worker.supervisor.fork import Work
 from rowferry_worker.supervisor.supervised_process import Relay, SupervisedProcess
 
@@ -46,15 +44,14 @@ def run_processes(
 ) -> int:
     """Run `count` processes of a command to their end and return the exit status; serve their metrics on one port.
 
-    The first ones are copies of this process, which do the `work`. Raises UsageError or DatabaseUnavailable, before any
-    is started, if all would end by that. Raises UsageError or WorkLeft in the end if a process ended by that.
+    The first ones are copies of this process, which do the `work`: what that takes is to be imported before. Raises
+    UsageError or DatabaseUnavailable, before any is started, if all would end by that. Raises UsageError or WorkLeft in
+    the end if a process ended by that.
     """
     with connect("supervisor") as connection:
         check_version(connection)
         count = bound_processes(connection, count)
     log_machine(count)
-    os.environ[PROCESS_NUMBER] = "0"
-    _import_all()
     if metrics_port is None:
         return _run(Supervisor(count, command, grace, work=work))
     with share_metrics() as shared:
@@ -62,16 +59,6 @@ def run_processes(
             count, command, grace, work=work, environment=shared.environment, on_death=shared.forget
         )
         return _run(supervisor, shared.serve(metrics_host, metrics_port, supervisor.pids))
-
-
-def _import_all() -> None:
-    """Import what a worker needs, before processes are forked that share its memory."""
-    gc.disable()  # a sixth of the time would go into walking through what stays
-    from rowferry_worker.daemon import list_usable  # noqa: PLC0415 - where all else is imported
-
-    list_usable()
-    gc.freeze()
-    gc.enable()
 
 
 def bound_processes(connection: Connection, wanted: int) -> int:
