@@ -3,7 +3,8 @@
 -- counts), and
 -- `crashes`: attempts that ended with the death of their worker;
 -- `losses`: attempts that lost their connection while their worker lived, the last one `since_loss` ago;
--- `since_first`: how long ago the first of all attempts began; null: this is the first;
+-- `since_first`: how long ago the first of all attempts began, at the batch that it was split from and before it was
+-- put back as well; null: this is the first;
 -- `unclear_for`: how long until the silent worker of an open attempt counts as dead; not null: put the batch back;
 -- `silent_workers`: these workers, {"id": "process"}: those that have ended, by the caller's kernel, come in `p_ended`.
 -- An open attempt is a crash once its worker, whose session does not hold the lock of its ledger, has sent no heartbeat
@@ -56,7 +57,16 @@ begin
                 select from rowferry.batch_attempt as a
                 where a.batch_id = v_batch_id and a.requeues = p_requeues[v_place]
             )
-        returning batch_attempt.batch_id, batch_attempt.id, 1, 0, 0, null, null, null, '{}'::jsonb
+        returning
+            batch_attempt.batch_id,
+            batch_attempt.id,
+            1,
+            0,
+            0,
+            null,
+            (select clock_timestamp() - q.tried_at from rowferry.batch_queue as q where q.id = v_batch_id),
+            null,
+            '{}'::jsonb
         into batch_id, attempt_id, number, crashes, losses, since_loss, since_first, unclear_for, silent_workers;
         if found then
             return next;
@@ -67,7 +77,9 @@ begin
             1 + count(*) filter (where a.verdict in ('RETRY', 'DONE', 'ERROR')),
             count(*) filter (where a.verdict = 'LOST'),
             clock_timestamp() - max(a.finished_at) filter (where a.verdict = 'LOST'),
-            clock_timestamp() - min(a.started_at),
+            clock_timestamp() - least(
+                min(a.started_at), (select q.tried_at from rowferry.batch_queue as q where q.id = v_batch_id)
+            ),
             array_agg(a.worker_id) filter (where a.verdict is null and a.worker_id <> p_worker_id)
         into strict number, losses, since_loss, since_first, v_open_workers
         from rowferry.batch_attempt as a

@@ -1,7 +1,7 @@
 -- Trigger: a finished batch that is set back to INIT is due now (unless the UPDATE sets run_after); its attempts,
--- error and failures are reset, its settled entries (migrated, kept, changed, deleted) stay counted. What its last
--- attempt left (`unsettled`) is what the next one reads; after a DONE batch, whose queue reads entries again, all; of
--- any other DONE batch, none.
+-- error and failures are reset, its settled entries (migrated, kept, changed, deleted) stay counted, and so does when
+-- the first attempt began. What its last attempt left (`unsettled`) is what the next one reads; after a DONE batch,
+-- whose queue reads entries again, all; of any other DONE batch, none.
 -- Writes: entry_failure. Called by: any UPDATE of batch_queue.status from DONE or ERROR to INIT.
 create or replace function rowferry.reset_requeued_batch()
 returns trigger
@@ -14,6 +14,13 @@ begin
     where batch_id = new.id and outcome in ('missing', 'conflict', 'failed');
     new.attempts := 0;
     new.crashes := 0;
+    new.tried_at := coalesce(
+        old.tried_at,
+        (
+            select min(a.started_at) from rowferry.batch_attempt as a
+            where a.batch_id = old.id and a.started_at >= old.created_at
+        )
+    );
     new.requeues := old.requeues + 1;
     if new.run_after = old.run_after then
         new.run_after := clock_timestamp();

@@ -1,5 +1,5 @@
 -- Puts a part of a claimed batch back in the queue as a batch of its own, due at once, and returns its id. Its
--- unfinished uploads go with it.
+-- unfinished uploads go with it, and when the first attempt began.
 -- `p_part` patches the payload into that of the new batch, which has `p_entry_count` entries and `p_crashes` crashes;
 -- `p_keep` patches it into what the claimed batch keeps, null: all (rowferry.check_part). `is_begun` in the new
 -- payload: entries of it may have been settled, and handed on, before. `last_before` in what is kept is the `last` that
@@ -32,7 +32,9 @@ as $$
 
     -- Sees the claimed batch as it was, so that each of both patches is told of the whole.
     added as (
-        insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, max_attempts, crashes)
+        insert into rowferry.batch_queue (
+            migration_id, queue_name, payload, entry_count, max_attempts, crashes, tried_at
+        )
         select
             q.migration_id,
             q.queue_name,
@@ -40,7 +42,14 @@ as $$
             || case when q.migrated + q.kept > 0 then '{"is_begun": true}'::jsonb else '{}' end,
             p_entry_count,
             q.max_attempts,
-            p_crashes
+            p_crashes,
+            coalesce(
+                q.tried_at,
+                (
+                    select min(a.started_at) from rowferry.batch_attempt as a
+                    where a.batch_id = q.id and a.started_at >= q.created_at
+                )
+            )
         from rowferry.batch_queue as q
         where q.id = p_batch_id
         returning id

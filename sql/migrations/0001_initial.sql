@@ -154,6 +154,7 @@ create table rowferry.batch_queue (
     max_attempts integer not null default 5,
     requeues integer not null default 0,
     crashes integer not null default 0,
+    tried_at timestamptz,
     run_after timestamptz not null default now(),
     created_at timestamptz not null default now(),
     started_at timestamptz,
@@ -202,6 +203,9 @@ comment on column rowferry.batch_queue.requeues is
 'How often an operator has put the batch back.';
 comment on column rowferry.batch_queue.crashes is
 'How often the batches that this one was split from have killed their workers. Its own crashes are in batch_attempt.';
+comment on column rowferry.batch_queue.tried_at is
+'When the first attempt began at the batch that this one was split from, or at this one before it was put back by an '
+'operator: what was written to production since may be its copies. Null: batch_attempt says when.';
 
 -- The claim reads only this index. Migration and queue come first, so that a claim never walks past the batches of a
 -- paused migration or of a queue that the worker does not serve; then the order of the claim, so that nothing is sorted.

@@ -37,9 +37,30 @@ def rewritten(any_migration: Migration) -> Migration:
 def test_the_newest_bytes_arrive_after_a_worker_was_killed(rewritten: Migration) -> None:
     note_killed_attempt(rewritten, "1 minute")
     rewritten.work()
-    assert rewritten.counts() == {"migrated": 1}
-    assert rewritten.rows() == {"1": f"{TO}me.png"}
-    assert rewritten.production.read(f"{TO}me.png") == NEW
+    check_newest(rewritten)
+
+
+def check_newest(migration: Migration) -> None:
+    assert migration.rows()["1"] == f"{TO}me.png"
+    assert migration.production.read(f"{TO}me.png") == NEW
+
+
+def test_they_arrive_from_the_halves_of_a_batch_that_was_killed_twice(migration: Migration) -> None:
+    migration.add(2, "other.png")
+    rewrite(migration)
+    for _ in range(2):
+        note_killed_attempt(migration, "1 minute")
+    migration.work()
+    assert len(migration.batches()) == 3
+    check_newest(migration)
+
+
+def test_they_arrive_after_a_batch_was_put_back_by_hand(rewritten: Migration) -> None:
+    note_killed_attempt(rewritten, "1 minute")
+    rewritten.execute("update rowferry.batch_queue set status = 'ERROR', failed = 1")
+    rewritten.requeue()
+    rewritten.work()
+    check_newest(rewritten)
 
 
 def test_what_stood_there_before_the_first_attempt_is_not_its_copy(rewritten: Migration) -> None:
@@ -48,6 +69,9 @@ def test_what_stood_there_before_the_first_attempt_is_not_its_copy(rewritten: Mi
     assert rewritten.counts() == {"conflict": 1}
     assert rewritten.rows() == {"1": "image/me.png"}
     assert rewritten.production.read(f"{TO}me.png") == b"as it was copied"
+    rewritten.requeue()
+    rewritten.work()
+    assert rewritten.counts() == {"conflict": 1}
 
 
 def test_a_first_attempt_has_copied_nothing(rewritten: Migration) -> None:
