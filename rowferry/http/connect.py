@@ -32,8 +32,10 @@ UNACKNOWLEDGED = timedelta(seconds=60)
 
 _happy_eyeballs: Any = aiohappyeyeballs
 
-_METADATA = (ip_network("fd00:ec2::/32"), ip_network("100.100.100.200"))
-"""Of AWS and of Alibaba Cloud; those of all others are link-local."""
+_METADATA = [
+    ip_network(net) for net in ("fd00:ec2::/32", "fd20:ce::/32", "fd00:c1::/32", "100.100.100.200", "168.63.129.16")
+]
+"""Of AWS, Google and Oracle by IPv6, Alibaba Cloud and Azure; those of all others are link-local."""
 
 AddressInfo = tuple[Any, ...]
 """What `getaddrinfo` returns of one address."""
@@ -46,7 +48,7 @@ class Connector:
         self, host: str, port: int, *, tls: ssl.SSLContext | None, proxy: Proxy | None, may_be_link_local: bool = False
     ) -> None:
         """Look nothing up yet. `proxy` is tunnelled through where there is `tls`, else it takes the requests itself."""
-        self._may_be_link_local = may_be_link_local
+        self._may_be_link_local = may_be_link_local or proxy is not None  # the environment names the proxy
         self._host = host
         self._port = port
         self._tls = tls
@@ -95,11 +97,17 @@ class Connector:
 
 
 def is_link_local(host: str) -> bool:
-    """Return whether this is the address of a metadata service of a cloud, or like one; False for a name."""
+    """Return whether this is the address of a metadata service of a cloud, or like one; False for a name.
+
+    A number is an address to resolvers: 2852039166 and 0xa9fea9fe are 169.254.169.254.
+    """
     try:
-        address = ip_address(host.partition("%")[0])
+        address = ip_address(host.partition("%")[0].removesuffix("."))
     except ValueError:
-        return False
+        try:
+            address = ip_address(socket.inet_aton(host))
+        except OSError:
+            return False
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
     return address.is_link_local or any(address in network for network in _METADATA)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from rowferry.errors import ServerNotTrusted, UsageError
 from rowferry.http.connect import Connector
+from rowferry.http.proxy import Proxy
 from rowferry.plan import ProductionSide
 from rowferry.s3.access.endpoint import refuse_foreign_endpoint, resolve_endpoint
 from rowferry.s3.client import open_object_client
@@ -48,6 +49,7 @@ def test_a_migration_to_elsewhere_is_set_aside_before_anything_is_sent(migration
 
 
 METADATA = ("169.254.169.254", "[fe80::1]", "[fd00:ec2::254]", "[::ffff:169.254.169.254]", "100.100.100.200")
+METADATA += ("2852039166", "0xa9fea9fe", "169.254.43518", "169.254.169.254.", "[fd20:ce::254]", "168.63.129.16")
 
 
 @pytest.mark.parametrize("host", METADATA)
@@ -71,6 +73,24 @@ def test_a_name_that_leads_to_one_is_refused_before_a_connection(address: str, m
 
     with pytest.raises(ServerNotTrusted, match="leads to a link-local or metadata address"):
         asyncio.run(connect())
+
+
+def test_a_proxy_may_have_such_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment names it, and no plan can: nodes of clusters have one at theirs."""
+
+    async def look_up(*_: Any, **__: Any) -> list[Any]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("169.254.1.1", 9))]
+
+    async def connect(*_: Any, **__: Any) -> None:
+        raise ConnectionRefusedError
+
+    async def try_it() -> None:
+        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", look_up)
+        monkeypatch.setattr("aiohappyeyeballs.start_connection", connect)
+        await Connector("s3.example.com", 80, tls=None, proxy=Proxy("proxy", 9)).connect(asyncio.Protocol())
+
+    with pytest.raises(ConnectionRefusedError):
+        asyncio.run(try_it())
 
 
 def test_a_session_token_goes_to_another_host_encrypted_alone(monkeypatch: pytest.MonkeyPatch) -> None:
