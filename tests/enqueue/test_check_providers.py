@@ -12,7 +12,6 @@ from support.entries.checks import check, problems
 from support.entries.migration import Migration
 
 R2 = "https://0123abc.r2.cloudflarestorage.com"
-SCALEWAY = "https://s3.fr-par.scw.cloud"
 GCS = "https://storage.googleapis.com"
 
 
@@ -43,14 +42,11 @@ def test_nothing_is_said_where_the_plan_needs_nothing_that_lacks() -> None:
     assert say(make_plan("http://127.0.0.1:9000", "http://127.0.0.1:9001")) == []
 
 
-def test_large_copies_and_parts_are_named() -> None:
+def test_large_copies_are_named() -> None:
     ((what, remedy),) = say(make_plan(GCS, GCS))
     assert "no UploadPartCopy" in what
     assert 'transfer = "stream"' in remedy
     assert say(make_plan(GCS, GCS, "stream")) == []
-    ((what, remedy),) = say(make_plan(None, SCALEWAY))
-    assert "at most 1,000 parts" in what
-    assert "multipart_threshold_bytes" in remedy
 
 
 def test_a_side_that_the_plan_names_is_said_to_be_named() -> None:

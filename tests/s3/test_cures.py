@@ -88,7 +88,7 @@ SAID = [
         "InvalidArgument",
         "Part number must be an integer between 1 and 1000",
         "UploadPart",
-        "larger multipart_threshold",
+        'provider = "scaleway"',
     ),
     # What a server does not have
     Said("NotImplemented", "", "UploadPartCopy", 'transfer = "stream"', 501),

@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
+import msgspec
 import pytest
 
+from rowferry.s3 import providers
 from rowferry.s3.providers import Provider, list_providers
 from rowferry_lab.servers.fake_s3.store import Store
 from support.entries.migration import Migration
@@ -164,6 +166,13 @@ def test_a_server_that_no_table_knows_is_told_with_what_to_type(make: Make, name
     assert type_cures(migration, checked.stdout) == case.typed
     if case.typed:
         move_all(migration)
+
+
+def test_no_object_gets_more_parts_than_the_provider_takes(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = msgspec.structs.replace(list_providers()["scaleway"], max_parts=2)
+    monkeypatch.setattr(providers, "list_providers", lambda: {"scaleway": few})
+    double = Double(few, Store())
+    move_all(make(double, double))
 
 
 def test_objects_with_tags_are_counted_where_the_production_server_takes_none(make: Make) -> None:

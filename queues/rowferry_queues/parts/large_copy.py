@@ -14,7 +14,7 @@ from rowferry_queues.parts.spec import PartsSettings, Replaces
 from rowferry_worker.copying.copy import CopyOptions, CopyResult
 from rowferry_worker.copying.transfer import UPLOAD, look_at_completed
 from rowferry_worker.multipart.completion import Large, Upload, complete_upload
-from rowferry_worker.multipart.part_size import MAX_PARTS, part_size, split_range
+from rowferry_worker.multipart.part_size import part_size, split_range
 from rowferry_worker.multipart.records import UploadRecord, UploadRecords
 from rowferry_worker.multipart.upload import LargeCopy
 from rowferry_worker.objects.compare import compare_headers, is_digest
@@ -123,9 +123,10 @@ class SharedCopies:
 
     def _choose_part(self, size_bytes: int, known: KnownCopy | None) -> int:
         """Return the size of the parts; those of the copy that is replaced, so that they can be compared."""
-        if known is not None and size_bytes <= known.part_bytes * MAX_PARTS:
+        max_parts = self.options.large_objects.max_parts
+        if known is not None and size_bytes <= known.part_bytes * max_parts:
             return known.part_bytes
-        return part_size(size_bytes, self.settings.part_bytes or self.options.method.smallest_parts)
+        return part_size(size_bytes, self.settings.part_bytes or self.options.method.smallest_parts, max_parts)
 
     async def _complete(
         self, work: LargeCopy, upload: Upload, described: Description, existing: Response | None

@@ -18,11 +18,12 @@ from rowferry.db.timeouts import has_spoken, show_life_every
 from rowferry.errors import RowferryError, SessionEnded
 from rowferry.plan import QueueSettings
 from rowferry.queue_spec import QueueSpec
+from rowferry.s3.providers import find_provider
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.monitoring.steps import StepClock
-from rowferry_worker.multipart.large import NO_RECORDS, LargeObjects
+from rowferry_worker.multipart.large import MAX_PARTS, NO_RECORDS, LargeObjects
 from rowferry_worker.multipart.records import UploadRecords
 from rowferry_worker.objects.own_copies import name_bucket
 from rowferry_worker.objects.requests import ObjectRequests
@@ -100,7 +101,9 @@ class BatchContext:
             legacy, production = name_bucket(plan.legacy), name_bucket(plan.production)
             records = UploadRecords(self.ledger.call, legacy, production, self.batch.id, self.attempt.id)
         room = None if self.parallel < math.inf else self.scheduler.part_room
-        return LargeObjects(records, room, self.deadline)
+        provider = find_provider(plan.production_side) if plan.production_side is not None else None
+        max_parts = (provider and provider.max_parts) or MAX_PARTS
+        return LargeObjects(records, room, self.deadline, max_parts=max_parts)
 
     def reserve_rows(self, rows: int) -> timedelta:
         """Take the turn of so many rows under the plan's `max_rows_per_second`; return how long to wait for it.

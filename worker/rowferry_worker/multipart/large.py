@@ -12,6 +12,8 @@ from rowferry.errors import NotFinished
 from rowferry_worker.multipart.records import UploadRecord, UploadRecords
 
 NO_RECORDS = UploadRecords()
+MAX_PARTS = 10_000
+"""Of an object. Source: Amazon S3 User Guide, "Multipart upload limits"."""
 ASK_AGAIN = timedelta(seconds=1)
 """How often an attempt asks for an upload that another batch works on."""
 
@@ -75,6 +77,8 @@ class LargeObjects:
     """End of the batch's time budget, by time.monotonic(): no more parts start then, if the upload is recorded."""
     is_shared: bool = False
     """Whether other batches send parts as well: what is recorded is all there is, and each keeps to its time budget."""
+    max_parts: int = MAX_PARTS
+    """Of an object, at the production server."""
     can_continue: bool = True
     """False once the production server did not tell the parts of an unfinished upload: another attempt would begin anew
     as well, so objects go on to their end, however long that takes."""

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
+from rowferry_worker.multipart.large import MAX_PARTS
 from rowferry_worker.multipart.side_by_side import PartRange
 
-MAX_PARTS = 10_000
-"""Source: Amazon S3 User Guide, "Multipart upload limits"."""
 COPY_PART_BYTES = 128 * 1024 * 1024
 STREAM_PART_BYTES = 8 * 1024 * 1024
 """The most that is read at once: parts are larger only where an object of over 80 GB would make too many of them."""
@@ -19,6 +18,6 @@ def split_range(size_bytes: int, part_bytes: int) -> Iterator[PartRange]:
         yield PartRange(number, first, min(first + part_bytes, size_bytes) - 1)
 
 
-def part_size(size_bytes: int, wanted_bytes: int) -> int:
-    """Return the size of a part: `wanted_bytes`, or more where that would make over 10,000 parts."""
-    return max(wanted_bytes, -(-size_bytes // MAX_PARTS))
+def part_size(size_bytes: int, wanted_bytes: int, max_parts: int = MAX_PARTS) -> int:
+    """Return the size of a part: `wanted_bytes`, or more where that would make over `max_parts` parts."""
+    return max(wanted_bytes, -(-size_bytes // max_parts))

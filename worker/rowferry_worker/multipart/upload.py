@@ -53,7 +53,7 @@ async def send_in_parts(
     except ObjectExists:
         await work.forget()
         raise
-    upload, plan = await work.open(part_size(size_of(large.seen), part_bytes))
+    upload, plan = await work.open(part_size(size_of(large.seen), part_bytes, large_objects.max_parts))
     async with work.aborting(upload):
         await work.send_missing(upload, plan)
         await source.check_source()

@@ -6,9 +6,6 @@ from rowferry.plan import LegacySide, Plan, ProductionSide
 from rowferry.s3.providers import Provider, find_provider
 from rowferry_enqueue.checks.finding import Finding, note
 
-MOST_PARTS = 10_000
-"""Of an object, as workers reckon with."""
-
 
 def check_providers(plan: Plan) -> Iterator[Finding]:
     """Yield a note for each side whose provider has a limit that the plan meets."""
@@ -39,5 +36,3 @@ def _meet_limits(plan: Plan, side: LegacySide | ProductionSide, provider: Provid
         yield "no CopyObject", 'write transfer = "stream" in [migration]'
     elif server_side and provider.copy_parts is False:
         yield "no UploadPartCopy", 'write transfer = "stream" in [migration], if an object is too large for one copy'
-    if (provider.max_parts or MOST_PARTS) < MOST_PARTS and plan.migration.multipart_threshold_bytes is None:
-        yield f"at most {provider.max_parts:,} parts", "set multipart_threshold_bytes, if an object would have more"
