@@ -60,6 +60,8 @@ class Deviations:
     """Whether x-amz-copy-source-if-match is honoured."""
     tagging_count: bool = True
     """Whether HEAD and GET return x-amz-tagging-count."""
+    head_tagging_count: bool = True
+    """Whether HEAD returns it."""
     keeps_tags: frozenset[str] = MADE_OF_REQUESTS
     """The operations that keep the tags of the object."""
     tagging_directive: bool = True
@@ -158,7 +160,7 @@ class DeviantApi(FakeApi):
         """Return what the server says in place of the response of Amazon's."""
         operation, told = request.operation, self.deviations
         status, body, headers, length = response
-        if not told.tagging_count:
+        if not told.tagging_count or (operation == "HeadObject" and not told.head_tagging_count):
             headers = re.sub(rb"x-amz-tagging-count: \d+\r\n", b"", headers)
         if operation == "HeadObject" and not told.head_length:
             length = -1

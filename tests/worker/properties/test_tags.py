@@ -124,6 +124,16 @@ def test_what_a_check_has_seen_of_copies_costs_no_object_a_question(rule: TagRul
     assert fake.production[NEW].tags == (TAGS if rule == "copy" else {})
 
 
+def test_a_server_whose_get_announces_tags_is_not_believed_to_do_so_by_head() -> None:
+    properties = Properties()
+    for name in ("stream", "stream by parts"):
+        fake, support = tagged_fake(head_tagging_count=False), ConditionalWriteSupport("new", {})
+        assert (
+            copy_once(fake, CopyOptions(METHODS[name][0], support, properties=properties)).outcome is Outcome.MIGRATED
+        )
+        assert fake.production[NEW].tags == TAGS
+
+
 def test_tags_that_a_check_has_seen_dropped_are_put_from_the_first_copy_on() -> None:
     method, operation = METHODS["server"]
     support = ConditionalWriteSupport("new", {method.operation: False})

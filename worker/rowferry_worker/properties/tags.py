@@ -34,8 +34,9 @@ class Tagging:
         """
         self.fixed: Tags | None = None if rule == "copy" else () if rule == "none" else tuple(rule.items())
         """What each object gets; None: those of the legacy object."""
-        self._announced: Literal["unknown", "yes", "no", "unreadable"] = "unknown"
-        """Whether HEAD and GET of the legacy server tell how many tags an object has."""
+        self._announced: dict[bool, Literal["yes", "no", "unreadable"]] = {}
+        """Whether responses of the legacy server tell how many tags an object has, those with a body and HEADs apart:
+        LocalStack's HEAD does not."""
         self._kept: dict[GivenBy, bool] = {}
         """Whether the tags were there after an operation that was to give them."""
         known = (facts or {}).get(COPY_LEAVES_TAGS_OUT if self.fixed == () else COPY_KEEPS_TAGS)
@@ -59,19 +60,18 @@ class Tagging:
         """
         if self.fixed is not None:
             return self.fixed
-        announced = read_tag_count(seen)
+        announced, has_body = read_tag_count(seen), bool(seen.body_bytes)
         if announced is not None:
-            self._announced = "yes"
+            self._announced[has_body] = "yes"
             tags = await s3.fetch_tags("legacy", key) if announced else ()
             if len(tags) < announced:
                 raise ServerFault("TagsMissing", f"the server announces {announced} tags and lists {len(tags)}")
             return tags
-        if self._announced == "no":
+        known = self._announced.get(has_body)
+        if known == "no":
             return await s3.fetch_tags("legacy", key)
         is_known = seen.headers.get("server") == ANNOUNCES and next(self._reads) >= ASKED_FIRST
-        if self._announced != "unknown" or is_known:
-            return ()
-        return await self._ask_legacy(s3, key)
+        return () if known is not None or is_known else await self._ask_legacy(s3, key, has_body=has_body)
 
     def header(self, tags: Tags, operation: GivenBy) -> list[tuple[str, str]]:
         """Return the headers that give an object its tags; none where `settle` has to put them.
@@ -169,12 +169,12 @@ class Tagging:
         if found is not None and not found:
             await s3.put_tags(key, tags)
 
-    async def _ask_legacy(self, s3: ObjectRequests, key: str) -> Tags:
+    async def _ask_legacy(self, s3: ObjectRequests, key: str, *, has_body: bool) -> Tags:
         """Return the tags of an object that announces none, and note what that says of the server."""
         try:
             tags = await s3.fetch_tags("legacy", key)
         except AccessDenied:
-            self._announced = "unreadable"
+            self._announced = dict.fromkeys((False, True), "unreadable")
             words = (
                 "tags of legacy objects may not be read and are not copied: allow s3:GetObjectTagging if there are any"
             )
@@ -183,10 +183,10 @@ class Tagging:
         except ObjectError as error:
             if not is_unknown(error):
                 raise
-            self._announced = "unreadable"
+            self._announced = dict.fromkeys((False, True), "unreadable")
             return ()
-        if tags and self._announced == "unknown":
-            self._announced = "no"
+        if tags and has_body not in self._announced:
+            self._announced[has_body] = "no"
             _log.info("the legacy server does not announce tags, so every object is asked for its own")
         return tags
 
