@@ -29,6 +29,8 @@ class FolderCoverage:
     """False: `unnamed` is computed from a part of the keys."""
     prefix: str | None = field(default=None, compare=False)
     """What all its keys and no others begin with, where that is known."""
+    is_beside: bool = field(default=False, compare=False)
+    """Whether the unnamed ones lie in folders of their own below it, each beside an object that a row names."""
 
     @property
     def is_left(self) -> bool:

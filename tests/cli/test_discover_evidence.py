@@ -30,6 +30,15 @@ def test_keys_behind_a_scheme_of_any_form_are_found(found: Discovering, begins: 
     assert entries["legacy_object"] == f"{folder}{'pics/'[: cut - len(begins)]}"
 
 
+def test_urls_of_keys_with_blanks_are_found_as_a_whole(found: Discovering) -> None:
+    found.execute("create table files (id bigint primary key, path text)")
+    begins = f"s3://{found.legacy.bucket}/"
+    found.insert("files", [(n, f"{begins}pics/my file {n}.png") for n in NUMBERS])
+    found.put(*[f"pics/my file {n}.png" for n in NUMBERS])
+    (entries,) = found.find_entries()
+    assert (entries["from"], "within" in entries) == (begins, False)
+
+
 def test_keys_behind_any_words_are_found(found: Discovering) -> None:
     fill(found, "/static/v1/")
     (entries,) = found.find_entries()

@@ -39,6 +39,16 @@ def test_a_folder_that_is_named_in_part_is_a_comment(photos: Discovering) -> Non
     assert 'image/: 10 of 20. They stay behind, unless this is no comment.\n# [[objects]]\n# prefix = "image/"' in text
 
 
+def test_what_lies_beside_the_objects_of_rows_is_taken_along(photos: Discovering) -> None:
+    """Playlists beside a video, sizes beside a picture: each in a folder of its row."""
+    photos.execute("create table videos (id bigint primary key, path text)")
+    photos.insert("videos", [(n, f"hls/{n}/master.m3u8") for n in range(10)])
+    photos.put(*[f"hls/{n}/{name}" for n in range(10) for name in ("master.m3u8", "480.m3u8", "720.m3u8")])
+    assert photos.discover().returncode == 0
+    assert read_objects(photos) == [{"prefix": "hls/"}, {"prefix": "lfs/"}]
+    assert "hls/: 20 of 30. They are copied without a row." in photos.plan_path.read_text()
+
+
 def test_nothing_is_proposed_where_rows_name_all(photos: Discovering) -> None:
     for number in range(5):
         photos.legacy.delete(f"lfs/{number}")

@@ -117,6 +117,17 @@ def test_the_state_columns_of_active_storage_and_gitlab_are_moved(fill: Fill) ->
     assert "config/storage.yml" in text
 
 
+def test_each_service_that_blobs_name_gets_entries_of_its_own(fill: Fill) -> None:
+    found, _ = fill("active_storage")
+    found.execute("update active_storage_blobs set service_name = 'mirror' where id % 3 = 0")
+    blobs = found.find_entries("--for", "active-storage")
+    moved = [{"service_name": ["amazon", "production"]}, {"service_name": ["mirror", "production_mirror"]}]
+    assert [one["moved"] for one in blobs] == moved
+    complete(found)
+    checked = found.run("check")
+    assert checked.returncode == 0, checked.stdout
+
+
 def test_a_schema_of_ones_own_is_a_file(fill: Fill) -> None:
     found, _ = fill("shop")
     (text,) = [block.text for block in read_blocks("text", pages=[PAGE]) if "[[entries]]" in block.text]

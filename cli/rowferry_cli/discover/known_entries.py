@@ -41,9 +41,11 @@ class KnownFinder:
         self._sample = sample
 
     def find(self, known: KnownEntries, table: UserTable) -> list[Proposal]:
-        """Return the [[entries]] that known ones become; of several state values the one that most objects have."""
+        """Return the [[entries]] that known ones become, for each state value that rows with objects have."""
         tried = [self._find(known, table, moved) for moved in self._choose_states(known, table)]
-        return max(tried, key=lambda found: sum(one.existing for one in found)) if tried else list[Proposal]()
+        ranked = sorted(tried, key=lambda found: -sum(one.existing for one in found))
+        others = [_name_apart(one) for found in ranked[1:] for one in found if one.existing]
+        return [*(ranked[0] if ranked else ()), *others]
 
     def _choose_states(self, known: KnownEntries, table: UserTable) -> Iterator[Mapping[str, Sequence[Any]]]:
         """Yield `moved` with each value that the legacy rows may have."""
@@ -86,6 +88,15 @@ class KnownFinder:
             return []
         measured = measure_objects(self._catalogue, self._bucket, table, best[1], self._sample)
         return [Proposal(best[1], measured.sampled, measured.existing, _list_notes(known, moved))]
+
+
+def _name_apart(proposal: Proposal) -> Proposal:
+    """Return a proposal for another state, as of a mirror, with a new one of its own: rows must tell them apart."""
+    moved = {column: [old, f"{new}_{old}"] for column, (old, new) in proposal.entries["moved"].items()}
+    comments = [words.replace(f'"{NEW_VALUE}"', " and ".join(f'"{new}"' for _, new in moved.values()))
+                for words in proposal.comments]  # fmt: skip
+    name = "_".join(str(old) for old, _ in moved.values())
+    return replace(proposal, entries={**proposal.entries, "moved": moved, "name": name}, comments=comments)
 
 
 def _compose_condition(where: str | None, moved: Mapping[str, Sequence[Any]]) -> sql.Composable:

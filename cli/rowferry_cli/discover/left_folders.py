@@ -50,7 +50,7 @@ def propose_objects(text: str) -> LeftFolders:
     words = coverage.describe()
     if words is None:
         return LeftFolders(few)
-    proposed = sum(_is_whole(folder) for folder in coverage.left)
+    proposed = sum(_is_taken(folder) for folder in coverage.left)
     begin = f"Without the {proposed} [[objects]] in the plan, " if proposed else ""
     return LeftFolders("".join(_write(coverage)) + few, f"{begin}{words}.")
 
@@ -62,15 +62,15 @@ def _describe_few(coverage: Coverage) -> str:
     return "".join(f"\n# {line}" for line in wrap(about)) + "\n" if few else ""
 
 
-def _is_whole(folder: FolderCoverage) -> bool:
-    """Return whether nothing names any object below one prefix."""
-    return folder.prefix is not None and folder.unnamed == folder.objects
+def _is_taken(folder: FolderCoverage) -> bool:
+    """Return whether nothing names any object below one prefix, or rows need those that nothing names."""
+    return folder.prefix is not None and (folder.unnamed == folder.objects or folder.is_beside)
 
 
 def _write(coverage: Coverage) -> Iterator[str]:
     for folder in coverage.left:
-        mark = "" if _is_whole(folder) else "# "
-        ends = "are copied without a row" if _is_whole(folder) else "stay behind, unless this is no comment"
+        mark = "" if _is_taken(folder) else "# "
+        ends = "are copied without a row" if _is_taken(folder) else "stay behind, unless this is no comment"
         for line in wrap(f"No row names these objects, as far as was seen: {folder}. They {ends}."):
             yield f"\n# {line}" if line.startswith("No row") else f"# {line}"
             yield "\n"

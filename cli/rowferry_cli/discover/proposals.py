@@ -96,7 +96,10 @@ def name_apart(proposals: Sequence[Proposal]) -> list[Proposal]:
     """Return the proposals, each with a `name` where a column is named twice."""
     labels = Counter(_label(proposal) for proposal in proposals)
     places = Counter(proposal.label for proposal in proposals)
-    return [_name(one, with_text=places[one.label] > 1) if labels[_label(one)] > 1 else one for one in proposals]
+    return [
+        _name(one, with_text=places[one.label] > 1) if labels[_label(one)] > 1 and "name" not in one.entries else one
+        for one in proposals
+    ]
 
 
 def _name(proposal: Proposal, *, with_text: bool) -> Proposal:

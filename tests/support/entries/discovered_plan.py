@@ -187,8 +187,10 @@ class DiscoveredMigration:
         if _replace(_parse(after), production, legacy) != _parse(before):
             yield f"{before!r} became {after!r}"
         for text in _list_texts(_parse(after)):
+            if text.removeprefix(f"{self._urls[1]}/").removeprefix(f"s3://{production}/") in there:
+                continue
             for url in re.findall(rf"(?:{re.escape(self._urls[1])}|s3://{production})/[^\s\"'<>)]*", text):
-                key = url.removeprefix(f"{self._urls[1]}/").removeprefix(f"s3://{production}/")
+                key = url.rstrip(",").removeprefix(f"{self._urls[1]}/").removeprefix(f"s3://{production}/")
                 if _SIGNED.search(url):
                     yield f"{url!r} is presigned"
                 elif not self._stands(key, there, is_folder=is_folder):

@@ -46,7 +46,8 @@ class Search:
         for path, placed in places.items():
             of_place = ColumnTexts(table, column, path, tuple(placed))
             self._note_bucket(of_place)
-            if embedded := list_embedded(placed, self._bucket.side):
+            embedded = list_embedded(placed, self._bucket.side)
+            if embedded and not self._are_keys(of_place, embedded):
                 found += self._look_within(of_place, embedded)
                 longer = {row for row, _ in embedded}
                 of_place = replace(of_place, placed=tuple(one for one in placed if one[0] not in longer))
@@ -59,6 +60,12 @@ class Search:
             if all(one.is_chance for one in named) and any(map(may_be_key, of_place.texts)):
                 self.unfound.append(of_place)
         return merge_places(found, [path for path in places if path is not None])
+
+    def _are_keys(self, texts: ColumnTexts, embedded: Sequence[Placed]) -> bool:
+        """Return whether most texts that are longer than their URLs name objects as a whole: keys may have blanks."""
+        longer = {row for row, _ in {*embedded} - {*texts.placed}}
+        whole = {row for one in self._try(texts) for row in one.existing_rows}
+        return 2 * len(longer & whole) > len(longer)
 
     def _look_within(self, texts: ColumnTexts, embedded: Sequence[Placed]) -> list[Named]:
         """Return the forms of URLs inside longer texts of a column; those in documents are only noted."""

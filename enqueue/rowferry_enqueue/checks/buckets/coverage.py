@@ -105,7 +105,22 @@ def _list_folders(key: str) -> list[str]:
 
 def _measure(folder: Folder, unnamed: set[str]) -> FolderCoverage:
     """Return a folder with the share of its keys that nothing names, out of all its objects."""
-    left = sum(key in unnamed for key in folder.keys)
-    is_exact = len(folder.keys) == folder.objects or left in {0, len(folder.keys)}
-    number = round(folder.objects * left / len(folder.keys)) if folder.keys else 0
-    return FolderCoverage(folder.name, folder.objects, number, folder.is_complete, is_exact, folder.prefix)
+    left = [key for key in folder.keys if key in unnamed]
+    homes = {_find_home(key) for key in folder.keys if key not in unnamed} - {folder.prefix}
+    beside = sum(_find_home(key) in homes for key in left)
+    is_exact = len(folder.keys) == folder.objects or len(left) in {0, len(folder.keys)}
+    number = round(folder.objects * len(left) / len(folder.keys)) if folder.keys else 0
+    return FolderCoverage(
+        folder.name,
+        folder.objects,
+        number,
+        folder.is_complete,
+        is_exact,
+        folder.prefix,
+        is_beside=0 < 9 * len(left) <= 10 * beside,
+    )
+
+
+def _find_home(key: str) -> str:
+    """Return the folder that an object lies in, with its slash."""
+    return "".join(key.rpartition("/")[:2])
