@@ -86,6 +86,14 @@ CASES = {
     "TLS": Case(always(403, "AccessDenied", "explicit deny: aws:SecureTransport"), 2, "begins with https://"),
     "firewall": Case(always(403, "HTTP", "<html>Attention Required!</html>"), 2, "firewall or proxy"),
     "down": Case(Manner(refuses={"PutObject": (503, "ServiceUnavailable", "")}), 2, "later"),
+    "archived sample": Case(
+        Manner(refuses={"CopyObject": (403, "InvalidObjectState", "")}), 1, "restore it (aws s3api restore-object)"
+    ),
+    "missing looks forbidden": Case(
+        Manner(refuses=dict.fromkeys(("ListObjectsV2", "HeadObject"), (403, "AccessDenied", ""))),
+        2,
+        "give the production credentials s3:ListBucket",
+    ),
     "small parts": Case(
         Manner(refuses={"CompleteMultipartUpload": (400, "EntityTooSmall", "")}), 1, "goes in one piece"
     ),
@@ -188,6 +196,13 @@ def test_objects_with_tags_are_counted_where_the_production_server_takes_none(ma
 def test_etags_that_are_no_digest_do_not_stop_copies(make: Make) -> None:
     double = Double(unknown(), Store(), Manner(opaque_etags=True))
     move_all(make(double, double))
+
+
+def test_etags_that_are_a_false_digest_are_a_problem_where_bodies_are_streamed(make: Make) -> None:
+    store = Store()
+    checked = check(make(Double(list_providers()["aws"], store), Double(unknown(), store, Manner(opaque_etags=True))))
+    assert checked.returncode == 2
+    assert "look like the MD5 of the bytes and are not" in checked.stdout
 
 
 def test_the_largest_body_that_a_proxy_takes_is_named_with_its_failures(make: Make) -> None:

@@ -12,6 +12,7 @@ from rowferry.plan import CannedAcl, Plan, Side
 from rowferry.progress import OnProgress
 from rowferry.reports.facts import COPY_KEEPS_TAGS, COPY_LEAVES_TAGS_OUT, NO_TAGS, READABLE
 from rowferry.s3.client import ObjectClient, open_object_client
+from rowferry.s3.cures import find_cure, refusal_of
 from rowferry.s3.operations import get_object
 from rowferry.s3.results import read_tag_count
 from rowferry.s3.retry import TRIES
@@ -21,7 +22,7 @@ from rowferry_enqueue.checks.buckets.kept_properties import Heads, check_kept_pr
 from rowferry_enqueue.checks.buckets.large import judge_large
 from rowferry_enqueue.checks.buckets.objects import Sample, check_objects, find_any_object
 from rowferry_enqueue.checks.buckets.prefixes import check_prefixes
-from rowferry_enqueue.checks.buckets.probe import Probe, written_probe
+from rowferry_enqueue.checks.buckets.probe import ENCRYPTED, Probe, written_probe
 from rowferry_enqueue.checks.buckets.probe_properties import ShapedProbe
 from rowferry_enqueue.checks.buckets.providers import check_providers
 from rowferry_enqueue.checks.buckets.public import check_legacy_acl, check_public_url
@@ -30,6 +31,8 @@ from rowferry_enqueue.checks.finding import Finding, find_problems, fine, note, 
 DEADLINE = timedelta(seconds=30)
 """Of one request."""
 CONNECTIONS = 16
+OF_THE_SAMPLE = frozenset({"archived", "metadata-too-large"})
+"""Cases of refusals that hold for the object which is copied as a test, and not for others."""
 
 UNPROTECTED = (
     "; where it is not honoured, each object costs a HEAD right before it is written, and what another writer stores "
@@ -184,6 +187,9 @@ def _try_writing(probe: Probe, plan: Plan, source_key: str | None, heads: Heads)
     yield fine(f"the production bucket {side.bucket} can be written and read (production: written)")
     if plan.server_side:
         yield from _try_copying(probe, plan, source_key)
+    elif probe.has_false_md5:
+        what = "the production server's ETags look like the MD5 of the bytes and are not: no object would pass"
+        yield problem(what, f"use a server whose ETags are, or one that says why not by {ENCRYPTED[0]}")
     try:
         probe.write_parts(server_side=plan.server_side)
     except ObjectError as error:
@@ -206,7 +212,9 @@ def _try_copying(probe: Probe, plan: Plan, source_key: str | None) -> Iterator[F
         what = (
             f"the production server cannot copy from the legacy bucket {plan.legacy.bucket} ({summarise_error(error)})"
         )
-        yield problem(what, explain(plan.production, error) or remedy)
+        cure = find_cure(refusal_of(error), plan.production)
+        level = part if cure is not None and cure.case in OF_THE_SAMPLE else problem
+        yield level(what, explain(plan.production, error) or remedy)
         return
     if pin != "honoured":
         what = f"x-amz-copy-source-if-match is {pin} by CopyObject"

@@ -1,6 +1,7 @@
 """Turns an error of a bucket into a finding: the real reason, and what to do about it."""
 
 import os
+import secrets
 from contextlib import closing
 from datetime import timedelta
 
@@ -23,7 +24,7 @@ from rowferry.s3.access.credentials import load_credentials
 from rowferry.s3.access.endpoint import resolve_endpoint
 from rowferry.s3.client import ObjectClient, check_bucket
 from rowferry.s3.cures import find_cure, refusal_of
-from rowferry.s3.operations import list_buckets, list_first_object
+from rowferry.s3.operations import head_object, list_buckets, list_first_object
 from rowferry.s3.responses import Response, name_of, parse_xml
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.finding import Finding, note, problem
@@ -55,9 +56,21 @@ def check_bucket_exists(client: ObjectClient, side: Side, named: str | None = No
     if refusal is not None:  # a GET says more than a HEAD, whose response has no body
         error = listed if isinstance(listed, ObjectError) else refusal
         return [refuse(side, error, "looked at", "s3:ListBucket", named)]
-    if isinstance(listed, ObjectError):
-        return [note(f"the {side.name} bucket {side.bucket} cannot be listed ({listed}): only status does that")]
-    return []
+    return [_judge_unlisted(client, side, listed)] if isinstance(listed, ObjectError) else []
+
+
+def _judge_unlisted(client: ObjectClient, side: Side, listed: ObjectError) -> Finding:
+    """Return what it means that a bucket cannot be listed: Amazon S3 then answers 403 for what is not there."""
+    what = f"the {side.name} bucket {side.bucket} cannot be listed ({listed})"
+    try:
+        client.ask(head_object(side.name, f"rowferry-check-{secrets.token_hex(8)}"), tries=TRIES)
+    except AccessDenied:
+        tell = problem if side.name == "production" else note
+        what += ", so no missing object can be told from a forbidden one"
+        return tell(what, f"give the {side.name} credentials s3:ListBucket")
+    except ObjectError:
+        pass
+    return note(f"{what}: only status does that")
 
 
 def refuse(side: Side, error: RowferryError, done: str, rights: str, named: str | None = None) -> Finding:

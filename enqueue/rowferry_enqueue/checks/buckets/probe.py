@@ -1,6 +1,8 @@
 """Probe objects in the production bucket: which properties a server keeps, and which conditions it honours."""
 
 import gzip
+import hashlib
+import re
 import secrets
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -46,6 +48,10 @@ METADATA = {
 TAGS = {"rowferry": "check", "with space": "a+b=c"}
 TAGGING = {"x-amz-tagging": "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in TAGS.items())}
 
+ENCRYPTED = ("x-amz-server-side-encryption", "x-amz-server-side-encryption-customer-algorithm")
+"""Headers that say why an ETag may be no MD5."""
+
+_MD5 = re.compile("[0-9a-f]{32}")
 _NOT_WRITTEN = (AccessDenied, BucketNotFound, ObjectRejected, PreconditionFailed, SideFault)
 """Errors after which nothing can have been written."""
 
@@ -62,6 +68,8 @@ class Probe:
         """Whether a copy of the probe has its tags; None: nobody can tell."""
         self.lacks_tags = False
         """Whether the server refuses tags, or knows no request for them; a missing right tells nothing of that."""
+        self.has_false_md5 = False
+        """Whether the ETag of the probe looks like the MD5 of its bytes, and is not."""
         self.conditions: dict[str, str] = {}
         """What an operation does about If-None-Match: "honoured", "ignored", or why it is refused."""
         self._client = client
@@ -83,8 +91,11 @@ class Probe:
     def write(self) -> bool:
         """Write the probe with all properties, and return whether the same bytes come back."""
         self._put()
-        if self.ask(operations.get_object("production", self.key)).body != self.body:
+        read = self.ask(operations.get_object("production", self.key))
+        if read.body != self.body:
             return False
+        md5, says_why = hashlib.md5(self.body, usedforsecurity=False).hexdigest(), any(map(read.headers.get, ENCRYPTED))
+        self.has_false_md5 = not says_why and _MD5.fullmatch(read.etag or "") is not None and read.etag != md5
         self._examine("PutObject", self.key, self.put(if_none_match=True))
         return True
 
