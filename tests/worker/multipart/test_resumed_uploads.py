@@ -1,6 +1,5 @@
 """A large object goes on at the missing part: after a crash, a stop, the end of the time budget; on any host."""
 
-import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -10,30 +9,25 @@ import pytest
 
 from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
+from support.entries.parts_site import BODY, NAME, PARTS, Site, sends_part
 from support.processes.processes import wait_for
-from support.processes.small_parts import PART_BYTES, PLAN_BYTES, small_parts
-from support.s3.bodies import make_body
+from support.processes.small_parts import PLAN_BYTES, small_parts
 from support.s3.buckets import fresh_buckets
 from support.s3.deviations import Deviations, ObjectWithAcl
 from support.s3.fake_s3 import FakeAddress, running_fakes
 from support.s3.request_log import LoggedRequest, RequestLog, logged
 
-PARTS = 12
-BODY = make_body(PARTS * PART_BYTES - 1000)
-NAME = "large.bin"
-PART_NUMBER = re.compile(r"partNumber=(\d+)")
 
-
-class Site:
+class UploadSite(Site):
     """A migration of one large object, the fake server that it lives on, and what that server was asked."""
 
     def __init__(self, migration: Migration, fake: FakeAddress, log: RequestLog) -> None:
-        self.migration, self.fake, self.log = migration, fake, log
+        super().__init__(migration, log)
+        self.fake = fake
 
-    def sent(self) -> Counter[int]:
-        """Return how often each part was sent to the server."""
-        found = (PART_NUMBER.search(seen.query) for seen in self.log.seen if seen.method == "PUT")
-        return Counter(int(number[1]) for number in found if number)
+    def written(self) -> Counter[int]:
+        """Return how often each part was sent to the server, or copied by it."""
+        return self.sent() + self.copied()
 
     def held_parts(self) -> set[int]:
         """Return the parts that the server holds of the one upload that is open."""
@@ -43,6 +37,18 @@ class Site:
     def uploads(self) -> list[dict[str, object]]:
         return self.migration.execute("select * from rowferry.open_uploads")
 
+    def work_slowly(self, seconds: float) -> None:
+        """Have a process work, whose time budget ends in the middle of the object: each part takes so long."""
+        never = threading.Semaphore(0)
+
+        def slow(seen: LoggedRequest) -> None:
+            if sends_part(*range(1, PARTS + 1))(seen):
+                never.acquire(timeout=seconds)
+
+        arguments = ("--until-empty", "--time-budget=0.5", "--parallel=2")
+        with self.log.telling(slow), self.migration.workers(1, *arguments) as (worker,):
+            assert worker.wait() == 0
+
     def check_done(self) -> None:
         """Hold that the object and its row have arrived, and that nothing is left over."""
         assert self.migration.counts() == {"migrated": 1}
@@ -51,14 +57,14 @@ class Site:
         assert self.migration.execute("select * from rowferry.upload") == []
 
 
-MakeSite = Callable[..., Site]
+MakeSite = Callable[..., UploadSite]
 
 
 @pytest.fixture
 def make_site(make_migration: Callable[..., Migration]) -> Iterator[MakeSite]:
     with ExitStack() as until:
 
-        def make(transfer: str = "stream", deviations: Deviations | None = None) -> Site:
+        def make(transfer: str = "stream", deviations: Deviations | None = None) -> UploadSite:
             plain, fake = until.enter_context(running_fakes(Deviations(), deviations or Deviations()))
             buckets = until.enter_context(fresh_buckets(plain))
             log = until.enter_context(logged(fake.endpoint_url))
@@ -68,13 +74,13 @@ def make_site(make_migration: Callable[..., Migration]) -> Iterator[MakeSite]:
             migration.reach_through(log.endpoint_url)
             migration.add(1, NAME, BODY)
             migration.enqueue()
-            return Site(migration, fake, log)
+            return UploadSite(migration, fake, log)
 
         yield make
 
 
 @pytest.fixture(params=["server", "stream"])
-def site(request: pytest.FixtureRequest, make_site: MakeSite) -> Site:
+def site(request: pytest.FixtureRequest, make_site: MakeSite) -> UploadSite:
     return make_site(request.param)
 
 
@@ -82,17 +88,7 @@ BY_STREAM = pytest.mark.parametrize("site", ["stream", pytest.param("server", ma
 """For what starts processes and does not depend on how a part gets there."""
 
 
-def sends_part(*numbers: int) -> Callable[[LoggedRequest], bool]:
-    """Return what matches the sending of these parts."""
-
-    def matches(seen: LoggedRequest) -> bool:
-        found = PART_NUMBER.search(seen.query)
-        return seen.method == "PUT" and found is not None and int(found[1]) in numbers
-
-    return matches
-
-
-def kill_at(site: Site, *held: int) -> None:
+def kill_at(site: UploadSite, *held: int) -> None:
     """Kill a worker once it has sent all parts but those held."""
     others = {*range(1, PARTS + 1)} - {*held}
     with site.migration.workers(1) as (worker,), site.log.holding(sends_part(*held)) as waiting:
@@ -100,17 +96,17 @@ def kill_at(site: Site, *held: int) -> None:
         worker.kill()
 
 
-def test_a_killed_worker_costs_the_parts_that_were_under_way(site: Site) -> None:
+def test_a_killed_worker_costs_the_parts_that_were_under_way(site: UploadSite) -> None:
     kill_at(site, PARTS - 1, PARTS)
     (upload,) = site.uploads()
     assert (upload["key"], upload["will_continue"], upload["size_bytes"]) == (TO + NAME, True, len(BODY))
     site.migration.finish_after_kills()  # as on another host
-    assert site.sent() - Counter([*range(1, PARTS + 1), PARTS - 1, PARTS]) == Counter()
-    assert sum(seen.query in {"uploads", "uploads="} for seen in site.log.seen) == 1
+    assert site.written() - Counter([*range(1, PARTS + 1), PARTS - 1, PARTS]) == Counter()
+    assert site.begun() == 1
     site.check_done()
 
 
-def begin_and_leave(site: Site, *held: int) -> None:
+def begin_and_leave(site: UploadSite, *held: int) -> None:
     """Leave an upload behind that lacks these parts."""
     with site.log.refusing(sends_part(*held), 500, "InternalError"):
         site.migration.work()
@@ -119,29 +115,29 @@ def begin_and_leave(site: Site, *held: int) -> None:
 
 
 @pytest.mark.by_day("stream")
-def test_a_fault_of_the_server_leaves_the_upload_to_the_next_attempt(site: Site) -> None:
+def test_a_fault_of_the_server_leaves_the_upload_to_the_next_attempt(site: UploadSite) -> None:
     begin_and_leave(site, PARTS)
-    before = site.sent()
+    before = site.written()
     site.migration.work()
-    assert sum((site.sent() - before).values()) <= 2
+    assert sum((site.written() - before).values()) <= 2
     site.check_done()
 
 
-def rewrite(site: Site) -> None:
+def rewrite(site: UploadSite) -> None:
     site.migration.bodies["1"] = BODY[::-1]
     site.migration.legacy.put(FROM + NAME, BODY[::-1])
 
 
-def describe(site: Site) -> None:
+def describe(site: UploadSite) -> None:
     site.migration.legacy.put(FROM + NAME, BODY, Metadata={"by": "me"})
 
 
-def change_plan(site: Site) -> None:
+def change_plan(site: UploadSite) -> None:
     site.migration.plan["production"]["acl"] = "public-read"
     site.migration.enqueue()
 
 
-CHANGES: dict[str, Callable[[Site], None]] = {
+CHANGES: dict[str, Callable[[UploadSite], None]] = {
     "bytes": rewrite,
     "metadata": describe,
     "plan": change_plan,
@@ -151,12 +147,12 @@ CHANGES: dict[str, Callable[[Site], None]] = {
 
 @pytest.mark.by_day("stream-*")
 @pytest.mark.parametrize("change", CHANGES)
-def test_an_upload_begins_anew_where_what_it_was_begun_for_has_changed(site: Site, change: str) -> None:
+def test_an_upload_begins_anew_where_what_it_was_begun_for_has_changed(site: UploadSite, change: str) -> None:
     begin_and_leave(site, PARTS)
     CHANGES[change](site)
     site.log.seen.clear()
     site.migration.work()
-    assert site.sent() == Counter(range(1, PARTS + 1))
+    assert site.written() == Counter(range(1, PARTS + 1))
     site.check_done()
     written = site.fake.fake.store.bucket(site.migration.production.bucket).find(TO + NAME)
     assert written is not None
@@ -166,7 +162,7 @@ def test_an_upload_begins_anew_where_what_it_was_begun_for_has_changed(site: Sit
 
 
 @pytest.mark.by_day("stream")
-def test_parts_of_odd_sizes_are_sent_again(site: Site) -> None:
+def test_parts_of_odd_sizes_are_sent_again(site: UploadSite) -> None:
     begin_and_leave(site, PARTS)
     (upload,) = site.fake.fake.store.uploads.values()
     upload.parts[3] = upload.parts[PARTS - 1].copy({}, {})
@@ -174,13 +170,13 @@ def test_parts_of_odd_sizes_are_sent_again(site: Site) -> None:
     upload.parts[PARTS + 5] = upload.parts[5]
     site.log.seen.clear()
     site.migration.work()
-    assert {4, PARTS} <= set(site.sent())
+    assert {4, PARTS} <= set(site.written())
     (verdict, *_) = reversed(site.migration.verdicts())
     assert verdict in {"DONE", "RETRY"}
 
 
 @BY_STREAM
-def test_rows_of_several_batches_that_share_an_object_send_it_once(site: Site) -> None:
+def test_rows_of_several_batches_that_share_an_object_send_it_once(site: UploadSite) -> None:
     migration = site.migration
     migration.add_row(2, FROM + NAME, BODY)
     migration.enqueue(batch_size=1)
@@ -194,32 +190,22 @@ def test_rows_of_several_batches_that_share_an_object_send_it_once(site: Site) -
     with migration.workers(2, "--until-empty") as workers:
         assert [worker.wait() for worker in workers] == [0, 0]
     assert migration.counts() == {"migrated": 1, "kept": 1}
-    assert max(site.sent().values()) <= 2
+    assert max(site.written().values()) <= 2
     assert (migration.production.open_uploads(), site.uploads()) == ([], [])
     migration.audit()
 
 
 @BY_STREAM
-def test_the_time_budget_ends_in_the_middle_of_an_object(site: Site) -> None:
+def test_the_time_budget_ends_in_the_middle_of_an_object(site: UploadSite) -> None:
     """A slow link: each claim sends some parts, and no attempt counts."""
     migration = site.migration
     migration.fill(5, start=10)
     migration.enqueue()
-    released = threading.Semaphore(0)
-
-    def slow(seen: LoggedRequest) -> None:
-        if sends_part(*range(1, PARTS + 1))(seen):
-            released.acquire(timeout=0.2)
-
-    with (
-        site.log.telling(slow),
-        migration.workers(1, "--until-empty", "--time-budget=0.5", "--parallel=2") as (worker,),
-    ):
-        assert worker.wait() == 0
+    site.work_slowly(0.2)
     verdicts = migration.verdicts()
     assert set(verdicts) <= {"DONE", "RELEASED"}
     assert len(verdicts) > 2
-    assert site.sent() == Counter(range(1, PARTS + 1))
+    assert site.written() == Counter(range(1, PARTS + 1))
     assert migration.counts() == {"migrated": 6}
     migration.audit()
     assert (migration.production.open_uploads(), site.uploads()) == ([], [])
@@ -227,18 +213,8 @@ def test_the_time_budget_ends_in_the_middle_of_an_object(site: Site) -> None:
 
 def test_without_a_list_of_parts_the_time_budget_does_not_begin_it_anew_for_ever(make_site: MakeSite) -> None:
     site = make_site("stream", Deviations(lists_parts=False))
-    released = threading.Semaphore(0)
-
-    def slow(seen: LoggedRequest) -> None:
-        if sends_part(*range(1, PARTS + 1))(seen):
-            released.acquire(timeout=0.3)
-
-    with (
-        site.log.telling(slow),
-        site.migration.workers(1, "--until-empty", "--time-budget=0.5", "--parallel=2") as (worker,),
-    ):
-        assert worker.wait() == 0
-    assert max(site.sent().values()) <= 3
+    site.work_slowly(0.3)
+    assert max(site.written().values()) <= 3
     site.check_done()
 
 
@@ -252,7 +228,7 @@ def test_what_the_plan_says_of_objects_survives_a_kill(make_site: MakeSite, keep
     site.migration.enqueue()
     kill_at(site, PARTS)
     site.migration.finish_after_kills()
-    assert site.sent() - Counter([*range(1, PARTS + 1), PARTS]) == Counter()
+    assert site.written() - Counter([*range(1, PARTS + 1), PARTS]) == Counter()
     site.check_done()
     written = site.fake.fake.store.bucket(site.migration.production.bucket).find(TO + NAME)
     assert isinstance(written, ObjectWithAcl)
