@@ -1,18 +1,22 @@
-"""A worker in this process that takes one batch after the other, when a test says so."""
+"""A worker in this process that takes one batch, or one after the other, when a test says so."""
 
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 
 from rowferry.db.connection import connect
+from rowferry_worker.attempts import begin_attempt
 from rowferry_worker.backoff import Backoff
 from rowferry_worker.batch.claim import claim_batch
-from rowferry_worker.batch.run import ClaimedBatch
+from rowferry_worker.batch.context import BatchContext
+from rowferry_worker.batch.run import ClaimedBatch, process_batch
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContextCache
 from rowferry_worker.queues import find_queue
 from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.state import WorkerState
+from support.queue.held_batches import claim
 
 
 @contextmanager
@@ -40,3 +44,16 @@ def at_work(
             return batch is not None
 
         yield take_turn
+
+
+def take_one_turn(until: float) -> None:
+    """Work on the next due batch of `migrate` with a time budget that ends at `until`."""
+    with (
+        closing(Ledger("test")) as ledger,
+        closing(MigrationContextCache(1)) as contexts,
+        connect("worker test") as connection,
+    ):
+        batch = claim(connection)
+        attempt, found = begin_attempt(ledger, batch, "test"), contexts.find(connection, batch)
+        held = (batch, attempt, connection, found, CopyScheduler(1))
+        process_batch(BatchContext(find_queue("migrate"), *held, threading.Event(), until))

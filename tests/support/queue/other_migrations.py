@@ -1,4 +1,4 @@
-""""""
+"""Another migration beside that of a test."""
 
 from rowferry.db.connection import connect
 from rowferry.plan_file import parse_plan

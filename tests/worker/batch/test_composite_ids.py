@@ -13,8 +13,8 @@ from rowferry_enqueue.request import Within, split_id
 from support.entries.entry_table import FROM, TO, EntryTable, keyed, trusted
 from support.entries.migration import Migration
 from support.processes.cli import list_errors
+from support.queue.at_work import take_one_turn
 from support.queue.queue_runs import outcomes, revert, verify
-from support.queue.turns import take_one_turn
 
 TABLE = """
 create table public.things (tenant {type}, number numeric, path text, note text, primary key (tenant, number))
@@ -107,7 +107,7 @@ def things(migration: Migration) -> Migration:
 
 def test_a_time_budget_puts_the_rest_back(things: Migration) -> None:
     things.enqueue(batch_size=24)
-    take_one_turn(things, until=time.monotonic())
+    take_one_turn(until=time.monotonic())
     first, rest = things.batches()
     assert (first["status"], rest["status"]) == ("DONE", "INIT")
     assert first["entry_count"] + rest["entry_count"] == 24

@@ -10,8 +10,8 @@ from rowferry_worker.batch import folders
 from support.entries.migration import Migration
 from support.entries.runs import LEGACY, Runs
 from support.processes.processes import wait_for
+from support.queue.at_work import take_one_turn
 from support.queue.queue_runs import outcomes, run_queue, verify
-from support.queue.turns import take_one_turn
 from support.s3.objects import ObjectSide
 from support.s3.request_log import RequestLog
 
@@ -127,7 +127,7 @@ def test_a_time_budget_that_ends_within_a_folder_keeps_what_is_done(
     monkeypatch.setattr(folders, "MOST_OBJECTS", 1000)
     runs.migration.enqueue()
     for _ in range(3):
-        take_one_turn(runs.migration, until=time.monotonic(), parallel=1)
+        take_one_turn(until=time.monotonic())
     assert reached(runs)
     assert runs.places()["a"].startswith(LEGACY)
     runs.migration.work()

@@ -8,7 +8,7 @@ from rowferry_enqueue.enqueue import Within
 from support.entries.listed_objects import PREFIX, TO, check_copies, name_objects, outcomes, put_objects, ranges
 from support.entries.migration import Migration
 from support.postgres.roles import grant, log_in, new_roles
-from support.queue.turns import take_one_turn
+from support.queue.at_work import take_one_turn
 from support.s3.listing_page import page
 from support.s3.listing_requests import http, is_listing
 from support.s3.request_log import LoggedRequest, RequestLog
@@ -185,7 +185,7 @@ def test_a_listing_in_error_is_taken_up_by_the_next_pass(listed: Migration, log:
 def test_a_range_past_its_time_budget_puts_the_rest_back(listed: Migration) -> None:
     with listed.at_work() as take_turn:
         take_turn()
-    take_one_turn(listed, until=0.0)
+    take_one_turn(until=0.0)
     listed.work()
     check_copies(listed, NAMES)
     assert outcomes(listed) == {"migrated": 12}

@@ -18,8 +18,8 @@ from rowferry_worker.batch.ranges import map_row
 from rowferry_worker.copying.copy import CopyResult
 from support.entries.entry_table import keyed
 from support.entries.migration import Migration
+from support.queue.at_work import take_one_turn
 from support.queue.queue_runs import outcomes, verify
-from support.queue.turns import take_one_turn
 
 STANDS, STOOD, DIFFERS = CopyResult(Outcome.MIGRATED, 5), CopyResult(Outcome.KEPT), CopyResult(Outcome.CONFLICT)
 GONE, DENIED = ObjectNotFound("NoSuchKey", "no such key"), AccessDenied("AccessDenied", "no")
@@ -166,7 +166,7 @@ def test_errors_show_a_long_document_in_part(migration: Migration) -> None:
 def test_a_budget_that_ends_within_an_entry_puts_it_back_whole(migration: Migration) -> None:
     migration.execute("delete from public.photos where id in (2, 4)")
     migration.enqueue()
-    take_one_turn(migration, until=time.monotonic())
+    take_one_turn(until=time.monotonic())
     assert "DONE" not in migration.statuses() or len(migration.batches()) > 1
     rows = migration.execute("select data -> 'keys' as keys from public.photos")
     assert {len({key.partition("/")[0] for key in row["keys"]}) for row in rows} == {1}

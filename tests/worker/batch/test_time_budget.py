@@ -16,14 +16,14 @@ from rowferry_worker.batch.objects import Judge, MappedRow
 from rowferry_worker.batch.process import choose_counted
 from rowferry_worker.copying.copy import CopyResult
 from support.entries.migration import Migration
-from support.queue.turns import take_one_turn
+from support.queue.at_work import take_one_turn
 
 COPIED = CopyResult(Outcome.MIGRATED)
 
 
 def test_what_is_done_is_committed_and_the_rest_is_a_batch_of_its_own(migration: Migration) -> None:
     migration.given(120, 120)
-    take_one_turn(migration, until=time.monotonic())
+    take_one_turn(until=time.monotonic())
     first, rest = migration.batches()
     assert first["status"] == "DONE"
     assert rest["status"] == "INIT"
@@ -52,7 +52,7 @@ def test_what_ended_behind_the_budget_is_handed_on_once(
 
     with monkeypatch.context() as patched:
         patched.setattr(perform, "copy_objects", leave_one)
-        take_one_turn(migration, until=math.inf)
+        take_one_turn(until=math.inf)
     if place == 0:
         words = "the time budget ended before its object was written; the next attempt goes on"
         assert migration.attempts()[0]["error"] == words
