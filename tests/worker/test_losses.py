@@ -192,10 +192,22 @@ OTHER_LOCKS = {
 }
 
 
+LOCKED = """
+select from pg_locks as l inner join pg_database as d on l.database = d.oid
+where l.locktype = 'advisory' and d.datname = current_database()
+"""
+
+
+def begin_and_go(table: EntryTable) -> None:
+    """Begin an attempt as a worker that ends, and wait until PostgreSQL has ended its session."""
+    with closing(Ledger("gone")) as gone:
+        begin(gone, table, "gone")
+    eventually(lambda: not table.execute(LOCKED))
+
+
 @pytest.mark.parametrize("lock", OTHER_LOCKS)
 def test_no_lock_but_its_ledgers_says_that_a_worker_lives(ten: EntryTable, lock: str) -> None:
-    with closing(Ledger("gone")) as gone:
-        begin(gone, ten, "gone")
+    begin_and_go(ten)
     ten.execute(OTHER_LOCKS[lock])
     with closing(Ledger("other")) as ledger:
         _, attempt = begin(ledger, ten, "other")
@@ -203,8 +215,7 @@ def test_no_lock_but_its_ledgers_says_that_a_worker_lives(ten: EntryTable, lock:
 
 
 def test_a_ledger_of_another_database_says_nothing_of_a_worker_here(ten: EntryTable) -> None:
-    with closing(Ledger("gone")) as gone:
-        begin(gone, ten, "gone")
+    begin_and_go(ten)
     with psycopg.connect(ten.dsn, dbname="postgres") as elsewhere, closing(Ledger("other")) as ledger:
         elsewhere.execute(f"select pg_advisory_lock({HASH})".encode())
         _, attempt = begin(ledger, ten, "other")
