@@ -14,14 +14,12 @@ def eventful(migration: Migration) -> Migration:
     migration.add_row(8, "image/lost.png")
     migration.add(9, "other.png")
     migration.production.put("avatar/other.png", b"something else")
-    migration.enqueue(3)
-    migration.work()
+    migration.migrate(3)
     migration.enqueue(5, queue="verify")
     migration.production.delete("avatar/u2/me.png")
     migration.work("verify")
     for start, count in ((20, 1), (21, 2), (23, 1)):
-        migration.fill(count, start=start)
-        migration.enqueue(2)
+        migration.fill(count, start=start).enqueue(2)
     migration.execute(
         "update rowferry.batch_queue set status = 'ERROR', failed = 2, error = 'it was too much' "
         "where status = 'INIT' and entry_count = 2"
@@ -32,8 +30,7 @@ def eventful(migration: Migration) -> Migration:
 @pytest.fixture
 def hostile(table: EntryTable) -> EntryTable:
     """A migration whose keys and errors are HTML, secrets, marks of direction, and long."""
-    table.add_legacy(range(8))
-    table.enqueue(2)
+    table.add_legacy(range(8)).enqueue(2)
     reasons = [HOSTILE, f"https://me:{SECRET}@s3/?X-Amz-Signature={SECRET}", BIDI, "x" * 3000]
     for batch, reason in enumerate(reasons, 1):
         table.execute(

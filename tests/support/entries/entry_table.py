@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from typing import Any, LiteralString, cast
+from typing import Any, LiteralString, Self, cast
 from uuid import UUID
 
 import psycopg
@@ -75,18 +75,19 @@ class EntryTable:
     def make_table(self, id_type: str) -> None:
         self.execute(sql.SQL(TABLE).format(type=trusted(id_type)))
 
-    def insert(self, keys: Mapping[str, str | None]) -> None:
+    def insert(self, keys: Mapping[str, str | None]) -> Self:
         """Add rows, by their ids."""
         query = sql.SQL("insert into public.avatars select * from unnest(%s::text[]::{type}[], %s::text[])")
         self.execute(query.format(type=trusted(self.id_type)), (list(keys), list(keys.values())))
+        return self
 
     def id_of(self, number: int) -> str:
         """Return an id that rises with `number`."""
         return str(UUID(int=number)) if self.id_type == "uuid" else str(number)
 
-    def add_legacy(self, numbers: Iterable[int]) -> None:
+    def add_legacy(self, numbers: Iterable[int]) -> Self:
         """Add legacy rows with rising ids."""
-        self.insert({self.id_of(number): f"{FROM}u{number}/me.png" for number in numbers})
+        return self.insert({self.id_of(number): f"{FROM}u{number}/me.png" for number in numbers})
 
     def execute(self, query: str | sql.Composable, parameters: Sequence[object] | Record | None = None) -> list[Record]:
         """Run one statement on a connection of the test's own, and return its rows."""

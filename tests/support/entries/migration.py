@@ -60,7 +60,7 @@ class Migration(EntryTable):
         self.legacy.put(FROM + name, body, **properties)
         self.add_row(row_id, FROM + name, body)
 
-    def fill(self, count: int, start: int = 1) -> None:
+    def fill(self, count: int, start: int = 1) -> Self:
         """Add many small legacy objects, and rows with rising ids that point at them."""
         numbers = range(start, start + count)
         bodies = {self.id_of(number): f"body of {number}".encode() for number in numbers}
@@ -69,11 +69,11 @@ class Migration(EntryTable):
             self.legacy.put(key, bodies[row_id])
         self.insert(keys)
         self.bodies |= bodies
+        return self
 
     def given(self, count: int, batch_size: int = 100, **request: Any) -> Self:
         """Fill, and enqueue what there is."""
-        self.fill(count)
-        self.enqueue(batch_size, **request)
+        self.fill(count).enqueue(batch_size, **request)
         return self
 
     # What is done with it

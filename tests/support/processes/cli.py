@@ -41,6 +41,19 @@ def list_errors(done: Done) -> list[str]:
     return [line for line in done.stderr.strip().splitlines() if not line.startswith("… ")]
 
 
+def well(done: Done) -> Done:
+    """Return a command that ended with 0."""
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def refused(done: Done) -> str:
+    """Return the one sentence with which a command ended with 2, of a user's mistake."""
+    assert (done.returncode, len(list_errors(done))) == (2, 1), done.stdout + done.stderr
+    assert done.stderr.startswith(("rowferry: ", "… "))
+    return done.stderr
+
+
 class Run(Protocol):
     """Runs `rowferry <arguments>` to its end, with these variables in its environment as well."""
 
