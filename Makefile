@@ -135,9 +135,8 @@ torture: $(VENV)/.with-dev ## Kill, cut and starve workers and servers during re
 	@$(INSTALL_VERSITYGW)
 	@PYTHONPATH=tests $(VENV)/bin/python -m torture $(TORTURE_ARGS)
 
-corpus: $(VENV)/.with-dev ## Migrate the applications of the corpus by the plans that are discovered, and print a table; CORPUS_ARGS='gitea --plans plans'. A quarter of an hour.
-	@$(INSTALL_VERSITYGW)
-	@PYTHONPATH=tests $(VENV)/bin/python -m corpus $(CORPUS_ARGS)
+corpus: $(VENV)/.with-dev ## Migrate the applications of the corpus by the plans that are discovered; CORPUS='gitea or odoo'. A quarter of an hour.
+	@$(VENV)/bin/pytest -q -m 'soak or not soak' tests/cli/test_discover_applications.py -k "is_migrated and ($(or $(CORPUS),test))"
 
 kills: $(VENV)/.with-dev ## Kill a thousand times over four hosts: workers, links, connections, the S3 server; ROWFERRY_KILLS=100. As root; an hour.
 	@$(INSTALL_VERSITYGW)

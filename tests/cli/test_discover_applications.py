@@ -6,17 +6,16 @@ from support.docs.doc_pages import ROOT, read_table
 from support.entries.discovered_plan import DiscoveredMigration
 from support.entries.discovering import Discovering, on_moto
 from support.entries.unseen_applications import NAMES, UnseenApplication
+from support.processes.cli import well
 
 
 @pytest.mark.by_day("canvas", "documenso", "langfuse", "odoo")
 @pytest.mark.parametrize("name", NAMES)
 def test_the_objects_of_an_application_are_found_and_the_plan_passes_check(name: str, found: Discovering) -> None:
     application = UnseenApplication(name, found)
-    told = found.discover()
-    assert told.returncode == 0, told.stderr
+    well(found.discover())
     application.complete_plan()
-    checked = found.run("check")
-    assert checked.returncode == 0, checked.stdout + checked.stderr
+    well(found.run("check"))
     by_hand, discovered = application.read_by_hand(), application.read_discovered()
     assert application.list_objects(by_hand) - application.list_objects(discovered) == set()
     assert application.list_spare(discovered) == set()

@@ -6,7 +6,6 @@ only so that it names the production bucket instead of the legacy one, and only 
 
 import json
 import re
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -50,40 +49,17 @@ class Result:
     objects: int = 0
     moved: int = 0
     """Objects that stand in the production bucket, right."""
-    by_folders: int = 0
-    """Those of them that only [[objects]] of the plan name."""
     named: int = 0
     """Objects that were left, in folders that `migrate`, or discovery without a plan, names."""
     rows_wrong: Sequence[str] = ()
     rows_left: Mapping[str, int] = field(default_factory=dict[str, int])
     """Rows that name the legacy bucket still, by column, where the plan does not say so."""
-    lines: int = 0
-    """Lines of the plan written by hand that the discovered one lacks."""
-    seconds: float = 0
-    """Of discovery."""
     said: str = ""
 
     @property
     def silent(self) -> int:
         """Objects that were left without a word."""
         return self.objects - self.moved - self.named
-
-    def describe(self) -> str:
-        """Return the result as a row of a table."""
-        left = f"{self.named} named" if self.named else ""
-        left += f"{', ' if left else ''}{self.silent} silent" if self.silent else ""
-        rows = ", ".join(f"{column}: {count}" for column, count in self.rows_left.items())
-        moved = f"{self.moved}/{self.objects}" + (f" ({self.by_folders} by folders)" if self.by_folders else "")
-        check = {None: "-", 0: "passes"}.get(self.check, "refused")
-        return (
-            f"| {self.name} | {self.discover} | {check} | {moved} | {left or '0'} | {len(self.rows_wrong)} | "
-            f"{rows or '0'} | {self.lines} | {self.seconds:.1f} |"
-        )
-
-
-HEAD = """\
-| application | discover | check | objects moved | left | rows wrong | rows left without a word | lines by hand | s |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- |"""
 
 
 class DiscoveredMigration:
@@ -98,13 +74,10 @@ class DiscoveredMigration:
     def run(self) -> Result:
         """Discover, check, migrate as discovered, and compare."""
         result, found = self.result, self._found
-        began = time.monotonic()
         told = found.discover(production=self._urls[1])
-        result.seconds = time.monotonic() - began
         result.said = told.stdout + told.stderr
         if told.returncode or not found.plan_path.exists():
             self._count_left(result.said)
-            result.lines = self._application.count_lines(None)
             return result
         checked = found.run("check")
         result.check = checked.returncode
@@ -127,11 +100,8 @@ class DiscoveredMigration:
         """Return whether rows name all objects as by hand, and the keys that they need and that do not exist."""
         application = self._application
         discovered, by_hand = application.read_discovered(), application.read_by_hand()
-        self.result.lines = application.count_lines(discovered)
-        by_rows = application.list_keys(discovered)
-        self.result.by_folders = len(application.list_objects(discovered) - by_rows)
         of_hand = application.list_keys(by_hand) & application.keys
-        return of_hand <= by_rows, application.list_spare(discovered)
+        return of_hand <= application.list_keys(discovered), application.list_spare(discovered)
 
     # Objects
 

@@ -11,7 +11,7 @@ import psycopg
 
 from rowferry.db.connection import connect
 from rowferry.db.entries import EntryQueries
-from rowferry.plan import Entries, ObjectPrefix, Plan
+from rowferry.plan import Entries, Plan
 from rowferry.plan_file import parse_plan
 from support.entries.discovering import Discovering
 
@@ -22,10 +22,8 @@ NAMES = sorted(path.stem for path in FOLDER.glob("*.sql"))
 class UnseenApplication:
     """One application's rows, in a database, and its objects, in a legacy bucket."""
 
-    def __init__(self, name: str, found: Discovering, folder: Path = FOLDER) -> None:
-        """`folder`: where its `name.sql` and `name.toml` are."""
-        self.name = name
-        self._found, self._folder = found, folder
+    def __init__(self, name: str, found: Discovering) -> None:
+        self.name, self._found = name, found
         tables, _, keys = self._read("sql").partition("-- keys\n")
         with psycopg.connect(found.dsn, autocommit=True) as connection:
             connection.execute("set search_path = public")
@@ -35,7 +33,7 @@ class UnseenApplication:
         found.put(*sorted(self.keys))
 
     def _read(self, ending: str) -> str:
-        text = (self._folder / f"{self.name}.{ending}").read_text()
+        text = (FOLDER / f"{self.name}.{ending}").read_text()
         bucket = self._found.legacy.bucket
         text = text.replace("{production_url}", self._found.url_of(self._found.production.bucket))
         return text.replace("{url}", self._found.url_of(bucket)).replace("{bucket}", bucket)
@@ -55,24 +53,6 @@ class UnseenApplication:
         document: dict[str, Any] = {"migration": {"name": "by-hand"}, **sides, **tomllib.loads(self._read("toml"))}
         return parse_plan(document, "by hand")
 
-    def count_lines(self, plan: Plan | None) -> int:
-        """Return how many lines of the plan by hand have to be written where there is this plan, or none.
-
-        Those of each [[entries]] and [[objects]] whose objects the plan does not name all; and one for each of its own
-        [[entries]] that names objects which do not exist, and which none by hand names.
-        """
-        written = self._read("toml").split("\n\n")
-        if plan is None:
-            return sum(len(part.splitlines()) for part in written)
-        by_hand, found = self.read_by_hand(), self.list_objects(plan)
-        lacking = sum(
-            len(part.splitlines())
-            for part, each in zip(written, [*by_hand.entries, *by_hand.objects], strict=True)
-            if not self._list_of(each) <= found
-        )
-        allowed = self.keys | self.list_keys(by_hand)
-        return lacking + sum(not self._list_keys(entries) <= allowed for entries in map(without_optional, plan.entries))
-
     def list_spare(self, plan: Plan) -> set[str]:
         """Return the keys that must exist by a plan's [[entries]], and do not, unless they must by hand as well."""
         required, by_hand = (
@@ -80,11 +60,6 @@ class UnseenApplication:
             for each in (plan, self.read_by_hand())
         )
         return required - by_hand - self.keys
-
-    def _list_of(self, each: Entries | ObjectPrefix) -> set[str]:
-        if isinstance(each, Entries):
-            return self._list_keys(each) & self.keys
-        return {key for key in self.keys if key.startswith(each.prefix)}
 
     def list_objects(self, plan: Plan) -> set[str]:
         """Return the objects of the application that a plan copies."""
