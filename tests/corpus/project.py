@@ -10,8 +10,6 @@ from rowferry.plan import SideName
 
 Columns = dict[str, Any]
 FOLDER = Path(__file__).parent
-ABSENT = "sampled legacy objects exist"
-"""What `check` says where the plan leads to keys that no object has, after `0 of 24`."""
 
 
 @dataclass(slots=True)
@@ -34,18 +32,6 @@ class Place:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A plan that somebody may write for this schema, and what rowferry says to it."""
-
-    what: str
-    entries: tuple[Mapping[str, Any], ...]
-    """What is changed in each [[entries]], from the first one on; None takes a field away."""
-    words: str
-    by_check_alone: bool = False
-    """Whether only a look at all keys or at objects can tell, which `check` and `migrate` take, and not `enqueue`."""
-
-
 class Project:
     """One application. A subclass is all that differs from one to the next."""
 
@@ -59,7 +45,6 @@ class Project:
     """Whether it has been told to."""
     read_by_where: ClassVar[tuple[str, ...]] = ()
     """Other tables that the plan's conditions read, for which a role needs a grant of its own."""
-    refusals: ClassVar[tuple[Refusal, ...]] = ()
 
     def prepare(self) -> Iterator[Row]:
         """Yield rows without objects that must be there first."""

@@ -1,4 +1,4 @@
-"""Shapes of tables that users have met: how each is made, and whether it works or what rowferry says to it."""
+"""Shapes of tables that users have met: how each is made."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,11 +15,9 @@ class Shape:
     """What makes the table and its rows; each key below `image/` gets an object."""
     entries: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """What the [[entries]] say besides, or instead."""
-    refusal: str | None = None
-    """What check and enqueue say; None: it works."""
 
 
-WORKING = {
+SHAPES = {
     "shared objects": Shape(
         (
             "create table shapes (id bigint primary key, path text)",
@@ -102,49 +100,5 @@ WORKING = {
             "insert into child values (1, 'other/of the child')",
         ),
         {"where": "tableoid = 'public.shapes'::regclass"},
-    ),
-}
-
-REFUSED = {
-    "a partial unique index": Shape(
-        (
-            "create table shapes (id bigint not null, path text)",
-            "create unique index on shapes (id) where path is not null",
-            FORTY,
-        ),
-        refusal="is not unique; name the columns of the primary key, or make a unique index over this alone, without a",
-    ),
-    "a unique id that may be null": Shape(
-        ("create table shapes (id bigint unique, path text)", FORTY, "insert into shapes values (null, 'image/x')"),
-        refusal="may be null; name a column that is `not null`",
-    ),
-    "inheritance with repeating ids": Shape(
-        (
-            "create table shapes (id bigint primary key, path text)",
-            "create table child () inherits (shapes)",
-            FORTY,
-            "insert into child values (1, 'image/again')",
-        ),
-        refusal="other tables inherit from shapes, and their ids may repeat; name each of them",
-    ),
-    "a view": Shape(
-        (
-            "create table behind (id bigint primary key, path text)",
-            "create view shapes as select * from behind",
-            FORTY,
-        ),
-        refusal="shapes is a view; name the table behind it",
-    ),
-    "a materialized view": Shape(
-        ("create materialized view shapes as select i as id, 'image/' || i as path from generate_series(1, 40) as i",),
-        refusal="shapes is a materialized view; name the table that it is made from",
-    ),
-    "a generated column": Shape(
-        (
-            "create table shapes (id bigint primary key, data jsonb, "
-            "path text generated always as (data ->> 'id') stored)",
-            "insert into shapes select i, jsonb_build_object('id', 'image/' || i) from generate_series(1, 40) as i",
-        ),
-        refusal="is generated from other columns, so it cannot be rewritten; name the column that it is generated from",
     ),
 }

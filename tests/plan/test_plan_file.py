@@ -178,6 +178,10 @@ MISTAKES = {
     "a state that is no list": (MINIMAL + 'moved = { store = "new" }', STATES),
     "a state of a wrong type": (MINIMAL + "moved = { store = [1, [2]] }", STATES),
     "states that are no table": (MINIMAL + 'moved = "store"', STATES),
+    "a path that is none": (
+        MINIMAL + 'path = "derivatives.*.id"',
+        '`path` is "derivatives.*.id": begin it with `$`, the document, such as "$.id".',
+    ),
     "empty region": (
         replaced('"old"', '"old"\nregion = ""'),
         '[legacy] has an empty `region`: leave it out, or write the server\'s own, such as "us-east-1".',

@@ -10,7 +10,7 @@ from corpus.discourse.project import Discourse
 from corpus.gitlab.project import GitLab
 from corpus.mastodon.project import Mastodon
 from corpus.nextcloud.project import Nextcloud
-from corpus.project import Project, Refusal
+from corpus.project import Project
 from corpus.shop.project import Shop
 from corpus.shrine.project import Shrine
 from corpus.wagtail.project import Wagtail
@@ -19,7 +19,7 @@ from corpus.zulip.project import Zulip
 from rowferry.batch import Outcome
 from rowferry_enqueue.enqueue import Within
 from rowferry_worker.batch import verdict
-from support.processes.cli import Done, list_errors
+from support.processes.cli import Done
 
 PROJECTS: dict[str, type[Project]] = {
     project.name: project
@@ -141,29 +141,3 @@ def revert(world: Corpus) -> None:
 
 def must_pass(done: Done) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-REFUSALS = [pytest.param(name, refusal, id=f"{name}-{refusal.what}".replace(" ", "-"))
-            for name, project in PROJECTS.items() for refusal in project.refusals]  # fmt: skip
-
-
-@pytest.mark.by_day("discourse-*", "gitlab-*")
-@pytest.mark.parametrize(("name", "refusal"), REFUSALS)
-def test_a_plan_that_cannot_serve_is_refused(name: str, refusal: Refusal, make_corpus: Callable[..., Corpus]) -> None:
-    """By check and by enqueue alike: with one sentence, exit status 2, and nothing changed."""
-    world = make_corpus(PROJECTS[name](), UPLOADS)
-    for entries, change in zip(world.plan["entries"], refusal.entries, strict=False):
-        entries.update(change)
-        for field in [field for field, value in change.items() if value is None]:
-            del entries[field]
-    world.write_plan()
-    commands = ("check",) if refusal.by_check_alone else ("check", "enqueue")
-    for command in commands:
-        refused = world.run(command, *(["--yes"] if command == "enqueue" else []))
-        assert refused.returncode == 2, refused.stdout + refused.stderr
-        assert refusal.words in refused.stdout + refused.stderr
-        (sentence,) = list_errors(refused)
-        assert sentence.endswith(".")
-    assert world.execute("select from rowferry.migration") == []
-    world.expect_rows(moved=False)
-    assert not world.production.listing()

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from corpus.project import Columns, Place, Project, Refusal, Row, hash_of
+from corpus.project import Columns, Place, Project, Row, hash_of
 from rowferry.plan import SideName
 
 SIDES: dict[str, SideName] = {"amazon": "legacy", "r2": "production"}
@@ -12,10 +12,6 @@ SIDES: dict[str, SideName] = {"amazon": "legacy", "r2": "production"}
 class ActiveStorage(Project):
     name = "active_storage"
     ids: ClassVar = {"active_storage_blobs": ("id",), "active_storage_attachments": ("id",)}
-    refusals = (
-        Refusal("nothing that tells", ({"moved": None},), "could not tell whether"),
-        Refusal("a state that is no column", ({"moved": {"service": ["amazon", "r2"]}},), "no column service"),
-    )
 
     def upload(self, number: int) -> list[Row]:
         blob = {

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from corpus.project import ABSENT, Columns, Place, Project, Refusal, Row, hash_of
+from corpus.project import Columns, Place, Project, Row, hash_of
 
 OLD = "//old-uploads.s3.dualstack.us-east-1.amazonaws.com/"
 NEW = "//new-uploads.ams3.digitaloceanspaces.com/"
@@ -11,14 +11,6 @@ NEW = "//new-uploads.ams3.digitaloceanspaces.com/"
 class Discourse(Project):
     name = "discourse"
     ids: ClassVar = {"uploads": ("id",), "optimized_images": ("id",)}
-    refusals = (
-        Refusal(
-            "the URLs taken for keys",
-            ({"legacy_object": None, "production_object": None},),
-            ABSENT,
-            by_check_alone=True,
-        ),
-    )
 
     def upload(self, number: int) -> list[Row]:
         rows = [make_upload(number, "")]

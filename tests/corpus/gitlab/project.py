@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from corpus.project import Columns, Place, Project, Refusal, Row, hash_of
+from corpus.project import Columns, Place, Project, Row, hash_of
 
 LOCAL, REMOTE = 1, 2
 BASE = "uploads/-/system/"
@@ -11,14 +11,6 @@ BASE = "uploads/-/system/"
 class GitLab(Project):
     name = "gitlab"
     ids: ClassVar = {"uploads": ("id",), "lfs_objects": ("id",)}
-    refusals = (
-        Refusal(
-            "a number as text",
-            ({}, {"moved": {"file_store": ["local", "remote"]}}),
-            "`moved.file_store` of lfs_objects.oid is no value of integer",
-        ),
-        Refusal("nothing that tells", ({}, {"moved": None}), "could not tell whether"),
-    )
 
     def upload(self, number: int) -> list[Row]:
         if number % 6 == 5:  # of an issue: another uploader, whose paths the plan leaves alone

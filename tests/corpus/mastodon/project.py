@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from corpus.project import ABSENT, Columns, Place, Project, Refusal, Row, touch
+from corpus.project import Columns, Place, Project, Row, touch
 
 ATTACHMENTS = {"accounts": ("avatar", "accounts/avatars"), "media_attachments": ("file", "media_attachments/files")}
 """The attachment of each table, and the folder of its objects."""
@@ -15,19 +15,6 @@ class Mastodon(Project):
     name = "mastodon"
     ids: ClassVar = {"accounts": ("id",), "media_attachments": ("id",)}
     staying = frozenset({"accounts", "media_attachments"})
-    refusals = (
-        Refusal(
-            "rows that nothing tells apart",
-            ({"rows": None, "changed": None},),
-            "could not tell whether",
-        ),
-        Refusal(
-            "file names taken for keys",
-            ({"objects": None, "optional": None},),
-            ABSENT,
-            by_check_alone=True,
-        ),
-    )
 
     def upload(self, number: int) -> list[Row]:
         return [make_account(number), make_media(number)]

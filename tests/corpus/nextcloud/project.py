@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from corpus.project import ABSENT, Columns, Place, Project, Refusal, Row, hash_of
+from corpus.project import Columns, Place, Project, Row, hash_of
 
 OBJECTS, MOUNT = 1, 2
 FOLDER_TYPE, PNG = 2, 4
@@ -13,10 +13,6 @@ class Nextcloud(Project):
     ids: ClassVar = {"oc_filecache": ("fileid",)}
     staying = frozenset({"oc_filecache"})
     read_by_where = ("oc_storages", "oc_mimetypes")
-    refusals = (
-        Refusal("paths taken for keys", ({"objects": None},), ABSENT, by_check_alone=True),
-        Refusal("a column that is no time", ({"changed": "etag"},), "etag"),
-    )
 
     def upload(self, number: int) -> list[Row]:
         folder = make_entry(number * 10, f"files/album {number}", storage=OBJECTS, mimetype=FOLDER_TYPE)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import ClassVar
 
-from corpus.project import Columns, Place, Project, Refusal, Row
+from corpus.project import Columns, Place, Project, Row
 
 SHOP = "shop/"
 
@@ -11,10 +11,6 @@ SHOP = "shop/"
 class Shop(Project):
     name = "shop"
     ids: ClassVar = {"tenants": ("id",), "product_files": ("tenant_id", "file_no"), "products": ("tenant_id", "sku")}
-    refusals = (
-        Refusal("half of the id", ({"id": "file_no"},), "is not unique"),
-        Refusal("an array without a path", ({}, {"path": None}), "is text[], not text; say by `path` where in it"),
-    )
 
     def prepare(self) -> Iterator[Row]:
         for tenant in (1, 2, 10):

@@ -3,7 +3,7 @@
 import json
 from typing import Any, ClassVar
 
-from corpus.project import Columns, Place, Project, Refusal, Row, hash_of
+from corpus.project import Columns, Place, Project, Row, hash_of
 
 PREFIX, YEAR = "store/", "2026/"
 COLUMNS = {"photos": "image_data", "documents": "file_data"}
@@ -12,10 +12,6 @@ COLUMNS = {"photos": "image_data", "documents": "file_data"}
 class Shrine(Project):
     name = "shrine"
     ids: ClassVar = {"photos": ("id",), "documents": ("id",)}
-    refusals = (
-        Refusal("a document taken for a key", ({"path": None},), "is jsonb, not text"),
-        Refusal("a path that is none", ({"path": "derivatives.*.id"},), "begin it with `$`"),
-    )
 
     def upload(self, number: int) -> list[Row]:
         return [make_photo(number, number), make_document(number, number)]

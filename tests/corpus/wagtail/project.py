@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import ClassVar
 
-from corpus.project import Columns, Place, Project, Refusal, Row, hash_of
+from corpus.project import Columns, Place, Project, Row, hash_of
 
 SITE = "site/"
 
@@ -15,15 +15,6 @@ class Wagtail(Project):
         "wagtailimages_image": ("id",),
         "wagtailimages_rendition": ("id",),
     }
-    refusals = (
-        Refusal(
-            "a prefix of other keys",
-            ({"from": "pictures/"}, {"from": "pictures/"}),
-            "there are 0 legacy entries to migrate",
-            by_check_alone=True,
-        ),
-        Refusal("a table that is none", ({"table": "wagtailimages_images"},), "no table wagtailimages_images"),
-    )
 
     def prepare(self) -> Iterator[Row]:
         root = {"id": 1, "path": "0001", "depth": 1, "numchild": 0, "name": "Root"}

@@ -3,17 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 
-from corpus.project import Columns, Place, Project, Refusal, Row, hash_of
+from corpus.project import Columns, Place, Project, Row, hash_of
 
 
 class Zulip(Project):
     name = "zulip"
     ids: ClassVar = {"zerver_realm": ("id",), "zerver_attachment": ("id",), "zerver_imageattachment": ("id",)}
     staying = frozenset({"zerver_attachment"})
-    refusals = (
-        Refusal("nothing that tells", ({"rows": None, "changed": None},), "could not tell whether"),
-        Refusal("a time that is no column", ({"changed": "updated_at"},), "no column updated_at"),
-    )
 
     def prepare(self) -> Iterator[Row]:
         yield Row("zerver_realm", {"id": 2, "string_id": "main"})
