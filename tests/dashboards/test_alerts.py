@@ -80,16 +80,6 @@ def test_a_sick_migration_fires_one_alert_and_no_other(tmp_path: Path) -> None:
     assert "SUCCESS" in play("promtool", "test", "rules", str(path))
 
 
-def test_a_long_migration_raises_no_alert(lines: Lines) -> None:
-    for entries in (5000, 5000):
-        add(lines, "copy", entries, "DONE")
-    change(lines, "batch_queue", "started_at = now() - interval '9 h', created_at = now() - interval '9 h'")
-    add(lines, "copy", 1)
-    change(lines, "batch_queue", "run_after = now() - interval '9 h'")
-    add_worker(lines, "copy")
-    assert ask(lines) == {}
-
-
 def test_a_pause_raises_no_alert_unless_a_worker_made_it_or_it_lasts_a_day(lines: Lines) -> None:
     add(lines, "copy", 100)
     change(lines, "batch_queue", "run_after = now() - interval '9 h'")
@@ -100,53 +90,6 @@ def test_a_pause_raises_no_alert_unless_a_worker_made_it_or_it_lasts_a_day(lines
     for hours in (25, 3):
         change(lines, "migration", f"paused_at = now() - interval '{hours} h'")
         assert ask(lines) == {"paused_by_worker": 1}
-
-
-def test_a_normal_end_raises_no_alert(lines: Lines) -> None:
-    add(lines, "copy", 100, "DONE")
-    add_worker(lines, "copy")
-    add_worker(lines, "copy", name="lost", silent="10 min")
-    change(lines, "worker", "stopped_at = now() where id <> 'lost'")
-    change(lines, "batch_queue", "finished_at = now() - interval '2 h'")
-    assert ask(lines) == {}
-
-
-@pytest.mark.parametrize("entries", [100, 0], ids=["entries", "listings, which have no entries yet"])
-def test_no_workers_no_progress_and_their_end_are_told_apart(entries: int, lines: Lines) -> None:
-    add(lines, "copy", entries)
-    assert ask(lines) == {"no_workers": 1}
-    add_worker(lines, "copy")
-    assert ask(lines) == {}, "it has just come"
-    change(lines, "worker", "started_at = now() - interval '1 h'")
-    change(lines, "batch_queue", "run_after = now() - interval '1 h'")
-    assert ask(lines) == {"no_progress": 1}
-    change(lines, "migration", "paused_at = now(), pause_reason = 'The bucket is gone.', paused_by_worker = true")
-    assert ask(lines) == {"paused_by_worker": 1}
-    change(lines, "migration", "paused_at = null")
-    if entries:
-        add(lines, "copy", entries, "DONE")
-        assert ask(lines) == {}
-    else:
-        change(lines, "batch_queue", "status = 'ERROR', finished_at = now() - interval '1 h'")
-        assert ask(lines) == {"needs_operator": 1}
-
-
-def test_batches_that_were_put_off_for_long_raise_no_alert(lines: Lines) -> None:
-    add(lines, "copy", 100)
-    add_worker(lines, "copy")
-    change(lines, "batch_queue", "run_after = now() + interval '64 s'")
-    assert ask(lines) == {"no_progress": 1}, "the longest wait of a retry"
-    for later in ("now() + interval '5 h'", "'infinity'"):
-        change(lines, "batch_queue", f"run_after = {later}")
-        assert ask(lines) == {}
-
-
-def test_failed_entries_alert_by_their_share_and_at_the_end(lines: Lines) -> None:
-    add(lines, "copy", 990, "DONE")
-    add(lines, "copy", 10, "ERROR")
-    assert ask(lines) == {"needs_operator": 10}
-    add(lines, "copy", 10, "ERROR")
-    assert ask(lines) == {"needs_operator": 20, "error_share": pytest.approx(20 / 1010)}
 
 
 def test_a_lost_worker_alerts_until_it_is_replaced(lines: Lines) -> None:

@@ -25,8 +25,7 @@ from support.screens.grafana import (
 @pytest.fixture
 def busy_queue(table: EntryTable) -> Iterator[EntryTable]:
     """A queue in which batches are waiting, claimed, done and failed."""
-    table.add_legacy(range(1, 51))
-    table.enqueue(batch_size=10)
+    table.add_legacy(range(1, 51)).enqueue(batch_size=10)
     with acting(table, "host-a:1:aa", "host-b:2:bb") as (one, other):
         one.finish(one.claim())
         other.finish(other.claim(), failures=[missing(11), missing(12)])
@@ -182,8 +181,7 @@ def test_nothing_is_projected_while_it_is_paused_or_nobody_works(
 def test_what_is_done_has_neither_a_speed_nor_all_entries_while_some_need_an_operator(
     table: EntryTable, grafana: "psycopg.Connection[Any]"
 ) -> None:
-    table.add_legacy(range(1, 51))
-    table.enqueue(batch_size=25)
+    table.add_legacy(range(1, 51)).enqueue(batch_size=25)
     with acting(table, "host-a:1:aa") as (worker,):
         worker.finish(worker.claim())
         worker.finish(worker.claim(), failures=[missing(41), missing(42)])

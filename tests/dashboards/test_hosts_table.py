@@ -142,17 +142,3 @@ def test_no_process_is_told_only_while_work_is_left(tmp_path: Path) -> None:
     query = read_columns("migration")["processes"]
     check(tmp_path, query, 45, {'{host="crashed"}': 0.0, '{host="the fleet"}': 0.0}, gone)
     check(tmp_path, query, 90, {}, gone)
-
-
-def test_hosts_without_a_reason_have_no_row() -> None:
-    for board in BOARDS:
-        (panel,) = [panel for panel in list_panels(board) if panel["title"] == "Hosts"]
-        assert panel["targets"][0]["expr"].startswith("sort_desc(")
-        merged, organized, only = panel["transformations"]
-        assert (merged["id"], only["id"]) == ("merge", "filterByValue")
-        assert [each["fieldName"] for each in only["options"]["filters"]] == ["why"]
-        columns = organized["options"]
-        order = sorted(columns["indexByName"], key=columns["indexByName"].get)
-        shown = [columns["renameByName"].get(name, name) for name in order]
-        assert shown[:5] == ["host", "why", "processes", "lost (1 h)", "entries/s"]
-        assert shown[-1] == "version"

@@ -14,7 +14,7 @@ from drawing.queries import View
 from rowferry.batch import Outcome
 from rowferry_exporter.metrics import GAUGES, VIEWS
 from support.entries.migration import Migration
-from support.queue.queue_runs import migrate, verify
+from support.queue.queue_runs import verify
 from support.screens.grafana import Target, list_targets, list_variables, read_board
 
 ENTRIES, STEP = 30, 10
@@ -29,8 +29,7 @@ NO_COUNTS = {"batch", "bytes", "time", "ends at", "duration", "claimed for", "at
 
 @pytest.fixture
 def verified(migration: Migration) -> Migration:
-    migration.fill(ENTRIES)
-    migrate(migration)
+    migration.fill(ENTRIES).migrate()
     verify(migration)
     # Panels do not show the step of now, which is not over.
     migration.execute("update rowferry.batch_queue set finished_at = finished_at - interval '1 minute'")
@@ -110,21 +109,6 @@ def test_entries_left_are_those_that_have_not_left_the_chain(verified: Migration
     chain = {row["queue"]: row["left"] for row in ask(verified, panels["Queues of the migration"], *QUEUES)}
     assert set(left) == {ENTRIES}, "migrate hands entries on: they have not left"
     assert (now["left"], migration["entries left"], chain) == (ENTRIES, ENTRIES, {"migrate": 0, "verify": ENTRIES})
-
-
-def test_each_queue_has_a_row_with_what_is_claimed_of_it(verified: Migration) -> None:
-    (query,) = [target.query["rawSql"] for target in sql_targets() if target.panel == "Queues of the migration"]
-    verified.execute("update rowferry.queue set next = '{verify}', max_claimed = 3 where name = 'migrate'")
-    verified.execute(
-        "insert into rowferry.queue (migration_id, name, max_claimed) select id, 'verify', 4 from rowferry.migration "
-        "on conflict on constraint queue_name_key do update set max_claimed = 4"
-    )
-    verified.execute("update rowferry.batch_queue set status = 'INIT', kept = 0 where queue_name = 'verify'")
-    first, second = ask(verified, query, "migrate")
-    assert (first["queue"], first["state"], first["left"], first["done"]) == ("migrate", "done", 0, 100)
-    assert (second["queue"], second["state"], second["left"]) == ("verify", "no_workers", ENTRIES)
-    assert (second["claimed"], second["at most"]) == (0, 4)
-    assert second["oldest due"] >= 0
 
 
 def metrics_by_queue() -> set[str]:

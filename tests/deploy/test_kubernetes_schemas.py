@@ -112,8 +112,7 @@ def count_work(table: EntryTable) -> int:
 
 def test_keda_counts_the_batches_that_may_be_worked_on_now_and_no_others(table: EntryTable) -> None:
     assert count_work(table) == 0
-    table.add_legacy(range(1, 31))
-    table.enqueue(batch_size=10)
+    table.add_legacy(range(1, 31)).enqueue(batch_size=10)
     assert count_work(table) == 3
     table.execute("update rowferry.batch_queue set run_after = now() + interval '1 hour' where id = 1")
     assert count_work(table) == 2

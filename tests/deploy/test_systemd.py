@@ -68,8 +68,7 @@ os.execv(sys.executable, [sys.executable, "-m", "rowferry_cli", "worker", "--unt
 def test_a_worker_does_its_work_without_memory_that_is_writable_and_executable(migration: Migration) -> None:
     """What MemoryDenyWriteExecute= of the unit forbids, forbidden by the kernel itself."""
     assert find("MemoryDenyWriteExecute") == "yes"
-    migration.fill(20)
-    migration.enqueue()
+    migration.given(20)
     ended = subprocess.run([sys.executable, "-c", REFUSE_WRITABLE_CODE], capture_output=True, timeout=200, check=False)
     if ended.returncode == 77:
         pytest.skip("this kernel has no MDWE")
@@ -115,8 +114,7 @@ needs_setpriv = pytest.mark.skipif(shutil.which("setpriv") is None, reason="setp
 
 @needs_setpriv
 def test_the_worker_runs_as_the_unit_says(migration: Migration, started: Callable[..., Any]) -> None:
-    migration.fill(20)
-    migration.enqueue()
+    migration.given(20)
     process, manager = started(UNIT)
     states = manager.recv(4096).decode()
     assert "READY=1" in states

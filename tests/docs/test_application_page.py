@@ -4,6 +4,7 @@ import pytest
 
 from support.docs.doc_pages import ROOT, Block, read_blocks, read_section
 from support.entries.migration import Migration
+from support.processes.cli import well
 
 PAGE = ROOT / "docs" / "application.md"
 
@@ -21,8 +22,7 @@ def run_block(migration: Migration, block: Block) -> str:
     shown = ""
     for _, command, *options in block.commands:
         more = () if command in {"check", "resume"} else ("--yes", "--processes", "1")
-        done = migration.run(command, *options, *more, **migration.environment)
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = well(migration.run(command, *options, *more, **migration.environment))
         shown += done.stdout
     return shown
 
@@ -61,11 +61,8 @@ def test_an_application_that_chooses_by_prefix_reads_every_object_in_the_middle(
 @pytest.mark.site
 def test_going_back_in_the_middle_works_as_told(migration: Migration) -> None:
     migration.write_plan()
-    migration.fill(4)
-    migration.enqueue(batch_size=2)
-    migration.work()
-    migration.fill(4, start=5)
-    migration.enqueue(batch_size=2)
+    migration.given(4, batch_size=2).work()
+    migration.fill(4, start=5).enqueue(batch_size=2)
     refused = migration.run("revert", "--yes", **migration.environment)
     assert refused.returncode == 2
 

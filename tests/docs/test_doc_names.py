@@ -8,12 +8,11 @@ import pytest
 from rowferry.plan import LegacySide, ProductionSide
 from rowferry.s3.access.credentials import _name_variables
 from support.docs.command_line import list_commands, list_options
-from support.docs.doc_pages import PAGES, ROOT, list_code, read_anchors, read_links, read_table
+from support.docs.doc_pages import PAGES, ROOT, list_code, read_anchors, read_links
 
 pytestmark = pytest.mark.texts
 
 README = ROOT / "README.md"
-ARCHITECTURE = ROOT / "docs" / "internals" / "architecture.md"
 
 TREES = (
     *("rowferry", "enqueue", "worker", "cli", "exporter", "lab", "sql", "tests", "tools", "docs", "requirements"),
@@ -97,13 +96,3 @@ def test_every_variable_is_one_that_rowferry_reads(subtests: pytest.Subtests) ->
             families = {name for name in found if f"`{name}_…`" in text or f"{name}_*" in text}
             assert found - families <= known
             assert all(any(name.startswith(f"{family}_") for name in known) for family in families)
-
-
-def test_every_word_is_used_as_the_schema_has_it() -> None:
-    words = [word for row in read_table(ARCHITECTURE, "The words") for word in re.findall(r"\*\*(\w+)\*\*", row[0])]
-    schema = " ".join(path.read_text() for path in (ROOT / "sql").rglob("*.sql"))
-    python_only = {"step"}
-    missing = [word for word in words if word not in python_only and not re.search(rf"{word}", schema)]
-    assert not missing
-    modules = " ".join(path.read_text() for path in (ROOT / "worker").rglob("*.py"))
-    assert all(word in modules.lower() for word in python_only)

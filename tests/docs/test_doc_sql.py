@@ -38,10 +38,8 @@ def busy_queue(migration: Migration) -> Migration:
     migration.add_row(7, "image/lost.png")
     migration.add(8, "other.png")
     migration.production.put("avatar/other.png", b"something else")
-    migration.enqueue(batch_size=3)
-    migration.work()
-    migration.fill(3, start=9)
-    migration.enqueue(batch_size=3)
+    migration.migrate(batch_size=3)
+    migration.fill(3, start=9).enqueue(batch_size=3)
     migration.execute("select rowferry.heartbeat('host:1:a', 'host', 1, '0.1.0', 2, 64, '{migrate}')")
     migration.execute(
         "select rowferry.begin_attempts(array[id], array[requeues], 'host:1:a') "

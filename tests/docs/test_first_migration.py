@@ -76,8 +76,7 @@ def name_settings(block: Block) -> set[str]:
 @pytest.mark.by_day("readme")
 def test_migrate_needs_no_other_command_before_it(page: Path, migration: Migration) -> None:
     migration.execute("drop schema rowferry cascade")
-    migration.fill(5)
-    migration.write_plan()
+    migration.fill(5).write_plan()
     (at_once,) = [block for block in read_blocks("sh", pages=[page]) if "rowferry migrate --dry-run" in block.text]
     assert "5 entries in 1 batch would be enqueued" in run_block(migration, at_once)
     assert migration.counts() == {"migrated": 5}

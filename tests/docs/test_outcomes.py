@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from rowferry.batch import Outcome, Verdict
+from rowferry.batch import Outcome
 from rowferry.queue_spec import SOURCE_WORDS, SourceName
 from rowferry.queues import find_queue, list_queues
 from rowferry_worker.batch.sources import name_source
@@ -70,22 +70,6 @@ def test_each_place_that_spells_outcomes_names_all_of_them() -> None:
     assert {"rowferry/batch.py", "dashboards/colours.py"} < places
     assert any(name.endswith("page.css") for name in places)
     assert {name: outcomes - named[name] for name in places if named[name] < outcomes} == {}
-
-
-def test_each_list_of_words_is_told_where_it_is_written_and_explained() -> None:
-    statuses, kinds = read_constraint("batch_queue_status_check"), read_constraint("event_kind_check")
-    verdicts = read_constraint("batch_attempt_verdict_check")
-    assert verdicts == {*map(str, Verdict), "LOST"}, "a worker never writes LOST as a verdict of its own"
-    told = [
-        (verdicts, "docs/internals/architecture.md"),
-        *((statuses, f"docs/{page}.md") for page in ("internals/architecture", "sql", "runbook")),
-        (kinds, "sql/views/events.sql"),
-    ]
-    for words, name in told:
-        small = {word.lower() for word in words}
-        assert find_named(ROOT / name, small) == small, name
-    written = [(ROOT / "sql" / "functions" / f"record_{name}.sql").read_text() for name in ("pause", "requeue")]
-    assert {kind for kind in kinds if any(f"'{kind}'" in text for text in written)} == kinds
 
 
 def test_each_source_of_batches_has_a_reader_a_queue_and_words() -> None:

@@ -22,8 +22,7 @@ def list_commands() -> list[tuple[str, ...]]:
 @pytest.fixture
 def failing(table: EntryTable) -> EntryTable:
     """Two batches, of which one is in ERROR."""
-    table.add_legacy(range(1, 21))
-    table.enqueue(10)
+    table.add_legacy(range(1, 21)).enqueue(10)
     table.execute(
         "update rowferry.batch_queue set status = 'ERROR', failed = 10, error = 'AccessDenied', finished_at = now() "
         "where id = (select min(id) from rowferry.batch_queue)"

@@ -12,7 +12,6 @@ from rich.console import Console
 from bench import BENCHES, load_bench
 from bench import __main__ as program
 from bench.record import Record
-from bench.transfers import list_contestants
 
 pytestmark = pytest.mark.soak
 
@@ -36,22 +35,6 @@ def test_every_bench_runs_checks_its_work_and_tells_what_it_saw(name: str, tmp_p
     assert figures
     assert all(low <= median <= high for median, low, high in figures)
     assert text.count("\n") < MOST_LINES
-
-
-def test_medians_and_spread_are_those_of_all_repetitions() -> None:
-    record = Record("x")
-    rates = iter((10.0, 40.0, 20.0))
-    record.interleave({"a": lambda: {"throughput": next(rates)}}, repetitions=3)
-    assert record.summarise() == {"a": {"throughput": [20, 10, 40]}}
-
-
-def test_a_rival_that_is_not_here_is_named_and_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bench.baselines.find_program", lambda name: None if name == "s5cmd" else f"/bin/{name}")
-    record = Record("copy", short=True)
-    course = load_bench("copy").plan_course(record, "fake", lambda objects: objects)
-    found = list_contestants(record, course, ("rclone", "s5cmd"), dict)
-    assert list(found) == ["rowferry", "rclone"]
-    assert list(record.absent) == ["s5cmd"]
 
 
 def measure_both(record: Record) -> None:

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from support.processes.cli import run_rowferry
+from support.processes.cli import run_rowferry, well
 
 
 @pytest.mark.soak
 def test_the_demo_kills_a_worker_and_ends_with_a_clean_audit(tmp_path: Path) -> None:
-    done = run_rowferry(["demo", "--entries", "800"], dict(os.environ), tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = well(run_rowferry(["demo", "--entries", "800"], dict(os.environ), tmp_path))
     killed = re.search(r"kill -9 (\d+): a worker dies in the middle of batch (\d+)", done.stdout)
     assert killed is not None
     pid, batch = killed.groups()

@@ -1,56 +1,12 @@
-"""Which tests are quick: the choice by what tests reach for what they cost, and the list that it is written to."""
+"""The list of quick tests names tests that there are."""
 
 import ast
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from quick.choose import Recorded, choose
 from support.checkout import ROOT
-from support.running import quick
-from support.running.quick import is_quick, read_list
-
-
-def recorded(test: str, reached: int, cpu_seconds: float = 1.0, *sql: str) -> Recorded:
-    return Recorded(test, cpu_seconds, reached, frozenset(sql))
-
-
-def test_what_reaches_most_for_its_cost_is_chosen_first() -> None:
-    wide = recorded("wide", 0b1111_1111, 4.0)
-    cheap = recorded("cheap", 0b0000_1111, 1.0)
-    other = recorded("other", 0b1111_0000, 1.0)
-    assert choose([], [wide, cheap, other], 10.0)[:2] == ["cheap", "other"]
-    assert choose([], [wide, cheap], 10.0) == ["cheap", "wide"]
-
-
-FILE = "tests/test_a.py"
-
-
-def item(test: str, *marks: str, parameters: str = "", kind: tuple[str, ...] = ("kind",), file: str = FILE) -> Any:
-    marked = {mark: SimpleNamespace(args=kind if mark == "must" else ("group",)) for mark in marks}
-    return SimpleNamespace(
-        nodeid=f"{file}::{test}", get_closest_marker=marked.get, callspec=SimpleNamespace(id=parameters)
-    )
-
-
-def test_a_test_is_quick_if_it_must_or_is_cheap_or_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
-    listed = {
-        "unread": {"tests/test_b.py"},
-        "dear": {"tests/test_a.py": {"test_dear"}},
-        "chosen": {"tests/test_a.py": {"test_b", "test_c"}},
-    }
-    monkeypatch.setattr(quick, "read_list", lambda: listed)
-    assert is_quick(item("test_new", "fast"))
-    assert not is_quick(item("test_dear", "fast"))
-    assert not is_quick(item("test_new_with_a_server"))
-    assert is_quick(item("test_b"))
-    assert not is_quick(item("test_new", "fast", file="tests/test_b.py")), "its file is not read, so the rest has it"
-    assert is_quick(item("test_c@group", "xdist_group"))
-    assert is_quick(item("test_dear", "fast", "must"))
-    assert not is_quick(item("test_b", "soak", "must"))
-    assert is_quick(item("test_d", "must", kind=("kind", "*-stream"), parameters="moto-stream"))
-    assert not is_quick(item("test_d", "must", kind=("kind", "*-stream"), parameters="moto-server"))
+from support.running.quick import read_list
 
 
 @pytest.mark.texts

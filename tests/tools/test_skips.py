@@ -1,9 +1,6 @@
-"""With CI=true only the skips of tests/skips.toml are taken, and a run says what it ran on and what it left out."""
+"""With CI=true only the skips of tests/skips.toml are taken, and all reasons in the tests are among them."""
 
 import ast
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,49 +8,6 @@ import pytest
 
 from support.checkout import ROOT, TESTS
 from support.running.skips import AllowedSkip, find_entry, read_allowed_skips, read_why_not_run
-
-UNLISTED = """
-    import pytest
-
-    @pytest.mark.superuser
-    def test_that_runs():
-        pass
-
-    def test_that_waits_for_a_server():
-        pytest.skip("the moon is not here")
-"""
-BY_MARK = """
-    import pytest
-
-    @pytest.mark.skipif(True, reason="the moon is not here")
-    def test_that_waits():
-        raise AssertionError
-"""
-
-
-def run_suite(folder: Path, *files: str, processes: int = 0, ci: bool = True) -> tuple[int, list[str]]:
-    """Run files of tests with the plugin alone; return the exit status and the lines on standard output."""
-    (folder / "tests").mkdir()
-    for number, content in enumerate(files):
-        (folder / "tests" / f"test_{number}.py").write_text("\n".join(line[4:] for line in content.splitlines()))
-    (folder / "pytest.ini").write_text("[pytest]\nmarkers = superuser\n")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_") and name != "CI"}
-    environment |= {"PYTHONPATH": str(TESTS), **({"CI": "true"} if ci else {})}
-    options = ["-ra", "-p", "support.running.plugin", "-p", "no:cacheprovider", "--import-mode=importlib"]
-    command = [sys.executable, "-m", "pytest", *options, "-n", str(processes), "--continue-on-collection-errors"]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    return done.returncode, done.stdout.splitlines()
-
-
-@pytest.mark.by_day("2")
-@pytest.mark.parametrize("processes", [0, 2])
-def test_each_skip_that_is_not_listed_fails_the_run_and_is_named(processes: int, tmp_path: Path) -> None:
-    status, lines = run_suite(tmp_path, UNLISTED, BY_MARK, processes=processes)
-    assert status == 1
-    refused = {line for line in lines if "tests/skips.toml does not allow this skip here" in line}
-    for number in range(2):
-        assert [line for line in refused if f"test_{number}.py" in line and "the moon is not here" in line], lines
-    assert "1 failed, 1 passed, 1 error" in lines[-1]
 
 
 def test_an_absent_part_may_be_absent_only_where_its_installation_has_failed(

