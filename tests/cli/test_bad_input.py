@@ -160,10 +160,8 @@ BEYOND_THE_PLAN = {
 @pytest.fixture
 def planned(migration: Migration) -> Migration:
     """A migration that would work, with one batch in the queue and one entry that is not there yet."""
-    migration.fill(1)
-    migration.enqueue()
-    migration.fill(1, start=2)
-    migration.write_plan()
+    migration.given(1)
+    migration.fill(1, start=2).write_plan()
     return migration
 
 
@@ -242,14 +240,12 @@ def test_no_command_at_all_shows_the_help(planned: Migration) -> None:
 
 def test_a_wrong_secret_key_gets_one_sentence(versitygw_migration: Migration, request: pytest.FixtureRequest) -> None:
     migration = versitygw_migration
-    migration.fill(1)
-    migration.enqueue()
-    migration.write_plan()
+    migration.given(1).write_plan()
     words = f"The legacy bucket {migration.legacy.bucket} cannot be used"
     check_refusal(migration, "worker --until-empty", words, ROWFERRY_LEGACY_SECRET_ACCESS_KEY=SECRETS[0])
 
 
-@pytest.mark.parametrize("command", ["errors", "report", "queues", "watch --once"])
+@pytest.mark.parametrize("command", ["errors", "report", "queues", "watch --once", "requeue --all"])
 def test_before_init_every_command_says_what_is_missing_and_names_the_next(command: str, planned: Migration) -> None:
     planned.execute("drop schema rowferry cascade")
     check_refusal(planned, command, "This database has no schema rowferry yet: run `rowferry init` first.")

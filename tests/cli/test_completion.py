@@ -27,15 +27,6 @@ def test_every_command_is_completed(run_rowferry: Run, shell: str) -> None:
     assert [command for command in (*COMMANDS, *LAB_COMMANDS) if command not in found] == []
 
 
-def test_options_are_completed(run_rowferry: Run) -> None:
-    words = {"COMP_WORDS": "rowferry requeue --", "COMP_CWORD": "2"}
-    assert "--error-like" in run_rowferry(_ROWFERRY_COMPLETE="bash_complete", **words).stdout
-
-
 def test_the_applications_that_are_known_are_completed(run_rowferry: Run) -> None:
     words = {"COMP_WORDS": "rowferry plan --for ma", "COMP_CWORD": "3"}
     assert run_rowferry(_ROWFERRY_COMPLETE="bash_complete", **words).stdout == "plain,mastodon\nplain,mattermost\n"
-
-
-def test_the_help_says_how_to_switch_it_on(run_rowferry: Run) -> None:
-    assert "_ROWFERRY_COMPLETE=bash_source rowferry" in run_rowferry("--help").stdout

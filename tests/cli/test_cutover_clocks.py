@@ -10,6 +10,7 @@ import pytest
 
 from support.entries.files import add_file, make_table, now, read_production, replace_file
 from support.entries.migration import Migration
+from support.processes.cli import well
 from support.processes.processes import wait_for
 from support.queue.workers_here import run_here
 from support.s3.buckets import Buckets
@@ -62,8 +63,7 @@ def write_together(migration: Migration) -> bool:
 
 def test_no_write_of_either_version_is_lost(staying: Migration) -> None:
     """Instances flip one after the other: the last write counts, and what nobody can put in order is left alone."""
-    done = cut_over(staying)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = well(cut_over(staying))
     told = CLOCKS.search(done.stdout)
     assert told, done.stdout
     assert abs(float(told["seconds"]) - OFF_SECONDS) <= float(told["half"]) + 0.1, done.stdout  # both are rounded
@@ -91,8 +91,7 @@ def test_what_is_rewritten_during_a_first_pass_is_not_taken_for_the_applications
     for number in range(1, 6):
         staying.legacy.put(f"f{number}", b"v2")
         touch(staying, number)
-    done = cut_over(staying, "--finish")
-    assert done.returncode == 0, done.stdout + done.stderr
+    well(cut_over(staying, "--finish"))
     assert read_production(staying, 5) == ["v2"] * 5
 
 
@@ -105,8 +104,7 @@ def test_going_back_leaves_no_lasting_conflict(staying: Migration) -> None:
     assert read_production(staying, 5)[3] == "new version's"
     assert cut_over(staying, "--switched-back").returncode == 0
     touch(staying, 4)
-    done = cut_over(staying)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = well(cut_over(staying))
     assert "What the application wrote to" in done.stdout
     assert read_production(staying, 5) == ["v1"] * 5
     assert cut_over(staying, "--finish").returncode == 0

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from rowferry.errors import UsageError
 from rowferry_cli.cutover import steps as cutover
 from support.entries.entry_table import EntryTable
 from support.queue.cutover_run import cut_over
@@ -78,15 +77,6 @@ def test_a_confirmed_switch_stays_as_it_was_confirmed(files: EntryTable) -> None
         step = cut_over(files, finish=finish)
         assert (step.status, switched_at(files)) == (0, before)
         assert "was switched, as confirmed" in step.words
-
-
-def test_without_a_pass_there_is_nothing_to_finish(files: EntryTable) -> None:
-    with pytest.raises(UsageError, match="has made no pass yet"):
-        cut_over(files, finish=True)
-    files.enqueue()
-    files.execute("truncate rowferry.pass")
-    with pytest.raises(UsageError, match="has made no pass yet"):
-        cut_over(files, finish=True)
 
 
 def test_what_is_left_at_the_moment_is_said_and_is_the_exit_status(files: EntryTable) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from support.entries.discovering import Discovering, on_moto
+from support.processes.cli import well
 from support.s3.buckets import Buckets
 
 
@@ -13,8 +14,7 @@ def check(found: Discovering) -> str:
     """Run `check` over the plan that was written, which must pass."""
     text = found.plan_path.read_text().replace('"new-media"', f'"{found.production.bucket}"')
     found.plan_path.write_text(text)
-    done = found.run("check")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = well(found.run("check"))
     return done.stdout
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from support.entries.discovering import Discovering, on_moto
+from support.processes.cli import well
 
 FILES = ("model/MLmodel", "model/data/weights.bin", "plot.png")
 
@@ -26,8 +27,7 @@ def read_notes(found: Discovering) -> str:
 
 
 def check(found: Discovering) -> str:
-    done = found.run("check")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = well(found.run("check"))
     return done.stdout
 
 

@@ -5,6 +5,7 @@ import tomllib
 import pytest
 
 from support.entries.discovering import Discovering, on_moto
+from support.processes.cli import well
 from support.queue.workers_here import run_here
 
 
@@ -22,8 +23,7 @@ def read_objects(found: Discovering) -> list[dict[str, str]]:
 
 
 def test_a_folder_that_no_entry_names_is_proposed(photos: Discovering) -> None:
-    done = photos.discover()
-    assert done.returncode == 0, done.stderr
+    done = well(photos.discover())
     assert read_objects(photos) == [{"prefix": "lfs/"}]
     assert "# No row names these objects, as far as was seen: lfs/: 5." in photos.plan_path.read_text()
     words = "Without the 1 [[objects]] in the plan, the plan covers a part of the legacy bucket"
@@ -67,11 +67,9 @@ def test_what_is_proposed_passes_check_and_is_migrated(photos: Discovering) -> N
     assert photos.discover().returncode == 0
     text = photos.plan_path.read_text().replace("new-media", photos.production.bucket)
     photos.plan_path.write_text(text)
-    checked = photos.run("check")
-    assert checked.returncode == 0, checked.stdout
+    checked = well(photos.run("check"))
     assert "covers a part" not in checked.stdout
-    migrated = run_here(photos.folder, "migrate", "--yes", **photos.environment)
-    assert migrated.returncode == 0, migrated.stdout + migrated.stderr
+    well(run_here(photos.folder, "migrate", "--yes", **photos.environment))
     moved = {key: photos.production.read(key) for key in photos.production.listing()}
     assert moved == {key: photos.legacy.read(key) for key in photos.legacy.listing()}
     assert len(moved) == 15
@@ -79,8 +77,7 @@ def test_what_is_proposed_passes_check_and_is_migrated(photos: Discovering) -> N
 
 def test_where_no_column_names_an_object_the_folders_are_proposed(photos: Discovering) -> None:
     photos.execute("update photos set path = 'elsewhere'")
-    done = photos.discover()
-    assert done.returncode == 0
+    done = well(photos.discover())
     assert "No column of this database names an object in legacy-" in done.stdout
     assert "Objects by folder: image/: 10, lfs/: 5." in done.stdout
     assert read_objects(photos) == [{"prefix": "image/"}, {"prefix": "lfs/"}]

@@ -8,6 +8,7 @@ import pytest
 
 from support.docs.doc_pages import ROOT, read_blocks
 from support.entries.discovering import Discovering, on_moto
+from support.processes.cli import well
 from support.processes.processes import wait_for
 from support.processes.terminal import in_terminal
 
@@ -121,8 +122,7 @@ def test_the_readme_ends_in_the_plan_that_it_shows(avatars: Discovering) -> None
         "old-uploads": avatars.url_of(avatars.legacy.bucket),
         "new-uploads": avatars.url_of("new-uploads"),
     }
-    done = avatars.run(*[urls.get(word.rpartition("/")[2], word) for word in command[1:]])
-    assert done.returncode == 0, done.stderr
+    well(avatars.run(*[urls.get(word.rpartition("/")[2], word) for word in command[1:]]))
     (shown,) = [tomllib.loads(one.text) for one in read_blocks("toml", pages=[README])]
     written = tomllib.loads(avatars.plan_path.read_text())
     assert written.keys() == shown.keys()

@@ -53,8 +53,7 @@ def refuse(migration: Migration, *arguments: str, **environment: str) -> str:
 
 
 def test_a_person_reads_a_table_and_the_next_command(migration: Migration) -> None:
-    migration.fill(30)
-    migration.write_plan()
+    migration.fill(30).write_plan()
     done = migration.run_here("estimate")
     assert_went_well(done)
     lines = done.stdout.splitlines()

@@ -23,6 +23,7 @@ from rowferry.plan_file import parse_plan
 from rowferry_cli.discover.known import list_names, read_known
 from support.docs.doc_pages import ROOT, read_blocks
 from support.entries.discovering import Discovering, on_moto
+from support.processes.cli import well
 from support.queue.at_work import at_work
 from torture.oracle import Oracle
 
@@ -73,15 +74,12 @@ def test_a_known_schema_is_valid_and_in_the_docs(subtests: pytest.Subtests) -> N
 @pytest.mark.parametrize("name", PROJECTS)
 def test_the_discovered_plan_migrates_every_object_of_an_application(name: str, fill: Fill) -> None:
     found, application = fill(name)
-    told = found.discover()
-    assert told.returncode == 0, told.stderr
+    told = well(found.discover())
     assert ("This is " in told.stdout) == (name in RECOGNISED)
     complete(found)
 
-    checked = found.run("check")
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-    enqueued = found.run("enqueue", "--yes")
-    assert enqueued.returncode == 0, enqueued.stdout + enqueued.stderr
+    well(found.run("check"))
+    well(found.run("enqueue", "--yes"))
     with patch.dict(os.environ, found.environment), at_work() as take_turn:
         while take_turn():
             pass

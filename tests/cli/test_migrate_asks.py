@@ -32,16 +32,14 @@ def test_nothing_is_asked_where_a_check_has_found_a_problem(migration: Migration
 
 
 def test_a_paused_migration_is_refused_before_anything_is_checked(migration: Migration) -> None:
-    migration.fill(1)
-    migration.enqueue()
+    migration.given(1)
     migration.run("pause", "--reason", "lunch")
     shown = migrate(migration, "y\n")
     assert ("lunch" in shown, "run `rowferry resume` first" in shown, "✓" in shown) == (True, True, False)
 
 
 def test_without_processes_it_only_enqueues_for_workers_elsewhere(migration: Migration) -> None:
-    migration.fill(3)
-    migration.write_plan()
+    migration.fill(3).write_plan()
     done = migration.run_here("migrate", "--yes", "--processes", "0")
     assert (done.returncode, migration.statuses()) == (0, {"INIT"}), done.stderr
     assert "Log:" not in done.stdout

@@ -9,21 +9,20 @@ from rowferry.reports.progress import Throughput
 from rowferry_cli.migrate.chain import MovingTime
 from rowferry_cli.reporter import Reporter
 from support.entries.migration import Migration
+from support.processes.cli import well
 
 ENTRIES = "public.avatars.path"
 
 
 def run(migration: Migration, *arguments: str) -> list[list[str]]:
     """Return the words of each line that a whole migration prints."""
-    done = migration.run_here("migrate", "--yes", "--processes", "1", "--log-file", "it.log", *arguments)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = well(migration.run_here("migrate", "--yes", "--processes", "1", "--log-file", "it.log", *arguments))
     return [line.split() for line in done.stdout.splitlines()]
 
 
 @pytest.fixture
 def filled(migration: Migration) -> Migration:
-    migration.fill(3)
-    migration.write_plan()
+    migration.fill(3).write_plan()
     return migration
 
 

@@ -8,7 +8,8 @@ from support.entries.files import LONG_AGO, add_file
 from support.entries.listed_objects import name_objects
 from support.entries.migration import Migration
 from support.entries.runs import LEGACY, PRODUCTION, Runs
-from support.queue.queue_runs import migrate, outcomes, verify
+from support.processes.cli import well
+from support.queue.queue_runs import outcomes, verify
 
 
 @pytest.fixture
@@ -23,15 +24,14 @@ def mixed(migration: Migration) -> Migration:
     entries = [*migration.plan["entries"], {**files, "changed": "updated_at"}]
     name_objects(migration, "variants/", None)
     migration.plan["entries"] = entries
-    migrate(migration)
+    migration.migrate()
     migration.write_plan()
     return migration
 
 
 def test_revert_takes_the_rows_that_move_and_names_the_others(mixed: Migration) -> None:
     assert set(mixed.rows().values()) == {f"avatar/u{number}/me.png" for number in range(1, 5)}
-    done = mixed.run_here("revert", "--yes")
-    assert done.returncode == 0, done.stderr
+    done = well(mixed.run_here("revert", "--yes"))
     assert "public.files.path: its rows stay as they are, so they are not reverted" in done.stdout
     assert "variants/*: no row names these objects, so they are not reverted" in done.stdout
     assert f"point the application at the legacy bucket {mixed.legacy.bucket} again for these" in done.stdout
@@ -83,8 +83,7 @@ def test_the_page_of_a_report_says_which_rows_move(mixed: Migration) -> None:
 
 
 def test_cutover_says_what_the_switch_is_for(mixed: Migration) -> None:
-    done = mixed.run_here("cutover", "--yes")
-    assert done.returncode == 0, done.stderr
+    done = well(mixed.run_here("cutover", "--yes"))
     assert "The rows of public.avatars.path say where each object is, and need no switch." in done.stdout
     assert "The switch is for public.files.path, variants/*." in done.stdout
 
@@ -100,7 +99,7 @@ def with_folders(migration: Migration) -> Migration:
         runs.add(run, ["MLmodel", "model/weights.bin"])
     files = {"table": "public.files", "id": "id", "key": "path", "from": "", "to": "", "rows": "stay"}
     migration.plan["entries"].append({**files, "changed": "updated_at"})
-    migrate(migration)
+    migration.migrate()
     migration.write_plan()
     runs.audit()
     return migration
@@ -111,8 +110,7 @@ def read_places(migration: Migration) -> list[str]:
 
 
 def test_revert_takes_rows_that_name_folders_and_leaves_those_that_stay(with_folders: Migration) -> None:
-    done = with_folders.run_here("revert", "--yes")
-    assert done.returncode == 0, done.stderr
+    done = well(with_folders.run_here("revert", "--yes"))
     assert "public.files.path: its rows stay as they are, so they are not reverted" in done.stdout
     assert read_places(with_folders) == [f"{LEGACY}0/{run}/artifacts" for run in "abc"]
 
@@ -124,8 +122,7 @@ def test_verify_compares_folders_beside_rows_that_stay(with_folders: Migration) 
 
 
 def test_cutover_and_report_treat_folders_as_rows_that_move(with_folders: Migration) -> None:
-    done = with_folders.run_here("cutover", "--yes")
-    assert done.returncode == 0, done.stderr
+    done = well(with_folders.run_here("cutover", "--yes"))
     assert "The rows of public.runs.artifact_uri say where each object is, and need no switch." in done.stdout
     assert "The switch is for public.files.path." in done.stdout
     assert read_places(with_folders) == [f"{PRODUCTION}0/{run}/artifacts" for run in "abc"]

@@ -28,8 +28,7 @@ def run(migration: Migration, *arguments: str, status: int = 0) -> str:
 
 def migrate(migration: Migration) -> None:
     """Copy all objects, where the words of the command do not matter."""
-    migration.enqueue()
-    migration.work()
+    migration.migrate()
 
 
 def test_a_migration_lists_once_and_ends(listed: Migration) -> None:

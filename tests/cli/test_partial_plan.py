@@ -7,6 +7,7 @@ import pytest
 from rowferry.db.connection import connect
 from rowferry.reports.coverage import Coverage, FolderCoverage, record_coverage
 from support.entries.migration import Migration
+from support.processes.cli import well
 
 WORDS = "names 3 of 5 objects (60%), in lfs/: 2, packages/: 1. Name these in the plan by [[objects]] or [[entries]]"
 
@@ -22,8 +23,7 @@ def partial(migration: Migration) -> Migration:
 
 
 def test_migrate_says_before_and_after_what_it_leaves_behind(partial: Migration) -> None:
-    done = partial.run_here("migrate", "--yes")
-    assert done.returncode == 0, done.stderr
+    done = well(partial.run_here("migrate", "--yes"))
     assert done.stdout.count("names 3 of 5 objects (60%)") == 2
     assert "State: done, for a part of the legacy bucket" in done.stdout
 
@@ -84,7 +84,6 @@ def test_the_end_of_a_cutover_says_it_too(partial: Migration) -> None:
     partial.write_plan()
     assert partial.run_here("check").returncode == 0
     assert partial.run_here("cutover", "--yes").returncode == 0
-    done = partial.run_here("cutover", "--finish", "--yes")
-    assert done.returncode == 0, done.stderr
+    done = well(partial.run_here("cutover", "--finish", "--yes"))
     assert "every object stands in" in done.stdout
     assert WORDS in done.stdout

@@ -1,7 +1,5 @@
 """Promises of `rowferry pause` and `rowferry resume`."""
 
-import json
-
 import psycopg
 import pytest
 
@@ -67,8 +65,7 @@ def test_of_two_migrations_the_named_one_is_paused(migration: Migration) -> None
 
 
 def test_pausing_twice_keeps_the_first_time_and_resuming_twice_says_so(table: EntryTable) -> None:
-    table.add_legacy(range(3))
-    table.enqueue(1)
+    table.add_legacy(range(3)).enqueue(1)
     with connect("test", autocommit=True) as connection:
         (first,) = pause(connection, "avatars")
         (second,) = pause(connection, "avatars")
@@ -90,8 +87,7 @@ def test_resume_repeats_the_reason_for_which_workers_had_paused(migration: Migra
 
 
 def test_all_migrations_can_be_paused_and_resumed_at_once(migration: Migration) -> None:
-    migration.fill(1)
-    migration.enqueue()
+    migration.given(1)
     add_other_migration(migration)
     assert [line for line in migration.run("pause", "--all-migrations").stdout.splitlines() if "is paused" in line] == [
         "avatars is paused.",
@@ -113,8 +109,7 @@ def test_all_migrations_can_be_paused_and_resumed_at_once(migration: Migration) 
 
 
 def test_an_operators_machine_needs_no_plan_where_there_is_one_migration(migration: Migration) -> None:
-    migration.fill(1)
-    migration.enqueue()
+    migration.given(1)
     assert migration.run("pause").stdout.startswith("avatars is paused.")
     add_other_migration(migration)
     unclear = migration.run("resume")
@@ -128,8 +123,7 @@ def test_an_operators_machine_needs_no_plan_where_there_is_one_migration(migrati
 def test_mistakes_are_one_sentence_and_exit_status_2(migration: Migration, command: str) -> None:
     nothing_yet = migration.run(command)
     assert nothing_yet.stderr == ("rowferry: This database has no migration yet: run `rowferry enqueue` first.\n")
-    migration.fill(1)
-    migration.enqueue()
+    migration.given(1)
     unknown = migration.run(command, "--migration", "avatar")
     assert unknown.stderr == "rowferry: There is no migration 'avatar' in this database; there is avatars.\n"
     both = migration.run(command, "--migration", "avatars", "--all-migrations")
@@ -138,8 +132,7 @@ def test_mistakes_are_one_sentence_and_exit_status_2(migration: Migration, comma
 
 
 def test_a_session_that_holds_the_migration_is_given_as_the_reason_why_a_pause_must_wait(table: EntryTable) -> None:
-    table.add_legacy([1])
-    table.enqueue()
+    table.add_legacy([1]).enqueue()
     with psycopg.connect(table.dsn) as holder, connect("test", autocommit=True) as connection:
         holder.execute("select from rowferry.migration for update")
         connection.execute("set lock_timeout = '10ms'")
@@ -147,19 +140,6 @@ def test_a_session_that_holds_the_migration_is_given_as_the_reason_why_a_pause_m
             pause(connection, None)
         holder.rollback()
         assert len(pause(connection, None)) == 1
-
-
-def test_migrate_refuses_a_paused_migration_instead_of_waiting(versitygw_migration: Migration) -> None:
-    migration = versitygw_migration
-    migration.fill(2)
-    migration.enqueue(batch_size=1)
-    migration.write_plan()
-    migration.execute("update rowferry.migration set paused_at = now()")
-    refused = migration.run_here("migrate", "--yes", "--no-objects")
-    assert refused.returncode == 2
-    assert refused.stderr.startswith("rowferry: Migration avatars is paused since 2")
-    assert refused.stderr.endswith(": run `rowferry resume` first.\n")
-    assert migration.attempts() == []
 
 
 def test_the_reason_of_a_person_is_shown_and_is_no_alarm(migration: Migration) -> None:
@@ -172,19 +152,3 @@ def test_the_reason_of_a_person_is_shown_and_is_no_alarm(migration: Migration) -
     assert state == {"pause_reason": "The disk is full", "paused_by_worker": False}
     assert migration.run("resume").stdout.splitlines()[1:2] == ["  it was paused because: The disk is full"]
     assert migration.execute("select pause_reason from rowferry.migration") == [{"pause_reason": None}]
-
-
-def test_queues_shows_a_pause_of_the_migration_and_of_a_queue_with_its_reason(migration: Migration) -> None:
-    migration.fill(1)
-    migration.write_plan()
-    migration.enqueue()
-    for queue, whole, words in (((), True, "with its migration "), (("--queue", "migrate"), False, "")):
-        migration.run("pause", "--reason", "Night is over", *queue)
-        (line,) = json.loads(migration.run("queues", "--json").stdout)["queues"]
-        assert (line["paused_at"] is not None, line["is_paused_whole"]) == (True, whole)
-        assert (line["pause_reason"], line["batches_left"]) == ("Night is over", 1)
-        shown = migration.run("queues").stdout
-        assert f"migrate of avatars is paused {words}since" in shown
-        assert shown.rstrip().endswith("waiting: Night is over.")
-        migration.run("resume", *queue)
-    assert json.loads(migration.run("queues", "--json").stdout)["queues"][0]["paused_at"] is None

@@ -13,8 +13,7 @@ from support.postgres.roles import grant, log_in, new_roles
 
 def fill(table: EntryTable) -> None:
     """Two batches of `migrate` and one of `verify`."""
-    table.add_legacy(range(3))
-    table.enqueue(1)
+    table.add_legacy(range(3)).enqueue(1)
     table.execute(
         "update rowferry.batch_queue set queue_name = 'verify' where id = (select max(id) from rowferry.batch_queue)"
     )

@@ -8,7 +8,7 @@ import pytest
 
 from rowferry.plan_file import parse_plan, read_plan
 from support.checkout import ROOT
-from support.processes.cli import Run
+from support.processes.cli import Run, refused
 
 EXAMPLE = ROOT / "cli/rowferry_cli/setup/example_plan.toml"
 
@@ -34,18 +34,6 @@ def test_the_example_shows_the_defaults(run_rowferry: Run) -> None:
     full = parse_plan(tomllib.loads(re.sub(r"(?m)^# (?=\w+ = )", "", EXAMPLE.read_text())), "with all its keys")
     assert full.migration == short.migration
     assert (full.legacy.region, full.legacy.addressing) == (short.legacy.region_or_default, short.legacy.addressing)
-
-
-def test_a_plan_is_said_in_words(run_rowferry: Run, tmp_path: Path) -> None:
-    (tmp_path / "rowferry.toml").write_text(EXAMPLE.read_text() + 'where = "id > 1"\n')
-    assert run_rowferry("plan").stdout.splitlines() == [
-        "Migration avatars",
-        "  from  s3://sketch-legacy-s3 at AWS, us-east-1 (legacy: only read)",
-        "  to    s3://sketch-production-s3 at AWS, us-east-1 (production: written)",
-        "  objects: the production server copies them itself; at most 5 attempts per batch",
-        "  rows of public.avatars by id, where id > 1",
-        "    path: image/…  becomes  avatar/…",
-    ]
 
 
 def test_what_a_plan_says_of_a_queue_is_said_in_words(run_rowferry: Run, tmp_path: Path) -> None:
@@ -131,11 +119,7 @@ def test_what_is_wrong_is_one_sentence(
     run_rowferry: Run, tmp_path: Path, change: tuple[str, str], expected: str
 ) -> None:
     (tmp_path / "rowferry.toml").write_text(EXAMPLE.read_text().replace(*change))
-    done = run_rowferry("plan")
-    assert done.returncode == 2
-    assert done.stderr.startswith("rowferry: ")
-    assert expected in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert expected in refused(run_rowferry("plan"))
 
 
 def test_a_plan_that_is_not_there_is_one_sentence_that_leads_to_the_example(run_rowferry: Run) -> None:

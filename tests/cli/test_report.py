@@ -12,7 +12,8 @@ from rowferry_cli.report import data as accounts
 from rowferry_cli.report.data import COUNTED, Report
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
-from support.queue.queue_runs import migrate, revert, verify
+from support.processes.cli import well
+from support.queue.queue_runs import revert, verify
 from support.queue.reports import read_report
 
 
@@ -46,10 +47,10 @@ def test_entries_are_the_sum_of_the_outcomes(eventful: Migration) -> None:
         ("migrate", "public.avatars.path"),
         ("verify", "public.avatars.path"),
     ]
-    migrate, verify = account.tables
+    moved, verified = account.tables
     names = ("entries", "migrated", "missing", "conflict", "failed", "waiting", "attempts")
-    assert [migrate[name] for name in names] == [13, 7, 1, 1, 2, 2, 3]
-    assert (verify["kept"], verify["missing"]) == (6, 1)
+    assert [moved[name] for name in names] == [13, 7, 1, 1, 2, 2, 3]
+    assert (verified["kept"], verified["missing"]) == (6, 1)
     check_manifest(account, lines)
     assert not account.settled
 
@@ -76,9 +77,7 @@ def test_the_manifest_is_the_same_however_it_is_fetched(eventful: Migration, mon
 
 def test_what_is_only_tried_again_is_told_once_as_waiting(migration: Migration) -> None:
     """A batch between two attempts has failures by entry that may still pass."""
-    migration.fill(3)
-    migration.enqueue()
-    migration.work()
+    migration.given(3).work()
     migration.execute("update rowferry.batch_queue set status = 'INIT', migrated = 1, failed = 1, missing = 1")
     migration.execute(
         "insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt) "
@@ -91,8 +90,7 @@ def test_what_is_only_tried_again_is_told_once_as_waiting(migration: Migration) 
 
 def test_a_parked_batch_is_in_the_manifest(table: EntryTable) -> None:
     """An operator has set two batches to ERROR: one before its first attempt, one between two of them."""
-    table.add_legacy(range(6))
-    table.enqueue(3)
+    table.add_legacy(range(6)).enqueue(3)
     table.execute("update rowferry.batch_queue set missing = 1 where id = 2")
     table.execute(
         "insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt) "
@@ -109,8 +107,7 @@ def test_a_parked_batch_is_in_the_manifest(table: EntryTable) -> None:
 
 
 def test_parked_batches_are_told_by_themselves(migration: Migration) -> None:
-    migration.fill(5)
-    migration.enqueue(2)
+    migration.given(5, 2)
     migration.execute("update rowferry.batch_queue set status = 'ERROR' where status = 'INIT' and entry_count = 2")
     migration.write_plan()
     told = migration.run("report").stdout
@@ -120,19 +117,17 @@ def test_parked_batches_are_told_by_themselves(migration: Migration) -> None:
 
 
 def test_the_report_says_that_rows_were_put_back_and_are_legacy_again(migration: Migration) -> None:
-    migration.fill(3)
-    migrate(migration)
+    migration.fill(3).migrate()
     revert(migration)
     migration.write_plan()
     words = "public.avatars.path: 3 rows reverted, none migrated since: legacy again."
     assert words in migration.run("report").stdout
-    migrate(migration)
+    migration.migrate()
     assert "reverted, none migrated" not in migration.run("report").stdout
 
 
 def test_the_report_says_nothing_of_tables_that_it_has_not_looked_at(migration: Migration) -> None:
-    migration.fill(3)
-    migrate(migration)
+    migration.fill(3).migrate()
     revert(migration)
     migration.execute("delete from rowferry.batch_queue")
     migration.write_plan()
@@ -145,8 +140,7 @@ def test_the_report_says_nothing_of_tables_that_it_has_not_looked_at(migration: 
 
 
 def test_queues_come_in_the_order_of_their_chain_each_in_its_own_words(migration: Migration) -> None:
-    migration.fill(3)
-    migrate(migration)
+    migration.fill(3).migrate()
     verify(migration)
     # Named so that the alphabet puts it last; no package of that name is installed here.
     migration.execute("update rowferry.batch_queue set queue_name = 'zip' where queue_name = 'migrate'")
@@ -169,13 +163,11 @@ def test_queues_come_in_the_order_of_their_chain_each_in_its_own_words(migration
 def test_the_command_tells_by_its_exit_status(migration: Migration) -> None:
     migration.write_plan()
     assert migration.run("report").returncode == 2
-    migration.fill(3)
-    migration.enqueue()
+    migration.given(3)
     done = migration.run("report")
     assert (done.returncode, "Unfinished entries: 3 waiting" in done.stdout) == (1, True)
     migration.work()
-    done = migration.run("report", "--manifest", "rest.jsonl")
-    assert done.returncode == 0, done.stderr
+    done = well(migration.run("report", "--manifest", "rest.jsonl"))
     assert "entries               3" in done.stdout
     assert "migrated              3" in done.stdout
     assert "1 batch: 1 DONE, 0 INIT, 0 ERROR · 1 attempt · " in done.stdout

@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from support.entries.migration import Migration
-from support.queue.queue_runs import migrate
+from support.processes.cli import refused
 from support.screens.report_pages import write_page
 
 
 def test_a_link_stays_a_link_and_its_file_is_replaced(migration: Migration, tmp_path: Path) -> None:
-    migration.fill(1)
-    migrate(migration)
+    migration.fill(1).migrate()
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "old.html").write_text("old")
     (tmp_path / "there" / "old.html").chmod(0o640)
@@ -25,8 +24,7 @@ def test_a_link_stays_a_link_and_its_file_is_replaced(migration: Migration, tmp_
 
 
 def test_a_pipe_stays_a_pipe_and_gets_the_page(migration: Migration, tmp_path: Path) -> None:
-    migration.fill(1)
-    migrate(migration)
+    migration.fill(1).migrate()
     os.mkfifo(tmp_path / "pipe")
     reader = subprocess.Popen(["cat", str(tmp_path / "pipe")], stdout=subprocess.PIPE, text=True, encoding="utf-8")
     try:
@@ -40,8 +38,7 @@ def test_a_pipe_stays_a_pipe_and_gets_the_page(migration: Migration, tmp_path: P
 
 def test_new_files_are_for_their_owner_alone(migration: Migration) -> None:
     """They hold keys and error texts; a file that is there keeps its mode."""
-    migration.fill(1)
-    migrate(migration)
+    migration.fill(1).migrate()
     migration.write_plan()
     named = {"--html": migration.folder / "page.html", "--manifest": migration.folder / "manifest.jsonl"}
     before = os.umask(0o022)
@@ -58,8 +55,7 @@ def test_new_files_are_for_their_owner_alone(migration: Migration) -> None:
 @pytest.mark.parametrize("option", ["--html", "--manifest"])
 @pytest.mark.parametrize("name", ["", "-"])
 def test_a_name_that_names_no_file_is_refused(migration: Migration, option: str, name: str) -> None:
-    done = migration.run("report", option, name)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert f"'{option}'" in done.stderr
-    assert "name a file" in done.stderr
+    said = refused(migration.run("report", option, name))
+    assert f"'{option}'" in said
+    assert "name a file" in said
     assert not (migration.folder / "-").exists()

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from psycopg.rows import DictRow
 
-from rowferry_cli.report.chart import MOST_INTERVALS, MOST_ROWS, Chart, Span, find_pauses, round_up
+from rowferry_cli.report.chart import MOST_INTERVALS, MOST_ROWS, Chart, Span, find_pauses
 from rowferry_cli.report.hide import HIDDEN, clean, cut, find_secrets, hide_secrets
 from rowferry_cli.report.planned import write_plan
 from rowferry_cli.report.wording import write_bytes, write_rate, write_share, write_step
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
-SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+MINUTE = timedelta(minutes=1)
 
 
 def chart_of(span: Span, *counts: dict[str, int]) -> Chart:
@@ -37,40 +37,6 @@ def test_a_span_holds_both_ends_in_at_most_120_intervals(duration: timedelta, of
     assert 1 <= len(intervals) <= MOST_INTERVALS + 1
 
 
-@pytest.mark.parametrize(
-    ("lasted", "step"),
-    [
-        (timedelta(0), SECOND),
-        (timedelta(minutes=95), MINUTE),
-        (timedelta(hours=1), 30 * SECOND + 30 * SECOND),
-        (timedelta(days=400), timedelta(days=4)),
-    ],
-)
-def test_steps_are_round_and_begin_at_round_times(lasted: timedelta, step: timedelta) -> None:
-    span = Span(NOON + 77 * SECOND, NOON + 77 * SECOND + lasted)
-    assert span.step == step
-    assert (span.begins_at - datetime(1970, 1, 1, tzinfo=UTC)) % step == timedelta(0)
-
-
-@pytest.mark.parametrize(
-    ("began", "lasted", "lengths"),
-    [
-        (40, 5400, [30, 60, 60]),  # at least half of one
-        (20, 5400, [40, 60, 60]),
-        (0, 5400 + 45, [60, 60, 60]),
-        (0, 5400, [60, 60, 60]),
-    ],
-)
-def test_the_first_interval_is_divided_by_what_there_was_of_it(began: int, lasted: int, lengths: list[int]) -> None:
-    span = Span(NOON + began * SECOND, NOON + lasted * SECOND)
-    assert [one.seconds for one in span.cut({})][:3] == lengths
-
-
-def test_the_last_interval_of_a_run_that_goes_on_is_divided_by_what_has_passed_of_it() -> None:
-    for passed, seconds in ((45, 45), (1, 30)):  # what ends in the first second was worked on before
-        assert Span(NOON, NOON + timedelta(minutes=90, seconds=passed)).cut({})[-1].seconds == seconds
-
-
 # The chart
 
 
@@ -88,28 +54,10 @@ def test_the_table_behind_a_chart_adds_up_to_it() -> None:
     assert [sum(row.counts[name] for row in rows) for name in ("migrated", "kept")] == [sum(range(100)), 99]
 
 
-@pytest.mark.parametrize(
-    ("lasted", "clock"),
-    [
-        (MINUTE, "%H:%M:%S"),
-        (90 * MINUTE, "%H:%M"),
-        (20 * 60 * MINUTE, "%m-%d %H:%M"),
-        (timedelta(days=300), "%Y-%m-%d"),
-    ],
-)
-def test_times_have_what_their_steps_need(lasted: timedelta, clock: str) -> None:
-    assert chart_of(Span(NOON, NOON + lasted)).clock == clock
-
-
 def test_pauses_are_shaded_as_far_as_the_chart_goes() -> None:
     chart = chart_of(Span(NOON, NOON + 99.5 * MINUTE))
     places = [chart.place(NOON + minutes * MINUTE) for minutes in (-1, 1, 90, 1000)]
     assert places == [0.0, pytest.approx(0.01), pytest.approx(0.9), 1.0]
-
-
-@given(st.floats(1e-6, 1e9))
-def test_the_top_of_an_axis_is_round_and_never_far_above(highest: float) -> None:
-    assert highest * 0.99999 <= round_up(highest) <= highest * 1.6
 
 
 # Wording

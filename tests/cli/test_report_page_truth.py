@@ -8,7 +8,7 @@ import pytest
 
 from support.entries.migration import Migration
 from support.queue.lines import Lines
-from support.queue.queue_runs import migrate, revert, verify
+from support.queue.queue_runs import revert, verify
 from support.screens.report_pages import PageReader, write_page
 
 
@@ -26,8 +26,7 @@ def tiles(page: PageReader) -> dict[str, tuple[str, str]]:
 def test_the_page_says_what_is_legacy_after_a_revert_until_it_was_migrated_again(
     migration: Migration, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
-    migration.fill(3)
-    migrate(migration)
+    migration.fill(3).migrate()
     verify(migration)
     revert(migration)
     with subtests.test("reverted: nothing is green"):
@@ -96,8 +95,7 @@ def test_a_listing_that_waits_leaves_no_tile_green(database: str, tmp_path: Path
 
 
 def test_nothing_is_added_up_over_queues(migration: Migration, tmp_path: Path) -> None:
-    migration.fill(3)
-    migrate(migration)
+    migration.fill(3).migrate()
     verify(migration)
     page = write_page(migration.dsn, tmp_path, expected=0)
     assert [(row[1], row[6]) for row in page.rows("Hosts")] == [("migrate", "3"), ("verify", "3")]
@@ -123,8 +121,7 @@ def test_a_requeue_does_not_move_what_was_done_before(migration: Migration, tmp_
     """All entries of a requeued batch were drawn at its last end, and the hour until then counted as work."""
     migration.fill(3)
     migration.add_row(4, "image/lost.png")
-    migration.enqueue()
-    migration.work()
+    migration.migrate()
     for table in ("batch_queue", "batch_attempt"):
         migration.execute(
             f"update rowferry.{table} set started_at = started_at - interval '1 hour', "
@@ -147,9 +144,7 @@ def test_a_requeue_does_not_move_what_was_done_before(migration: Migration, tmp_
 
 def test_what_no_attempt_tells_counts_at_the_end_of_its_batch(migration: Migration, tmp_path: Path) -> None:
     """A batch that killed its workers fails as a whole; attempts may be pruned."""
-    migration.fill(2)
-    migration.enqueue()
-    migration.work()
+    migration.given(2).work()
     migration.execute("update rowferry.batch_attempt set outcomes = null")
     assert read_chart(write_page(migration.dsn, tmp_path, expected=0)) == ["2 migrated"]
 
@@ -158,8 +153,7 @@ def test_what_no_attempt_tells_counts_at_the_end_of_its_batch(migration: Migrati
 
 
 def test_a_clock_that_was_set_back_gives_no_negative_duration(migration: Migration, tmp_path: Path) -> None:
-    migration.fill(1)
-    migrate(migration)
+    migration.fill(1).migrate()
     migration.execute("update rowferry.batch_queue set finished_at = started_at - interval '1 hour'")
     migration.execute("update rowferry.batch_attempt set finished_at = started_at - interval '1 hour'")
     migration.execute("update rowferry.batch_tally set finished_at = started_at - interval '1 hour'")

@@ -1,8 +1,6 @@
 """What failed is told by reason, and is put back in the queue by a command or by a plain UPDATE alike."""
 
 import json
-import shlex
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -10,58 +8,20 @@ from hypothesis import strategies as st
 
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
+from support.processes.cli import refused, well
 from support.queue.failing import fail
 
 UPDATE = "update rowferry.batch_queue set status = 'INIT' where status = 'ERROR'"
-
-
-def pattern_of(table: EntryTable, reason: str) -> str:
-    (row,) = table.execute("select pattern from rowferry.error_reasons where reason = %s", (reason,))
-    pattern: str = row["pattern"]
-    return pattern
 
 
 def statuses(table: EntryTable) -> list[str]:
     return [batch["status"] for batch in table.batches()]
 
 
-def test_a_plain_update_resets_attempts_times_error_and_failures(table: EntryTable) -> None:
-    fail(table, {"image/1": "NoSuchKey", "image/2": "NoSuchKey"})
-    table.execute(UPDATE)
-    batch = table.batch()
-    reset: dict[str, Any] = {"attempts": 0, "error": None, "worker_id": None, "started_at": None, "finished_at": None}
-    assert {name: batch[name] for name in reset} == reset
-    assert (batch["status"], batch["requeues"], batch["migrated"], batch["failed"]) == ("INIT", 1, 1, 0)
-    assert table.failures() == []
-    assert table.execute("select count(*) as due from rowferry.claim_batch('{1}', '{migrate}')") == [{"due": 1}]
-
-
-def test_an_update_that_requeues_nothing_resets_nothing(table: EntryTable) -> None:
-    fail(table, {"image/1": "NoSuchKey"})
-    before = table.batch()
-    table.execute("update rowferry.batch_queue set status = 'ERROR'")
-    assert table.batch() == before
-    assert len(table.failures()) == 1
-
-
-def test_what_the_application_changed_stays_counted(table: EntryTable) -> None:
-    batch_id = fail(table, {"image/1": "NoSuchKey"})
-    table.execute("update rowferry.batch_queue set changed = 1")
-    table.execute(
-        "insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt) "
-        "values (%s, '7', 'image/7', 'changed', '', '', 1)",
-        (batch_id,),
-    )
-    table.execute(UPDATE)
-    assert table.batch()["changed"] == 1
-    assert [failure["entry_id"] for failure in table.failures()] == ["7"]
-
-
 def test_a_requeued_batch_migrates_what_was_missing(migration: Migration) -> None:
     migration.fill(3)
     migration.add_row(4, "image/late.png")
-    migration.enqueue()
-    migration.work()
+    migration.migrate()
     assert migration.batch()["status"] == "ERROR"
     migration.legacy.put("image/late.png", b"late")
     done = migration.run("requeue", "--all")
@@ -141,20 +101,11 @@ def test_a_requeue_can_be_of_one_migration(
     assert {batch["error"] for batch in migration.batches() if batch["status"] == "ERROR"} == left
 
 
-def test_an_unknown_migration_is_one_sentence(migration: Migration) -> None:
-    fail(migration, {"image/1": "A"})
-    done = migration.run("requeue", "--all", "--migration", "avatar")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "rowferry: There is no migration 'avatar' in this database; there is avatars.\n"
-    assert statuses(migration) == ["ERROR"]
-
-
 def test_migrate_requeues_its_own_batches_only(migration: Migration) -> None:
     migration.fill(3)
     other = fail(migration, {"image/1": "A"}, migration="banners")
     migration.write_plan()
-    done = migration.run_here("migrate", "--requeue", "--yes", "--processes", "1", "--log-file", "migrate.log")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = well(migration.run_here("migrate", "--requeue", "--yes", "--processes", "1", "--log-file", "migrate.log"))
     assert "Requeued 0 batches." in done.stdout
     assert [batch["id"] for batch in migration.batches() if batch["status"] == "ERROR"] == [other]
 
@@ -171,14 +122,7 @@ def test_migrate_requeues_its_own_batches_only(migration: Migration) -> None:
     ],
 )
 def test_one_choice_is_needed_and_no_more(migration: Migration, arguments: list[str]) -> None:
-    done = migration.run("requeue", *arguments)
-    assert done.returncode == 2
-    assert done.stderr.startswith("rowferry: ")
-    assert done.stderr.count("\n") == 1
-
-
-def test_the_help_has_the_plain_sql(migration: Migration) -> None:
-    assert "update rowferry.batch_queue set status = 'INIT'" in migration.run("requeue", "--help").stdout
+    refused(migration.run("requeue", *arguments))
 
 
 def test_errors_are_grouped_and_each_group_has_its_command(migration: Migration, three: list[int]) -> None:
@@ -193,17 +137,6 @@ def test_a_reason_is_shown_with_what_solves_it(migration: Migration) -> None:
     fail(migration, {"image/1": "PutObject production: NotImplemented: x-amz-tagging", "image/2": "who knows"})
     (line,) = [line for line in migration.run("errors").stdout.splitlines() if "to solve" in line]
     assert 'that server has no tags: write tags = "none" in [production]' in line
-
-
-@pytest.mark.parametrize("reason", ["A%b", "A_b", r"back\slash", "it's", 'the "worker" died', "two words"])
-def test_the_command_of_a_group_requeues_just_that_group(migration: Migration, reason: str) -> None:
-    wanted, _ = fail(migration, {"image/1": reason}), fail(migration, {"image/2": f"x{reason}"})
-    fail(migration, {"image/3": reason.replace("%", "z").replace("_", "z").replace("\\", "z") + "z"})
-    lines = migration.run("errors").stdout.splitlines()
-    commands = [shlex.split(line.split("to retry", 1)[1]) for line in lines if "to retry" in line]
-    (command,) = [command for command in commands if command[-1] == pattern_of(migration, reason)]
-    assert migration.run(*command[1:]).returncode == 0
-    assert [batch["id"] for batch in migration.batches() if batch["status"] == "INIT"] == [wanted]
 
 
 def test_a_batch_that_failed_as_a_whole_is_told_too(migration: Migration) -> None:
@@ -271,22 +204,6 @@ def test_a_queue_that_is_not_there_is_refused_in_one_sentence(migration: Migrati
     assert migration.statuses() == {"ERROR"}
 
 
-def test_no_error_is_said_in_words(migration: Migration) -> None:
-    migration.fill(1)
-    migration.enqueue()
-    assert migration.run("errors").stdout == "No batch is in ERROR.\n"
-    assert migration.run("errors", "--entries").stdout == "No entry keeps a batch in ERROR.\n"
-
-
-@pytest.mark.parametrize("command", [["errors"], ["requeue", "--all"]])
-def test_without_a_schema_one_sentence_says_what_to_run(migration: Migration, command: list[str]) -> None:
-    migration.execute("drop schema rowferry cascade")
-    done = migration.run(*command)
-    assert done.returncode == 2
-    assert "run `rowferry init` first" in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
 REASONS = st.text("ab%_\\\n", min_size=1, max_size=6)
 
 
@@ -310,8 +227,7 @@ def test_a_requeue_by_update_may_say_when_the_batch_is_due(table: EntryTable) ->
 
 
 def test_a_parked_batch_is_listed_with_what_to_do(migration: Migration) -> None:
-    migration.fill(3)
-    migration.enqueue()
+    migration.given(3)
     migration.execute("update rowferry.batch_queue set status = 'ERROR' where status = 'INIT'")
     listed = migration.run("errors").stdout
     assert "parked: set to ERROR by hand; `rowferry requeue` puts it back" in listed

@@ -7,6 +7,7 @@ import pytest
 
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
+from support.processes.cli import well
 
 FOREIGN = b"another object"
 KEY = "avatar/u2/me.png"
@@ -18,8 +19,7 @@ def taken(migration: Migration) -> Migration:
     migration.fill(3)
     migration.production.put(KEY, FOREIGN)
     migration.write_plan()
-    migration.enqueue()
-    migration.work()
+    migration.migrate()
     assert migration.failure_of(2)[:2] == ("conflict", "different object")
     return migration
 
@@ -46,8 +46,7 @@ def test_errors_names_commands_that_end_a_conflict_as_they_are_typed(taken: Migr
     named = [line.partition("rowferry ")[2] for line in lines if line.startswith(("    where ", "    to "))]
     assert [command.rpartition(" ")[2] for command in named] == ["older", "overwrite"]
     assert taken.run_here(*shlex.split(named[1])).returncode == 0
-    taken.work()
-    assert taken.counts() == {"migrated": 3}
+    assert taken.work() == {"migrated": 3}
 
 
 def test_the_message_of_a_conflict_names_the_command(taken: Migration) -> None:
@@ -74,8 +73,7 @@ def test_migrate_ends_with_a_command_that_works_as_it_is_typed(taken: Migration)
     command = last.split("`")[3]
     assert command == "rowferry requeue --all --on-conflict overwrite"
     assert taken.run_here(*shlex.split(command)[1:]).returncode == 0
-    again = taken.run_here("migrate", *asked)
-    assert again.returncode == 0, again.stdout
+    well(taken.run_here("migrate", *asked))
     assert taken.counts() == {"migrated": 3}
 
 
@@ -91,16 +89,14 @@ def test_migrate_says_that_a_conflict_needs_a_choice(taken: Migration) -> None:
 
 def test_migrate_requeues_with_its_own_choice(taken: Migration) -> None:
     asked = ("--yes", "--no-objects", "--processes", "1", "--log-file", str(taken.folder / "log"))
-    done = taken.run_here("migrate", *asked, "--requeue", "--on-conflict", "overwrite")
-    assert done.returncode == 0, done.stdout + done.stderr
+    well(taken.run_here("migrate", *asked, "--requeue", "--on-conflict", "overwrite"))
     assert taken.counts() == {"migrated": 3}
 
 
 def test_batches_of_queues_without_the_choice_stay_in_error(table: EntryTable) -> None:
     """`verify` overwrites nothing, so a choice means nothing to its batches."""
     table.add_legacy(range(2))
-    table.insert({"9": "avatar/u9/me.png"})
-    table.enqueue()
+    table.insert({"9": "avatar/u9/me.png"}).enqueue()
     table.enqueue(queue="verify")
     table.execute("update rowferry.batch_queue set status = 'ERROR'")
     (row,) = table.execute("select rowferry.requeue(p_on_conflict => 'keep') as count")
@@ -114,8 +110,7 @@ def test_nothing_is_overwritten_once_the_application_may_be_switched(
 ) -> None:
     """What production holds then may be the application's own."""
     table.plan["entries"][0] |= {"from": "", "to": "", "rows": "stay"}
-    table.add_legacy(range(2))
-    table.enqueue()
+    table.add_legacy(range(2)).enqueue()
     table.execute("update rowferry.batch_queue set status = 'ERROR'")
     table.execute(f"update rowferry.migration set {column} = now()")
     try:

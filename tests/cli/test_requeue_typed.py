@@ -11,6 +11,7 @@ import pytest
 from drawing.queries import View
 from support.checkout import ROOT
 from support.entries.migration import Migration
+from support.processes.cli import well
 from support.queue.failing import fail
 from support.screens.report_pages import write_page
 
@@ -41,8 +42,7 @@ def check_what_is_typed(migration: Migration, tmp_path: Path, source: str, reaso
     typed = {"errors": read_errors, "page": read_page, "board": read_board_commands}[source](migration, tmp_path)
     pattern = reason.replace("\\", "\\\\").replace("%", r"\%").replace("_", r"\_")
     (command,) = [one for one in typed if pattern in one or ("\t" in reason and "a_b" in one)]
-    done = migration.run(*command[1:])
-    assert done.returncode == 0, done.stderr
+    well(migration.run(*command[1:]))
     assert [batch["id"] for batch in migration.batches() if batch["status"] == "INIT"] == [wanted]
 
 

@@ -23,10 +23,6 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r", "\n")
 
 
-ERASED = "\x1b[2K"
-"""Erases a line (ECMA-48, EL)."""
-
-
 def test_a_long_step_prints_lines_where_no_terminal_shows_a_spinner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reporter_module, "LONGEST_SILENCE", timedelta(seconds=0.01))
     reporter, shown = Reporter(yes=True), StringIO()
@@ -54,17 +50,6 @@ def test_a_finding_is_shown_above_the_spinner_before_the_next_is_known() -> None
     assert [each.what for each in found] == ["the first", "the second"]
     left = [line for line in plain(shown.getvalue()).splitlines() if line and "checking" not in line]
     assert left == ["✓ the first", "✗ the second", "    → correct it"]
-
-
-def test_a_narrow_terminal_cuts_only_the_end_of_the_line_beside_the_bar() -> None:
-    reporter, shown = Reporter(yes=True), StringIO()
-    reporter.console = Console(file=shown, force_terminal=True, width=60)
-    counts = Counts(batches=4, batches_init=3, entries=2000, waiting=1500, migrated=500, in_hand=300, reached=300)
-    with reporter.live_progress():
-        reporter.report([Throughput(counts, timedelta(seconds=8), MIGRATE.words, "migrate")])
-    last = plain(shown.getvalue()).strip().splitlines()[-1]
-    assert last.startswith(" 40% ━━━")
-    assert "800/2,000 · 1/4 batches · 100/s" in last
 
 
 def test_a_dead_worker_lowers_no_percentage_and_100_is_not_said_before_the_rows_are_written() -> None:
@@ -101,15 +86,6 @@ def test_no_time_left_is_told_beside_a_wait_that_is_longer() -> None:
     reporter.report(chain, "batch 4 waits 9 s more for a lost worker")
     expected = "Progress  90%, 1,800 of 2,000 entries done, batch 4 waits 9 s more for a lost worker"
     assert shown.getvalue().strip() == expected
-
-
-def test_the_progress_bar_leaves_the_terminal_with_the_run() -> None:
-    reporter, shown = Reporter(yes=True), StringIO()
-    reporter.console = Console(file=shown, force_terminal=True, width=80)
-    with reporter.live_progress():
-        reporter.print("a message")
-    assert "starting workers" in shown.getvalue()
-    assert shown.getvalue().endswith(ERASED)
 
 
 def test_an_entry_that_is_read_again_counts_where_it_is_now() -> None:

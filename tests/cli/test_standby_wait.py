@@ -16,6 +16,7 @@ from rowferry_cli.watch.snapshot import read_snapshot
 from support.entries.migration import Migration
 from support.postgres.ordinary import administrator, as_owner, ordinary_postgres
 from support.postgres.servers import make_schema
+from support.processes.cli import well
 from support.processes.processes import wait_for
 from support.s3.buckets import Buckets
 
@@ -68,10 +69,8 @@ def test_the_status_and_watch_name_the_standby(waiting: Migration) -> None:
 
 
 def test_a_run_names_the_standby(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
-    migration.fill(3)
-    migration.write_plan()
+    migration.fill(3).write_plan()
     said = iter([f"1 {WAITS}3 s so far", ""])
     monkeypatch.setattr(passes, "describe_standby_wait", lambda _connection: next(said, ""))
-    done = migration.run_here("migrate", "--yes", "--no-objects")
-    assert done.returncode == 0, done.stderr
+    done = well(migration.run_here("migrate", "--yes", "--no-objects"))
     assert f"done, 1 {WAITS}3 s so far" in done.stdout

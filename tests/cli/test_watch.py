@@ -21,9 +21,7 @@ from rowferry.db.grants import Purpose, apply_grants, compose_grants
 from rowferry.db.schema import initialise
 from rowferry_cli.watch import snapshot as reading
 from rowferry_cli.watch.keys import KeyHandler
-from rowferry_cli.watch.layout import cut_rows, share_lines
 from rowferry_cli.watch.poller import LONGEST_INTERVAL, Poller, State, act, choose_wait
-from rowferry_cli.watch.progress import find_window
 from rowferry_cli.watch.snapshot import Snapshot, read_snapshot
 from support.entries.entry_table import EntryTable
 from support.postgres.ordinary import as_owner, ordinary_postgres
@@ -37,8 +35,7 @@ from support.screens.watching import HELP, RUNNING, make_snapshot, shown
 @pytest.fixture
 def busy(table: EntryTable) -> Iterator[list[Actor]]:
     """Six batches of ten: one done, two in ERROR, one claimed, one deferred, one pending; two workers."""
-    table.add_legacy(range(1, 61))
-    table.enqueue(10)
+    table.add_legacy(range(1, 61)).enqueue(10)
     with acting(table, "fra-1:4711:a", "fra-2:4712:b") as (first, second):
         first.finish(first.claim())
         first.finish(first.claim(), failures=[missing(11), missing(12)])
@@ -80,19 +77,6 @@ def test_a_frame_shows_progress_workers_and_what_they_hold_and_the_last_errors()
     assert lines[-1] == HELP
 
 
-@pytest.mark.usefixtures("busy")
-def test_what_is_done_inside_an_open_batch_moves_the_bar_the_rate_and_the_workers_line(table: EntryTable) -> None:
-    told = "jsonb_build_object(c.attempt_id, 4), reported_at = now()"
-    table.execute(
-        f"update rowferry.worker set in_hand = {told} from rowferry.claimed_batches as c where c.worker_id = id"
-    )
-    lines = shown(State(snapshot_now()))
-    text = "\n".join(lines)
-    assert lines[1].endswith("66% 40 / 60")
-    assert "done in open batches 4 · waiting 17" in text
-    assert re.search(r"fra-2  4712  batch 4: 4/10 for \d+ s\b", text)
-
-
 def test_one_hundred_per_cent_is_said_only_when_nothing_waits_or_needs_an_operator() -> None:
     """The view says how much is settled: rowferry.share_done."""
     text = "\n".join(shown(State(make_snapshot(1, 0, 0, entries=100_000, done_share=0.99999))))
@@ -127,21 +111,6 @@ def test_a_frame_fits_a_terminal_of_80_by_24_whatever_there_is_to_show(
     assert len(everything) >= len(lines) - 1
 
 
-@given(wanted=st.lists(st.integers(0, 50), min_size=1, max_size=5), room=st.integers(-5, 60))
-def test_every_part_gets_lines_and_none_gets_more_than_wanted(wanted: list[int], room: int) -> None:
-    shared = share_lines(wanted, room)
-    assert all(0 <= got <= want and (got > 0) == (want > 0) for got, want in zip(shared, wanted, strict=True))
-    assert sum(shared) <= max(room, sum(want > 0 for want in wanted))
-    assert shared == wanted or sum(shared) >= min(room, sum(wanted))
-
-
-@given(rows=st.lists(st.integers()), lines=st.integers(1, 10))
-def test_rows_that_do_not_fit_are_counted(rows: list[int], lines: int) -> None:
-    kept, hidden = cut_rows(rows, lines)
-    assert len(kept) + hidden == len(rows)
-    assert len(kept) + bool(hidden) <= lines
-
-
 # Several queues
 
 
@@ -154,8 +123,7 @@ def chain(table: EntryTable) -> EntryTable:
 
     The second is one that is not installed here.
     """
-    table.add_legacy(range(1, 11))
-    table.enqueue()
+    table.add_legacy(range(1, 11)).enqueue()
     table.execute(
         "update rowferry.batch_queue set status = 'DONE', migrated = 10, finished_at = now(), started_at = now()"
     )
@@ -173,23 +141,6 @@ def chain(table: EntryTable) -> EntryTable:
         "(4, 'INIT', 0, 0, null, null)) as v"
     )
     return table
-
-
-@pytest.mark.usefixtures("chain")
-def test_each_queue_has_a_line_and_no_entry_counts_twice() -> None:
-    snapshot = snapshot_now()
-    lines = shown(State(snapshot))
-    rows = {line.split()[0]: line.split() for line in lines if line.startswith("  ")}
-    assert rows["queue"] == ["queue", "done", "waiting", "claimed", "entries/s", "oldest", "due", "ERROR"]
-    assert rows["migrate"][1:4] == ["100%", "0", "0"]
-    (looked_at,) = [line.split() for line in lines if line.startswith("> ")]
-    assert looked_at[:5] == [">", "thumbnails", "50%", "4", "0/3"]
-    assert looked_at[-3:] == ["1", "no", "workers"]
-    text = "\n".join(lines)
-    assert "50% 5 / 10" in text
-    assert "thumbnails: 1 of 3 batches done · 1 in ERROR" in text
-    assert "kept 5 · missing 1 · waiting 4" in text
-    assert "20" not in [word for line in lines[1:] for word in line.split()]
 
 
 @pytest.mark.usefixtures("chain")
@@ -225,14 +176,6 @@ def test_the_queue_that_is_looked_at_is_among_those_that_fit() -> None:
         lines = shown(State(make_snapshot(1, 1, 1, names)), name)
         assert any(line.startswith(f"> {name} ") for line in lines)
         assert any("more queues" in line for line in lines)
-
-
-@given(count=st.integers(1, 40), index=st.integers(0, 39), rows=st.integers(1, 40))
-def test_a_window_has_its_row_and_fits(count: int, index: int, rows: int) -> None:
-    index = min(index, count - 1)
-    first, last = find_window(count, index, rows)
-    assert 0 <= first <= index < last <= count
-    assert last - first + (rows > 1 and last - first < count) <= rows
 
 
 def test_a_queue_keeps_its_errors_and_last_batches_beside_hundreds_of_newer_ones_of_another(chain: EntryTable) -> None:
@@ -403,8 +346,7 @@ def test_it_says_that_the_database_is_away_and_goes_on_when_it_is_back(monkeypat
         with connect("test", autocommit=True) as connection:
             initialise(connection)
         table = EntryTable(dsn)
-        table.add_legacy(range(1, 11))
-        table.enqueue()
+        table.add_legacy(range(1, 11)).enqueue()
         table.close()
         with in_terminal("watch", "--interval", "0.2") as terminal:
             terminal.wait_for("0 of 1 batches done")

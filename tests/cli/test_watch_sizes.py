@@ -7,18 +7,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from psycopg.rows import DictRow
-from rich.progress_bar import ProgressBar
-from rich.table import Table
 
 from rowferry.db.connection import Connection, connect
 from rowferry.reports.chain import read_chain
-from rowferry_cli.watch.keys import KEYS, KeyHandler, list_keys
+from rowferry_cli.watch.keys import KeyHandler, list_keys
 from rowferry_cli.watch.pace import draw_chart
 from rowferry_cli.watch.poller import State
-from rowferry_cli.watch.progress import draw_bars
 from rowferry_cli.watch.snapshot import Snapshot, read_snapshot
 from support.entries.entry_table import EntryTable
 from support.processes.terminal import in_terminal
@@ -29,24 +24,16 @@ from support.screens.watching import (
     RUNNING,
     change_queue,
     make_running,
-    make_snapshot,
     shown,
 )
 
-PUT_BACK = """
-update rowferry.batch_attempt
-set verdict = 'RELEASED', error = 'The server is away.', finished_at = clock_timestamp(),
-    outcomes = '{"migrated": 0, "kept": 0}'
-where id = %s
-"""
 SIZES = [(60, 12), (80, 24), (120, 40), (200, 50)]
 
 
 @pytest.fixture
 def killed(table: EntryTable) -> Iterator[list[Actor]]:
     """Seven batches of ten: one done, one in ERROR. The first worker died with the third; the second has it now."""
-    table.add_legacy(range(1, 71))
-    table.enqueue(10)
+    table.add_legacy(range(1, 71)).enqueue(10)
     with acting(table, "fra-1:4711:a", "fra-2:4712:b") as (first, second):
         first.finish(first.claim())
         second.finish(second.claim(), failures=[missing(11)])
@@ -108,25 +95,6 @@ def test_a_finished_migration_says_how_long_it_took() -> None:
     assert "done" in lines[0]
 
 
-@pytest.mark.parametrize("tables", [2, 30])
-def test_several_tables_have_a_bar_of_all_together_first(tables: int) -> None:
-    lines = shown(State(make_running(tables=tables)))
-    assert lines[1].startswith("total ")
-    assert lines[1].endswith("50% 50 / 100")
-    assert lines[2].startswith("public.a_table")
-
-
-@pytest.mark.usefixtures("killed")
-def test_paused_queues_pause_the_migration(table: EntryTable) -> None:
-    table.execute(
-        "insert into rowferry.queue (migration_id, name, paused_at) select id, 'migrate', now() from rowferry.migration"
-    )
-    lines = shown(State(read_now()))
-    assert re.search(r"paused  [0-9:]{8}$", lines[0])
-    words = "All its queues with work are paused; see why: rowferry queues."
-    assert re.fullmatch(rf"Paused since [0-9: -]+: {words}", " ".join(lines[1:3]))
-
-
 @pytest.mark.usefixtures("killed")
 def test_a_killed_worker_is_silent_and_its_batch_is_counted_once() -> None:
     snapshot = read_now()
@@ -163,8 +131,7 @@ def test_a_lost_worker_is_said(table: EntryTable) -> None:
 
 
 def test_a_worker_that_skips_the_migration_is_not_called_idle(table: EntryTable) -> None:
-    table.add_legacy(range(1, 11))
-    table.enqueue()
+    table.add_legacy(range(1, 11)).enqueue()
     with acting(table, "fra-1:4711:a") as (actor,):
         actor.send_heartbeat()
         error = "The production bucket b cannot be used: AccessDenied"
@@ -215,25 +182,6 @@ def test_the_bound_of_rows_is_that_of_all_queues_together() -> None:
     assert "The plan's max_rows_per_second holds it at 20 rows/s." in shown(State(two), "migrate")
 
 
-def test_a_narrow_terminal_drops_columns_of_queues_and_shortens_none() -> None:
-    names = ("migrate", "verify")
-    for width in range(50, 120):
-        lines = shown(State(make_snapshot(1, 1, 1, names)), width=width, height=16)
-        (headings,) = [line for line in lines if line.lstrip().startswith("queue")]
-        assert "…" not in headings
-        assert headings.split()[:2] == ["queue", "done"]
-        assert any(line.startswith("> migrate") for line in lines)
-
-
-def test_a_bar_is_green_only_where_all_is_well() -> None:
-    for failed, colour in ((0, "green"), (2, "yellow")):
-        (grid,) = draw_bars([{"label": "t", "entries": 9, "waiting": 0, "unsettled": failed, "done_share": 0.9}], 1)
-        assert isinstance(grid, Table)
-        (bar,) = grid.columns[1].cells
-        assert isinstance(bar, ProgressBar)
-        assert (bar.complete_style, bar.finished_style) == (colour, colour)
-
-
 def test_times_go_by_the_clock_of_the_database() -> None:
     """The clock of this host may be an hour off."""
     ahead = replace(make_running(), migration=MIGRATION | {"moment": NOW + timedelta(hours=1)})
@@ -241,46 +189,7 @@ def test_times_go_by_the_clock_of_the_database() -> None:
     assert "began 1 h 12 min ago" in text
 
 
-def test_why_batches_are_only_put_back_is_said(table: EntryTable) -> None:
-    table.add_legacy(range(1, 11))
-    table.enqueue()
-    with acting(table, "fra-1:4711:a") as (actor,):
-        actor.send_heartbeat()
-        for _ in range(3):
-            held = actor.claim()
-            held.connection.rollback()
-            held.connection.close()
-            table.execute(PUT_BACK, (held.attempt.id,))
-        snapshot = read_now()
-        held = actor.claim()
-        actor.finish(held)
-        after = read_now()
-    away = "Batches are only put back (The server is away.); workers go on by themselves"
-    what = f"{away}; look at the server: rowferry check"
-    assert [snapshot.state[name] for name in ("state", "cause", "what_to_do")] == ["waiting", "server_away", what]
-    assert after.state["cause"] != "server_away"
-
-
-@pytest.mark.usefixtures("killed")
-def test_hosts_the_pace_and_the_last_batches_are_read() -> None:
-    snapshot = read_now()
-    assert {row["host"] for row in snapshot.of_queues["host_rates"]} == {"fra-1", "fra-2"}
-    finished = [(row["batch_id"], row["status"]) for row in snapshot.rows("finished", snapshot.queues[0])]
-    assert finished == [(2, "ERROR"), (1, "DONE")]
-    assert snapshot.queues[0]["started_at"] is not None
-
-
 # How it fits
-
-
-def test_a_small_terminal_keeps_what_matters() -> None:
-    lines = shown(State(make_running(3, 4, 5)), width=60, height=12)
-    text = "\n".join(lines)
-    assert len(lines) <= 12
-    assert lines[1].startswith("total ")
-    assert "5 of 10 batches done · 10 entries/s · 3 min 20 s left" in lines
-    assert "Workers: 4, claimed batches: 4" in text
-    assert "Latest errors" in text
 
 
 @pytest.mark.parametrize("size", SIZES[2:])
@@ -296,27 +205,7 @@ def test_a_large_terminal_is_used(size: tuple[int, int]) -> None:
     assert all(len(line.split("━")) < width // 2 + 1 for line in lines)
 
 
-@given(rates=st.lists(st.floats(0, 1e6), max_size=100), columns=st.integers(0, 120), rows=st.integers(1, 10))
-def test_a_chart_has_its_size_and_its_highest_reaches_the_top(rates: list[float], columns: int, rows: int) -> None:
-    chart = draw_chart(rates, columns, rows)
-    assert len(chart) == rows
-    assert {len(row) for row in chart} == {min(columns, len(rates))}
-    drawn = rates[-columns:] if columns else []
-    if drawn and max(drawn) > 0:
-        assert chart[0][drawn.index(max(drawn))] == "█"
-    for column, rate in enumerate(drawn):
-        assert (chart[-1][column] == "▁" and not "".join(row[column] for row in chart[:-1]).strip()) == (not rate)
-
-
 # The keys
-
-
-@pytest.mark.parametrize("width", range(20, 140, 7))
-def test_the_keys_fit_and_help_and_quit_are_always_among_them(width: int) -> None:
-    keys = list_keys(width, has_queues=True, has_migrations=True)
-    assert len(keys) <= width
-    assert keys.endswith("? help · q quit")
-    assert list_keys(200, has_queues=True, has_migrations=True).count(" · ") == len(KEYS) - 1
 
 
 def test_m_goes_to_the_next_migration_and_no_key_means_the_one_before() -> None:
@@ -351,8 +240,7 @@ def test_it_is_whole_in_a_terminal_of_each_size(table: EntryTable, killed: list[
 
 
 def test_the_pace_is_that_of_each_slice_since_the_queue_began(table: EntryTable) -> None:
-    table.add_legacy(range(1, 61))
-    table.enqueue(10)
+    table.add_legacy(range(1, 61)).enqueue(10)
     (row,) = table.execute("select date_bin('10 s', now() - interval '57 s', 'epoch') as began")
     ended = "update rowferry.batch_queue set status = 'DONE', migrated = entry_count, started_at = %(began)s, "
     ended += "finished_at = %(began)s + %(after)s where id = %(id)s"
@@ -365,8 +253,7 @@ def test_the_pace_is_that_of_each_slice_since_the_queue_began(table: EntryTable)
 
 
 def test_what_a_server_lets_through_is_read_of_each_worker(table: EntryTable) -> None:
-    table.add_legacy(range(1, 11))
-    table.enqueue()
+    table.add_legacy(range(1, 11)).enqueue()
     with acting(table, "fra-1:4711:a", "fra-2:4712:b"):
         where = f"https://s3.example/{table.plan['production']['bucket']}"
         rates = f'{{"{where} CopyObject": 12.5, "https://s3.example/of-another-migration HeadObject": 3}}'
