@@ -44,8 +44,7 @@ def read_states(gauges: dict[tuple[str, ...], float]) -> list[str]:
 
 
 def test_the_gauges_say_what_the_queue_holds(table: EntryTable, queue: QueueCollector) -> None:
-    table.add_legacy(range(1, 41))
-    table.enqueue(batch_size=10)
+    table.add_legacy(range(1, 41)).enqueue(batch_size=10)
     with acting(table, "host-a:1:aa", "host-b:2:bb") as (done, broken):
         done.finish(done.claim())
         broken.finish(broken.claim(), failures=[missing(11)])
@@ -85,8 +84,7 @@ def test_the_gauges_say_what_the_queue_holds(table: EntryTable, queue: QueueColl
 
 
 def test_a_lost_worker_and_a_paused_migration_are_told(table: EntryTable, queue: QueueCollector) -> None:
-    table.add_legacy(range(1, 3))
-    table.enqueue()
+    table.add_legacy(range(1, 3)).enqueue()
     table.execute("update rowferry.migration set paused_at = now()")
     with acting(table, "host-a:1:aa"):
         table.execute("update rowferry.worker set last_seen_at = now() - interval '1 minute'")
@@ -99,31 +97,6 @@ def test_a_lost_worker_and_a_paused_migration_are_told(table: EntryTable, queue:
     assert ("rowferry_queue_estimated_end_timestamp_seconds", "avatars", "migrate") not in gauges
 
 
-def test_each_queue_of_a_chain_has_its_own_gauges_and_the_migration_ends_with_the_last(
-    table: EntryTable, queue: QueueCollector
-) -> None:
-    table.add_legacy(range(1, 21))
-    table.enqueue(batch_size=10)
-    table.execute(
-        "insert into rowferry.queue (migration_id, name, next, max_claimed) select id, 'migrate', '{verify}', 7 "
-        "from rowferry.migration on conflict on constraint queue_name_key "
-        "do update set next = '{verify}', max_claimed = 7"
-    )
-    with acting(table, "host-a:1:aa") as (one,):
-        one.finish(one.claim())
-        gauges = read_gauges(queue)
-    first, then = ("avatars", "migrate"), ("avatars", "verify")
-    assert (gauges["rowferry_queue_position", *first], gauges["rowferry_queue_position", *then]) == (1, 2)
-    assert gauges["rowferry_queue_max_claimed", *first] == 7
-    assert gauges["rowferry_queue_entries", *first] == 20
-    assert gauges["rowferry_queue_entries", *then] == 10
-    assert gauges["rowferry_queue_outcomes", *then, "kept"] == 0
-    end = "estimated_end_timestamp_seconds"
-    assert gauges[f"rowferry_queue_{end}", *first] > 0
-    assert (f"rowferry_queue_{end}", *then) not in gauges
-    assert (f"rowferry_migration_{end}", "avatars") not in gauges
-
-
 def test_the_number_of_queues_with_metrics_is_bounded(
     table: EntryTable, queue: QueueCollector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,8 +105,7 @@ def test_the_number_of_queues_with_metrics_is_bounded(
         "insert into rowferry.migration (name, plan) select 'm' || i, '{}' from generate_series(1, 9) as i; "
         "insert into rowferry.queue (migration_id, name) select id, 'migrate' from rowferry.migration"
     )
-    table.add_legacy(range(1, 3))
-    table.enqueue()
+    table.add_legacy(range(1, 3)).enqueue()
     gauges = read_gauges(queue)
     assert gauges["rowferry_queue_entries", "avatars", "migrate"] == 2
     assert len([key for key in gauges if key[0] == "rowferry_queue_entries"]) == 3

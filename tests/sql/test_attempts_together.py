@@ -61,8 +61,7 @@ class Slots:
 
 @pytest.fixture
 def slots(table: EntryTable, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slots]:
-    table.add_legacy(range(1, BATCHES + 1))
-    table.enqueue(1)
+    table.add_legacy(range(1, BATCHES + 1)).enqueue(1)
     slots = Slots(monkeypatch)
     with closing(slots.ledger):
         yield slots

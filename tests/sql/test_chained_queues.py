@@ -1,6 +1,5 @@
 """A worker that ends on empty queues waits for those that lead to its own, and says which of them are paused."""
 
-from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
@@ -14,17 +13,10 @@ CHAIN = {"load": {"next": ["tag"]}, "tag": {"next": ["inspect", "verify"]}}
 
 
 @pytest.fixture
-def lines(database: str) -> Iterator[Lines]:
-    with closing(Lines(database)) as lines:
-        lines.register("one", CHAIN)
-        yield lines
-
-
-@pytest.fixture
-def worker(lines: Lines, database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
-    monkeypatch.setenv("DATABASE_URL", database)
-    with closing(connect("worker")) as connection:
-        yield connection
+def lines(lines: Lines) -> Lines:
+    """The lines of a migration with a chain."""
+    lines.register("one", CHAIN)
+    return lines
 
 
 def left(worker: Connection, *queues: str) -> bool:

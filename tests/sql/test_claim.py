@@ -27,18 +27,13 @@ def connections(table: EntryTable) -> Iterator[list[Connection]]:
 
 def enqueue_batches(table: EntryTable, count: int) -> list[int]:
     """Put batches of one entry each in the queue and return their ids."""
-    table.add_legacy(range(count))
-    table.enqueue(1)
+    table.add_legacy(range(count)).enqueue(1)
     return [batch["id"] for batch in table.batches()]
 
 
 def claim_id(connection: Connection) -> int | None:
     batch = claim_batch(connection, QUEUES)
     return batch and batch.id
-
-
-def test_an_empty_queue_has_nothing_to_claim(table: EntryTable, connections: list[Connection]) -> None:
-    assert claim_batch(connections[0], QUEUES) is None
 
 
 def test_a_claim_says_what_the_batch_is(table: EntryTable, connections: list[Connection]) -> None:
@@ -85,17 +80,17 @@ def test_many_claims_at_once_are_all_different(table: EntryTable) -> None:
     assert sorted(claimed) == ids
 
 
-def test_a_batch_that_is_due_later_is_not_claimed(table: EntryTable, connections: list[Connection]) -> None:
+@pytest.mark.parametrize(
+    "change",
+    ["run_after = now() + interval '1 hour'", "status = 'DONE', migrated = 1", "status = 'ERROR', migrated = 1"],
+    ids=["due later", "done", "in error"],
+)
+def test_only_a_batch_that_waits_and_is_due_is_claimed(
+    change: str, table: EntryTable, connections: list[Connection]
+) -> None:
     _, second = enqueue_batches(table, 2)
-    table.execute("update rowferry.batch_queue set run_after = now() + interval '1 hour' where id <> %s", (second,))
+    table.execute(f"update rowferry.batch_queue set {change} where id <> %s", (second,))
     assert [claim_id(connection) for connection in connections[:2]] == [second, None]
-
-
-@pytest.mark.parametrize("status", ["DONE", "ERROR"])
-def test_a_finished_batch_is_not_claimed(status: str, table: EntryTable, connections: list[Connection]) -> None:
-    enqueue_batches(table, 1)
-    table.execute("update rowferry.batch_queue set status = %s, migrated = 1", (status,))
-    assert claim_id(connections[0]) is None
 
 
 def test_only_the_named_queues_are_claimed_from(table: EntryTable, connections: list[Connection]) -> None:
@@ -108,17 +103,16 @@ def test_only_the_named_queues_are_claimed_from(table: EntryTable, connections: 
     assert both.id == first
 
 
-def test_a_rollback_gives_the_batch_back(table: EntryTable, connections: list[Connection]) -> None:
+@pytest.mark.parametrize("how", ["a rollback", "a lost connection"])
+def test_the_end_of_its_transaction_gives_the_batch_back(
+    how: str, table: EntryTable, connections: list[Connection]
+) -> None:
     (batch_id,) = enqueue_batches(table, 1)
     assert claim_id(connections[0]) == batch_id
-    connections[0].rollback()
-    assert claim_id(connections[1]) == batch_id
-
-
-def test_a_lost_connection_gives_the_batch_back(table: EntryTable, connections: list[Connection]) -> None:
-    (batch_id,) = enqueue_batches(table, 1)
-    assert claim_id(connections[0]) == batch_id
-    table.execute("select pg_terminate_backend(%s)", (connections[0].info.backend_pid,))
+    if how == "a rollback":
+        connections[0].rollback()
+    else:
+        table.execute("select pg_terminate_backend(%s)", (connections[0].info.backend_pid,))
     wait_for(lambda: claim_id(connections[1]) == batch_id)
 
 
@@ -143,25 +137,18 @@ def test_no_work_is_left_once_all_is_done_or_in_error(table: EntryTable, connect
     assert not is_work_left(connections[0], QUEUES)
 
 
-def enqueue_two_migrations(table: EntryTable) -> list[int]:
-    """Enqueue a batch of the migration `avatars`, then one of `banners`, and return the ids of both migrations."""
+@pytest.mark.parametrize("is_passed_over", [False, True], ids=["one is named", "one is passed over"])
+def test_a_claim_may_be_of_some_migrations_only(
+    is_passed_over: bool, table: EntryTable, connections: list[Connection]
+) -> None:
     enqueue_batches(table, 1)
     table.plan["migration"]["name"] = "banners"
     table.enqueue(1)
-    return [row["id"] for row in table.execute("select id from rowferry.migration order by id")]
-
-
-def test_a_claim_may_be_of_named_migrations_only(table: EntryTable, connections: list[Connection]) -> None:
-    _, banners = enqueue_two_migrations(table)
-    batch = claim_batch(connections[0], QUEUES, ["banners"])
-    assert batch is not None
-    assert batch.migration_id == banners
-    assert claim_batch(connections[1], QUEUES, ["banners", "portraits"]) is None
-
-
-def test_a_claim_passes_over_the_migrations_it_is_told_to(table: EntryTable, connections: list[Connection]) -> None:
-    avatars, banners = enqueue_two_migrations(table)
-    batch = claim_batch(connections[0], QUEUES, passed_over=[avatars])
-    assert batch is not None
-    assert batch.migration_id == banners
-    assert claim_batch(connections[1], QUEUES, passed_over=[avatars, banners]) is None
+    avatars, banners = [row["id"] for row in table.execute("select id from rowferry.migration order by id")]
+    if is_passed_over:
+        batch = claim_batch(connections[0], QUEUES, passed_over=[avatars])
+        other = claim_batch(connections[1], QUEUES, passed_over=[avatars, banners])
+    else:
+        batch = claim_batch(connections[0], QUEUES, ["banners"])
+        other = claim_batch(connections[1], QUEUES, ["banners", "portraits"])
+    assert ((batch and batch.migration_id), other) == (banners, None)

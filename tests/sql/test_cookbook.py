@@ -76,8 +76,7 @@ class Scene:
 @contextmanager
 def running(table: EntryTable) -> Iterator[Scene]:
     """Batch 1 is done, 2 is claimed on fra-1, 3 on fra-2, and 4 to 6 wait."""
-    table.add_legacy(range(1, 61))
-    table.enqueue(10)
+    table.add_legacy(range(1, 61)).enqueue(10)
     with acting(table, FIRST, SECOND) as (first, second):
         first.finish(first.claim())
         held = [first.claim(), second.claim()]
@@ -114,8 +113,7 @@ def some_errors(table: EntryTable) -> Iterator[Scene]:
     """1 is done; in ERROR are 2 (two objects missing, fra-1), 3 (access denied, fra-2, yesterday) and 4 (as a whole,
     fra-2); 5 rests after a failure; 6 waits.
     """
-    table.add_legacy(range(1, 61))
-    table.enqueue(10)
+    table.add_legacy(range(1, 61)).enqueue(10)
     with acting(table, FIRST, SECOND) as (first, second):
         first.finish(first.claim())
         first.finish(first.claim(), failures=[missing(11), missing(12)])
@@ -129,8 +127,7 @@ def some_errors(table: EntryTable) -> Iterator[Scene]:
 @contextmanager
 def crashed(table: EntryTable) -> Iterator[Scene]:
     """1 has killed two workers, 2 one; both worker hosts are silent by now, and the batches wait."""
-    table.add_legacy(range(1, 31))
-    table.enqueue(10)
+    table.add_legacy(range(1, 31)).enqueue(10)
     with acting(table, FIRST, SECOND) as (first, second):
         first.die(first.claim())
         wait_until_free(table, 1)
@@ -145,8 +142,7 @@ def crashed(table: EntryTable) -> Iterator[Scene]:
 @contextmanager
 def finished(table: EntryTable) -> Iterator[Scene]:
     """Five batches are done: 1 forty days ago, 2 to 4 three, two and one hours ago, 5 now; 4 took the longest."""
-    table.add_legacy(range(1, 51))
-    table.enqueue(10)
+    table.add_legacy(range(1, 51)).enqueue(10)
     with acting(table, FIRST, SECOND) as (first, second):
         for number in range(5):
             actor = (first, second)[number % 2]

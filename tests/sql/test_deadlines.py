@@ -1,11 +1,9 @@
 """A connection that misses the deadline of its statements is cut, by one thread for the whole process."""
 
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
-from typing import Any
 
 import psycopg
 import pytest
@@ -81,29 +79,3 @@ def test_a_deadline_that_was_kept_cuts_nothing_later(database: str, monkeypatch:
             connection.execute("select 1")
         clock.now += 61
         connection.execute("select pg_sleep(0.2)")  # in which the monitor looks many times
-
-
-def test_threads_that_wait_at_the_same_time_share_one_monitor(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    slots = 4
-    started = threading.Barrier(slots)
-    made: list[threading.Thread] = []
-
-    class SlowThread(threading.Thread):
-        def __init__(self, *arguments: Any, **settings: Any) -> None:
-            super().__init__(*arguments, **settings)
-            if self.name == "rowferry-deadlines":
-                made.append(self)
-                time.sleep(0.2)  # in which the other threads would make monitors of their own
-
-    def work() -> None:
-        with closing(psycopg.connect(database)) as connection:
-            started.wait(100)
-            with deadline(connection, LONG):
-                connection.execute("select 1")
-
-    monkeypatch.setattr(deadlines, "_monitor", DeadlineMonitor())
-    monkeypatch.setattr(threading, "Thread", SlowThread)
-    with ThreadPoolExecutor(slots) as pool:
-        for ended in [pool.submit(work) for _ in range(slots)]:
-            ended.result()
-    assert len(made) == 1

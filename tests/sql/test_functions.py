@@ -1,4 +1,4 @@
-"""The head of each SQL function says what it writes and who calls it, and its names are those of the house."""
+"""The head of each SQL function says what it writes and who calls it."""
 
 import re
 
@@ -10,17 +10,6 @@ from support.checkout import ROOT
 pytestmark = pytest.mark.texts
 
 FILES = {path.stem: path.read_text() for path in list_sql("functions")}
-AGGREGATES = {name for name, text in FILES.items() if "create or replace aggregate" in text}
-SIGNATURE = re.compile(r"create or replace function rowferry\.(\w+)\((.*?)\)\nreturns", re.DOTALL)
-NAME = re.compile(r"(?:^|,)\s*(\w+)")
-
-
-def check_parameters(name: str) -> None:
-    text = FILES[name]
-    (found,) = SIGNATURE.findall(text)
-    parameters = NAME.findall(re.sub(r" default .*?(?=,|$)", "", found[1]))
-    assert found[0] == name
-    assert [parameter for parameter in parameters if not parameter.startswith("p_")] == []
 
 
 def check_writes_and_callers(name: str) -> None:
@@ -39,32 +28,7 @@ def check_writes_and_callers(name: str) -> None:
         )
 
 
-def check_names_in_body(name: str) -> None:
-    """But for the text of a statement that is made there."""
-    body = re.sub(r"'[^']*'", "", FILES[name].partition("as $$\n")[2])
-    assert re.findall(r"\$\d|#variable_conflict", body) == []
-    assert [word for word in re.findall(r"(?<=\n    )(\w+) .*?;", _declared(body)) if not word.startswith("v_")] == []
-
-
-def _declared(body: str) -> str:
-    """Return the declarations of a function in PL/pgSQL, each from a new line."""
-    return body.partition("begin\n")[0].removeprefix("declare") if body.startswith("declare") else ""
-
-
-def test_each_function_is_named_as_its_file_and_parameters_begin_with_p(subtests: pytest.Subtests) -> None:
-    assert FILES, "a test without a subject cannot fail"
-    for name in FILES.keys() - AGGREGATES:
-        with subtests.test(name):
-            check_parameters(name)
-
-
 def test_the_header_says_what_is_written_and_by_whom_it_is_called(subtests: pytest.Subtests) -> None:
     for name in FILES:
         with subtests.test(name):
             check_writes_and_callers(name)
-
-
-def test_bodies_use_names_and_not_positions(subtests: pytest.Subtests) -> None:
-    for name in FILES:
-        with subtests.test(name):
-            check_names_in_body(name)

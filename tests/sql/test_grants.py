@@ -13,6 +13,7 @@ from rowferry.errors import UsageError
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.postgres.roles import Roles, grant, log_in, new_role, new_roles
+from support.processes.cli import refused, well
 
 
 @pytest.fixture
@@ -86,8 +87,7 @@ def test_printed_grants_change_nothing_and_need_no_database(migration: Migration
 def test_applied_grants_are_printed_too(migration: Migration) -> None:
     migration.write_plan()
     with new_role(migration.dsn) as role:
-        done = migration.run("init", "--grants", role, "--apply")
-        assert done.returncode == 0
+        done = well(migration.run("init", "--grants", role, "--apply"))
         assert "grant execute on function" in done.stdout
         assert migration.run("enqueue", "--yes", DATABASE_URL=log_in(migration, role)).returncode == 0
 
@@ -98,8 +98,7 @@ def test_a_role_that_does_not_exist_is_named(table: EntryTable) -> None:
 
 
 def test_without_a_plan_the_tables_are_left_out_and_that_is_said(migration: Migration) -> None:
-    done = migration.run("init", "--grants", "someone", ROWFERRY_PLAN="")
-    assert done.returncode == 0
+    done = well(migration.run("init", "--grants", "someone", ROWFERRY_PLAN=""))
     assert "avatars" not in done.stdout
     assert "add --plan" in done.stdout
 
@@ -114,7 +113,4 @@ def test_a_plan_that_was_named_and_is_not_there_is_a_mistake(migration: Migratio
     "arguments", [["--apply"], ["--for", "worker"], ["--grants", ""], ["--grants", "a", "--for", "x"]]
 )
 def test_options_that_do_not_go_together_are_one_sentence(migration: Migration, arguments: list[str]) -> None:
-    done = migration.run("init", *arguments)
-    assert done.returncode == 2
-    assert done.stderr.startswith("rowferry: ")
-    assert done.stderr.count("\n") == 1
+    refused(migration.run("init", *arguments))

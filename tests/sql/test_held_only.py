@@ -80,8 +80,7 @@ def test_a_seal_that_was_kept_over_a_savepoint_finishes_nothing_that_another_hol
     worker: Connection, ten: EntryTable, function: str
 ) -> None:
     """Not even where another batch is free."""
-    ten.add_legacy(range(10, 20))
-    ten.enqueue(10)
+    ten.add_legacy(range(10, 20)).enqueue(10)
     batch_id, attempt_id = keep_seal(worker)
     with psycopg.connect(ten.dsn) as other:
         other.execute("select rowferry.claim_batch('{1}', '{migrate}')")
@@ -118,8 +117,7 @@ def test_a_seal_made_without_the_key_claims_nothing(worker: Connection, function
 
 @pytest.mark.parametrize("function", ACTS)
 def test_the_claim_of_a_batch_is_none_of_another(worker: Connection, ten: EntryTable, function: str) -> None:
-    ten.add_legacy(range(10, 20))
-    ten.enqueue(10)
+    ten.add_legacy(range(10, 20)).enqueue(10)
     claimed, _ = claim(worker)
     (other,) = {batch["id"] for batch in ten.batches()} - {claimed}
     with pytest.raises(errors.ObjectNotInPrerequisiteState, match=f"batch {other} is not claimed"):
@@ -130,8 +128,7 @@ def test_the_claim_of_a_batch_is_none_of_another(worker: Connection, ten: EntryT
 def test_a_transaction_that_has_claimed_two_batches_may_end_either(
     worker: Connection, ten: EntryTable, function: str
 ) -> None:
-    ten.add_legacy(range(10, 20))
-    ten.enqueue(10)
+    ten.add_legacy(range(10, 20)).enqueue(10)
     ten.execute("update rowferry.batch_queue set queue_name = 'verify' where id = 2")
     claimed = [batch["id"] for queue in ("migrate", "verify") for batch in call(worker, "claim_batch", [1], [queue])]
     assert claimed == [1, 2]

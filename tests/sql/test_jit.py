@@ -31,8 +31,7 @@ def worker(distribution_database: str, monkeypatch: pytest.MonkeyPatch) -> Itera
     """A worker's connection to a small queue, in a session that compiles whatever PostgreSQL finds dear."""
     monkeypatch.setenv("DATABASE_URL", distribution_database)
     with closing(EntryTable(distribution_database)) as table:
-        table.add_legacy(range(1000))
-        table.enqueue(1)
+        table.add_legacy(range(1000)).enqueue(1)
     with closing(connect("worker")) as connection:
         connection.execute("set jit = on")  # or nothing would be available
         if not connection.execute("select pg_jit_available() as here").fetchall()[0]["here"]:
@@ -79,15 +78,6 @@ def test_nothing_that_a_worker_asks_is_compiled(worker: Connection) -> None:
         found = plans.take()
         assert len(found) > 20
         assert compiled(found) == set()
-
-
-@pytest.mark.soak
-def test_a_claim_would_be_seen_to_be_compiled(worker: Connection) -> None:
-    """The proof that the test above can fail."""
-    worker.execute("alter function rowferry.claim_batch reset jit")
-    with explained(worker) as plans:
-        claim(worker)
-        assert compiled(plans.take_inner()) != set()
 
 
 def test_a_function_that_switches_plan_nodes_switches_jit_off_as_well(database: str) -> None:

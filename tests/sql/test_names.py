@@ -20,8 +20,7 @@ PLACES = [
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_name_that_no_plan_has_is_refused(table: EntryTable, place: str) -> None:
-    table.add_legacy([1])
-    table.enqueue()
+    table.add_legacy([1]).enqueue()
     table.execute("insert into rowferry.queue (migration_id, name) select id, 'other' from rowferry.migration")
     for name in REFUSED:
         if name == "" and "next" in place:
@@ -31,8 +30,7 @@ def test_a_name_that_no_plan_has_is_refused(table: EntryTable, place: str) -> No
 
 
 def test_odd_entries_of_a_batch_are_shown_as_text(migration: Migration) -> None:
-    migration.given(2)
-    migration.write_plan()
+    migration.given(2).write_plan()
     migration.execute(
         "update rowferry.batch_queue set payload = jsonb_set(payload, '{entries}', to_jsonb(%s::text)), "
         "status = 'ERROR', error = 'x', finished_at = now()",

@@ -51,8 +51,7 @@ def read_settings(connection: Connection) -> dict[str, str]:
 
 def test_workers_migrate_through_pgbouncer_in_transaction_mode(pooled: str, versitygw_migration: Migration) -> None:
     migration = versitygw_migration
-    migration.fill(40)
-    migration.enqueue(batch_size=5)
+    migration.given(40, batch_size=5)
     with migration.workers(2, "--until-empty", "--max-batches=1", "--pgbouncer", DATABASE_URL=pooled) as workers:
         assert [worker.wait() for worker in workers] == [0, 0]
     assert migration.counts() == {"migrated": 40}
@@ -151,8 +150,7 @@ def test_a_worker_that_is_killed_behind_pgbouncer_gives_its_batch_back_and_leave
     pooled: str, logged_migration: Migration, log: RequestLog
 ) -> None:
     migration = logged_migration
-    migration.fill(10)
-    migration.enqueue(batch_size=10)
+    migration.given(10, batch_size=10)
     arguments = ("--until-empty", "--max-batches=1", "--pgbouncer")
     with log.holding(lambda seen: seen.writes_object) as held:
         with migration.workers(1, *arguments, DATABASE_URL=pooled) as (doomed,):
@@ -176,8 +174,7 @@ def test_a_worker_that_is_killed_behind_pgbouncer_gives_its_batch_back_and_leave
 def test_a_pool_that_is_too_small_starves_no_slot(pooled: str, versitygw_migration: Migration) -> None:
     """A slot holds the last connection and needs another; in 15 s, which is less than it waited, others have theirs."""
     migration = versitygw_migration
-    migration.fill(4)
-    migration.enqueue(batch_size=1)
+    migration.given(4, batch_size=1)
     arguments = ("--until-empty", "--max-batches=1", "--pgbouncer")
     with ExitStack() as strangers, ThreadPoolExecutor(1) as pool:
         for _ in range(POOL_SIZE - 1):

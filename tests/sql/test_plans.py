@@ -96,17 +96,6 @@ def test_a_claim_reads_one_entry_of_the_index_of_waiting_batches(worker: Connect
     check_claim(plans)
 
 
-def test_without_its_index_a_claim_would_be_seen_to_read_everything(worker: Connection) -> None:
-    """The proof that the test above can fail."""
-    worker.execute(sql.SQL("drop index rowferry.{}").format(sql.Identifier(DUE_INDEX)))
-    with explained(worker) as plans:
-        assert claim_batch(worker, QUEUES) is not None
-        found = plans.take_inner()
-    with pytest.raises(AssertionError):
-        check_claim(found)
-    assert sum(plan.touched for plan in found) > 10 * 45
-
-
 def test_batches_that_are_due_later_cost_a_claim_nothing(worker: Connection, crowd: int) -> None:
     worker.execute(
         "insert into rowferry.batch_queue (id, migration_id, queue_name, payload, entry_count, run_after) "

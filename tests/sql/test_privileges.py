@@ -175,33 +175,6 @@ def test_a_role_may_do_what_is_written_here_and_nothing_else(
             assert list_own_privileges(table, roles[purpose]) == sorted(EXPECTED[purpose] | EVERYBODY)
 
 
-MISTAKES = (
-    ("create function rowferry.newcomer() returns int language sql as 'select 1'", "EXECUTE rowferry.newcomer"),
-    ("grant select (title) on public.avatars to {role}", "SELECT public.avatars(title)"),
-    ("grant delete on rowferry.batch_attempt to public", "DELETE rowferry.batch_attempt"),
-    ("grant usage on sequence rowferry.batch_queue_id_seq to {role}", "USAGE rowferry.batch_queue_id_seq"),
-    ("grant create on schema rowferry to {role}", "CREATE schema rowferry"),
-    ("grant usage on schema private to {role}", "USAGE schema private"),
-    ("grant execute on function pg_read_file(text) to {role}", "EXECUTE pg_catalog.pg_read_file"),
-    ("grant pg_read_all_data to {role}", "be pg_read_all_data"),
-    ("alter role {role} createrole", "CREATEROLE"),
-    ("alter table public.orders owner to {role}", "own table public.orders"),
-)
-"""Statements that let a worker's role do more, and what of it is seen."""
-
-
-def test_a_grant_too_many_is_seen(table: EntryTable, roles: Roles, subtests: pytest.Subtests) -> None:
-    worker = roles["worker"]
-    before = set(list_privileges(table.dsn, worker))
-    for mistake, seen in MISTAKES:
-        with administrator(table.dsn) as connection:
-            connection.execute(mistake.replace("{role}", f'"{worker}"').encode())
-        after = set(list_privileges(table.dsn, worker))
-        with subtests.test(mistake):
-            assert seen in after - before
-        before = after
-
-
 def test_whatever_else_is_tried_is_refused(table: EntryTable, roles: Roles, subtests: pytest.Subtests) -> None:
     """The catalogue's word is put to the proof: each object, each way of touching it."""
     for purpose in PURPOSES:

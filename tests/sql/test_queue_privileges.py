@@ -7,7 +7,7 @@ import pytest
 from support.entries.entry_table import EntryTable
 from support.postgres.privileges import list_privileges
 from support.postgres.roles import grant, log_in, new_roles
-from support.processes.cli import Run
+from support.processes.cli import Run, well
 from support.queue.plug_in import notes, write_plan
 
 pytestmark = pytest.mark.versions
@@ -40,11 +40,9 @@ def test_a_role_may_do_what_the_queues_of_the_plan_need_and_nothing_else(
         }
         noted.execute(f'grant select (times), update (times) on public.notes to "{roles["worker"]}"')
         monkeypatch.setenv("DATABASE_URL", log_in(noted, roles["enqueuer"]))
-        done = run_rowferry("enqueue", "--queue", "note", "--yes")
-        assert done.returncode == 0, done.stderr
+        well(run_rowferry("enqueue", "--queue", "note", "--yes"))
         monkeypatch.setenv("DATABASE_URL", log_in(noted, roles["worker"]))
-        done = run_rowferry("worker", "--until-empty", "--processes", "1")
-        assert done.returncode == 0, done.stderr
+        well(run_rowferry("worker", "--until-empty", "--processes", "1"))
     assert notes(noted) == {"note": 30, "echo": 30}
 
 

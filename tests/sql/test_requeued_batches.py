@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from rowferry.batch import Entry, EntryResult, Judgement, Outcome, Verdict
+from rowferry.batch import Judgement, Verdict
 from rowferry.db.connection import connect
 from rowferry_worker.batch.claim import claim_batch
-from rowferry_worker.batch.verdict import write_verdict
 from support.entries.entry_table import EntryTable
 from support.queue.held_batches import HOUR, crash, hold
 
@@ -43,18 +42,6 @@ def test_a_requeued_batch_is_due_at_once(ten: EntryTable) -> None:
     ten.execute("update rowferry.batch_queue set status = 'INIT'")
     with connect("worker test") as connection:
         assert claim_batch(connection, ["migrate"]) is not None
-
-
-def test_a_requeued_batch_can_end_well(ten: EntryTable) -> None:
-    put_in_error(ten)
-    ten.execute("update rowferry.batch_queue set status = 'INIT'")
-    with hold(ten) as held:
-        results = [EntryResult(Entry(str(number), f"image/{number}"), Outcome.MIGRATED) for number in range(5, 10)]
-        write_verdict(held.connection, held.batch, held.attempt, Judgement(Verdict.DONE), results)
-        held.connection.commit()
-    assert ten.counts() == {"migrated": 8, "changed": 1, "deleted": 1}
-    assert ten.batch()["entry_count"] == 10
-    ten.check_balance()
 
 
 def test_a_batch_that_waits_is_not_reset(ten: EntryTable) -> None:

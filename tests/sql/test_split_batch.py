@@ -92,8 +92,7 @@ def test_a_batch_whose_end_stays_remembers_no_other(ten: EntryTable, worker: Con
 
 
 def test_only_the_uploads_of_the_batch_go_on_with_its_part(ten: EntryTable, worker: Connection) -> None:
-    ten.add_legacy(range(10, 20))
-    ten.enqueue(10)
+    ten.add_legacy(range(10, 20)).enqueue(10)
     for batch_id in (1, 2):
         ten.execute(
             "select rowferry.take_upload(%s, a.attempt_id, 'https://s3.test/new', %s, 'old', 'image/large.bin') "

@@ -74,14 +74,6 @@ def test_a_query_has_a_description_and_no_more_than_itself(subtests: pytest.Subt
             assert not query.endswith(";")
 
 
-def test_names_are_found_wherever_they_stand_and_no_text_is_lost() -> None:
-    for path in FILES:
-        text = path.read_text()
-        header, *_ = text.split("\n-- name: ")
-        assert all(line.startswith("--") for line in header.strip().splitlines()), path.name
-        assert text.count("-- name:") == len(list(split_queries(text))), path.name
-
-
 def test_a_name_that_is_not_there_is_an_error() -> None:
     for find in (statement, lab_statement):
         with pytest.raises(KeyError, match="no_such_query"):

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from support.queue.lines import Lines
 from support.queue.rows import change
 
@@ -36,47 +34,6 @@ def tally(lines: Lines, label: str = "public.a.key", migration: str = "m") -> di
         "select * from rowferry.table_progress where label = %s and migration = %s", (label, migration)
     ).fetchall()
     return {name: row[name] for row in rows for name in FIGURES if row[name]}
-
-
-SETTLED = {"entries": 28, "migrated": 1, "kept": 2, "changed": 3, "deleted": 4, "bytes": 1000}
-UNSETTLED = {"missing": 5, "conflict": 6, "failed": 7}
-
-
-def test_a_batch_that_waits_has_settled_entries_and_no_failures(lines: Lines) -> None:
-    add(lines, "INIT")
-    assert tally(lines) == SETTLED | {"batches": 1, "batches_init": 1}
-
-
-@pytest.mark.parametrize("to", ["INIT", "ERROR"])
-def test_a_change_takes_back_what_the_batch_was_and_adds_what_it_is(lines: Lines, to: str) -> None:
-    add(lines, "ERROR")
-    assert tally(lines) == SETTLED | UNSETTLED | {"batches": 1, "batches_error": 1}
-    change(lines, "batch_queue", f"status = '{to}', migrated = 8, bytes = 5000")
-    changed = SETTLED | {"migrated": 8, "bytes": 5000, "batches": 1}
-    assert tally(lines) == changed | ({"batches_init": 1} if to == "INIT" else UNSETTLED | {"batches_error": 1})
-
-
-def test_a_batch_that_is_done_is_no_longer_one_that_waits(lines: Lines) -> None:
-    add(lines, "INIT")
-    change(lines, "batch_queue", "status = 'DONE', missing = 0, conflict = 0, failed = 0, entry_count = 10")
-    assert tally(lines) == SETTLED | {"entries": 10, "batches": 1, "batches_done": 1}
-
-
-def test_a_deleted_batch_is_taken_back_and_the_others_stay(lines: Lines) -> None:
-    add(lines, "ERROR", 3)
-    lines.session.execute("delete from rowferry.batch_queue where id = 2")
-    two = {name: 2 * figure for name, figure in (SETTLED | UNSETTLED).items()}
-    assert tally(lines) == two | {"batches": 2, "batches_error": 2}
-    lines.session.execute("delete from rowferry.batch_queue")
-    assert tally(lines) == {}
-
-
-def test_each_table_of_each_migration_has_its_own_figures(lines: Lines) -> None:
-    add(lines, "INIT", 2)
-    add(lines, "INIT", 3, label="public.b.key")
-    add(lines, "INIT", 4, migration="other")
-    found = [tally(lines), tally(lines, "public.b.key"), tally(lines, migration="other")]
-    assert [each["batches_init"] for each in found] == [2, 3, 4]
 
 
 def times(lines: Lines) -> tuple[str, str]:

@@ -78,8 +78,7 @@ def test_a_batch_that_fails_as_a_whole_leaves_a_verdict_that_was_written(ten: En
 
 def other_attempt(ten: EntryTable, held: Held) -> Attempt:
     """Return an attempt at another batch, the third that counts there."""
-    ten.add_legacy(range(10, 20))
-    ten.enqueue(10)
+    ten.add_legacy(range(10, 20)).enqueue(10)
     ten.execute("insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id) values (2, 0, 3, 'other')")
     (row,) = ten.execute("select id from rowferry.batch_attempt where batch_id = 2")
     return Attempt(row["id"], 3, 0)
