@@ -42,8 +42,7 @@ def test_several_problems_are_found_at_once(migration: Migration, monkeypatch: p
 
 
 def test_the_command_tells_the_direction_prints_a_list_and_ends_with_0(migration: Migration) -> None:
-    migration.fill(2)
-    migration.write_plan()
+    migration.fill(2).write_plan()
     done = migration.run("check")
     assert_went_well(done)
     assert "✓ public.avatars.path: 2 legacy entries" in done.stdout
@@ -74,8 +73,7 @@ def test_a_database_that_was_not_initialised_yet_is_a_note(migration: Migration)
 
 
 def test_a_database_that_is_read_only_or_away_is_a_problem_and_the_buckets_are_checked(migration: Migration) -> None:
-    migration.fill(1)
-    migration.write_plan()
+    migration.fill(1).write_plan()
     done = migration.run("check", PGOPTIONS="-c default_transaction_read_only=on")
     assert done.returncode == 2
     assert "this database is read-only; see that DATABASE_URL or PG* does not lead to a standby." in done.stderr

@@ -13,7 +13,6 @@ from rowferry_enqueue.checks.buckets import coverage
 from rowferry_enqueue.checks.buckets.coverage import find_coverage
 from support.entries.checks import check
 from support.entries.migration import Migration
-from support.queue.queue_runs import migrate
 
 STATE = {"from": "", "to": ""}
 
@@ -44,8 +43,7 @@ def test_a_check_names_the_folders_that_nothing_names_with_their_share(any_migra
 def test_rows_that_have_moved_name_their_legacy_objects_still_and_those_beside_are_counted(
     migration: Migration,
 ) -> None:
-    migration.fill(4)
-    migrate(migration)
+    migration.fill(4).migrate()
     put(migration, "lfs/a")
     assert look(migration) == {"image/": (4, 0), "lfs/": (1, 1)}
     put(migration, *(f"image/u{number}/thumb.png" for number in range(1, 4)))
@@ -84,8 +82,7 @@ def test_one_folder_that_holds_all_is_opened_and_folders_that_are_named_after_id
 def test_in_one_bucket_the_copies_are_not_left_behind(migration: Migration) -> None:
     migration.production = migration.legacy
     migration.plan["production"] = dict(migration.plan["legacy"])
-    migration.fill(2)
-    migrate(migration)
+    migration.fill(2).migrate()
     put(migration, "lfs/a")
     assert look(migration) == {"avatar/": (2, 0), "image/": (2, 0), "lfs/": (1, 1)}
 

@@ -8,6 +8,7 @@ from rowferry_enqueue.checks.buckets.objects import guess_cause
 from support.entries.checks import add_second_table, check, entries_of, problems
 from support.entries.entry_table import FROM
 from support.entries.migration import Migration
+from support.processes.cli import well
 
 
 def found(migration: Migration, words: str, **more: bool) -> list[str]:
@@ -34,8 +35,7 @@ def test_a_missing_object_leaves_the_exit_status(migration: Migration) -> None:
 
 def test_the_exit_status_tells_a_part_that_would_not_move(migration: Migration) -> None:
     """Most objects are missing once it has begun: the plan is wrong of a part."""
-    migration.fill(1)
-    migration.write_plan()
+    migration.fill(1).write_plan()
     assert migration.run_here("migrate", "--yes", "--processes", "1").returncode == 0
     migration.add_legacy(range(2, 40))
     for command in ("check", "migrate --dry-run"):
@@ -69,9 +69,7 @@ def test_no_object_is_a_problem_until_entries_were_migrated(migration: Migration
     (words,) = [words for words in problems(migration) if "sampled" in words]
     assert "0 of 5 sampled legacy objects exist, 5 are missing, for example 'image/" in words
     migration.execute("truncate public.avatars")
-    migration.fill(3)
-    migration.enqueue()
-    migration.work()
+    migration.given(3).work()
     migration.add_legacy([10])
     assert problems(migration) == []
     (words,) = found(migration, "1 is missing")
@@ -157,8 +155,7 @@ def test_a_migration_that_is_over_may_be_run_again(migration: Migration) -> None
     migration.write_plan()
     migration.fill(2)
     for _ in range(2):
-        done = migration.run_here("migrate", "--processes", "1", "--yes")
-        assert done.returncode == 0, done.stderr
+        well(migration.run_here("migrate", "--processes", "1", "--yes"))
 
 
 @pytest.mark.soak

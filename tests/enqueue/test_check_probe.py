@@ -7,6 +7,7 @@ from rowferry_enqueue.checks.buckets.probe import HEADERS, METADATA, find_lost
 from support.entries.checks import check
 from support.entries.entry_table import FROM
 from support.entries.migration import Migration
+from support.processes.cli import well
 from support.s3.listing_requests import http
 from support.s3.objects import ObjectSide
 from support.s3.request_log import LoggedRequest, RequestLog
@@ -148,10 +149,8 @@ def test_a_probe_is_removed_where_it_may_have_been_written_and_only_there(
 
 @pytest.mark.parametrize("command", ["migrate --dry-run", "migrate --dry-run --no-objects"])
 def test_a_dry_run_writes_nothing_at_all(logged_migration: Migration, log: RequestLog, command: str) -> None:
-    logged_migration.fill(3)
-    logged_migration.write_plan()
-    done = logged_migration.run_here(*command.split())
-    assert done.returncode == 0, done.stderr
+    logged_migration.fill(3).write_plan()
+    done = well(logged_migration.run_here(*command.split()))
     assert [seen for seen in log.seen if seen.writes] == []
     assert "not checked, since a check would write" in done.stdout
     assert "Dry run: nothing was written." in done.stdout

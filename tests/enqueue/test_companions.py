@@ -5,6 +5,7 @@ import shlex
 from support.entries.checks import check
 from support.entries.entry_table import FROM
 from support.entries.migration import Migration
+from support.processes.cli import well
 
 
 def notes(migration: Migration) -> list[str]:
@@ -21,8 +22,7 @@ def test_objects_beside_those_of_rows_are_copied_first_by_the_command_that_check
     command = remedy.partition("`rowferry ")[2].partition("`")[0]
     assert command == "run migrate --table lists"
     migration.write_plan()
-    ended = migration.run_here(*shlex.split(command), "--yes")
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    well(migration.run_here(*shlex.split(command), "--yes"))
     assert migration.production.read("image/u1/index.m3u8") == b"u1/index.m3u8"
     assert all((text or "").startswith(FROM) for text in migration.rows().values())
 

@@ -69,9 +69,7 @@ def make(migration: Migration, *, server_side: bool) -> Migration:
 
 def check_and_move(migration: Migration) -> None:
     assert [finding for finding in check(migration) if finding.level == "problem"] == []
-    migration.enqueue()
-    migration.work()
-    assert migration.counts() == {"migrated": 2}, migration.failures()
+    assert migration.migrate() == {"migrated": 2}, migration.failures()
     migration.audit()
 
 

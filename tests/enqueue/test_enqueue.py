@@ -2,7 +2,6 @@
 
 import pytest
 from psycopg import sql
-from psycopg.types.json import Jsonb
 
 from rowferry.plan_file import parse_plan
 from support.entries.entry_table import EntryTable
@@ -47,21 +46,6 @@ def test_entries_that_came_later_are_picked_up_beside_the_ranges_that_wait(
             assert [batch["entry_count"] for batch in table.batches()[waiting:]] == sizes
 
 
-def test_a_narrow_range_within_a_wide_one_uncovers_nothing(table: EntryTable) -> None:
-    """As where batches that were done are put back in the queue, while others cover their entries again."""
-    table.add_legacy(range(0, 60, 2))
-    table.enqueue(30)
-    narrow = {"entries": "public.avatars.path", "first": "10", "last": "12", "on_conflict": "fail"}
-    table.execute(
-        "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) "
-        "select migration_id, queue_name, %s, 2 from rowferry.batch_queue",
-        [Jsonb(narrow)],
-    )
-    assert table.enqueue(5)[0].entries == 0
-    table.add_legacy([61])
-    assert table.enqueue(5)[0].entries == 1
-
-
 NAMES = (("public", "waiting", "id", "path"), ('My "Schema', "100% Avatars", "the % id", "Key"))
 """One has the name of a part of our statements, and the other needs quotes."""
 
@@ -81,8 +65,7 @@ def test_a_table_may_have_any_name(table: EntryTable, names: tuple[str, ...]) ->
 
 def test_batches_in_error_wait_for_a_requeue_and_what_is_legacy_after_done_is_enqueued_again(table: EntryTable) -> None:
     """The application may have written a legacy key into a row behind the worker's back: the next pass finds it."""
-    table.add_legacy(range(1, 11))
-    table.enqueue(5)
+    table.add_legacy(range(1, 11)).enqueue(5)
     first, second = table.batches()
     finish(table, first, "ERROR")
     finish(table, second, "DONE")
@@ -145,8 +128,7 @@ def test_a_dry_run_says_the_same_and_writes_nothing(table: EntryTable) -> None:
 def test_batches_carry_what_the_worker_needs_and_the_stored_plan_is_the_one_that_was_read(table: EntryTable) -> None:
     table.plan["migration"]["max_attempts"] = 3
     table.plan["entries"][0]["where"] = "id > 0"
-    table.add_legacy([1])
-    table.enqueue(on_conflict="keep")
+    table.add_legacy([1]).enqueue(on_conflict="keep")
     batch = table.batch()
     assert batch["payload"] == {"entries": "public.avatars.path", "first": "1", "last": "1", "on_conflict": "keep"}
     assert (batch["queue_name"], batch["max_attempts"], batch["attempts"]) == ("migrate", 3, 0)

@@ -39,8 +39,7 @@ def slow_enqueue(table: EntryTable) -> Iterator[Future[list[Enqueued]]]:
 def enqueued(table: EntryTable, monkeypatch: pytest.MonkeyPatch) -> EntryTable:
     """A table whose first pass is done, and with an entry for the next one."""
     monkeypatch.setenv(LOCK_TIMEOUT, "0.1")
-    table.add_legacy([1])
-    table.enqueue()
+    table.add_legacy([1]).enqueue()
     finish(table, table.batch(), "DONE")
     table.add_legacy([2])
     return table
@@ -53,16 +52,6 @@ def test_a_migration_is_paused_and_resumed_while_an_enqueue_runs(enqueued: Entry
         enqueued.execute("update rowferry.migration set paused_at = now() where name = 'avatars'")
     assert running.result()[0].entries == 1
     assert enqueued.execute("select from rowferry.migration where paused_at is not null")
-
-
-def test_a_new_migration_is_paused_while_its_first_enqueue_runs(
-    table: EntryTable, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(LOCK_TIMEOUT, "0.1")
-    table.add_legacy([1])
-    with slow_enqueue(table) as running, connect("test", autocommit=True) as connection:
-        assert [each["changed"] for each in pause(connection, "avatars")] == [True]
-    assert running.result()[0].entries == 1
 
 
 def test_a_plan_that_changes_during_an_enqueue_gets_no_batches_of_the_old_one(enqueued: EntryTable) -> None:

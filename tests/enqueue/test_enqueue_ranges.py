@@ -67,8 +67,9 @@ def check_ranges(table: EntryTable, id_type: str, ids_of_type: st.SearchStrategy
         forms = data.draw(st.lists(st.sampled_from([FROM, FROM, FROM, TO, "other/"]), min_size=30, max_size=30))
         rows = {row_id: f"{form}{number}" for number, (row_id, form) in enumerate(zip(ids, forms, strict=False))}
         later = set(data.draw(st.lists(st.sampled_from(ids), max_size=15)))
-        table.insert({row_id: key for row_id, key in rows.items() if row_id not in later})
-        table.enqueue(data.draw(st.integers(1, 7)))
+        table.insert({row_id: key for row_id, key in rows.items() if row_id not in later}).enqueue(
+            data.draw(st.integers(1, 7))
+        )
         for batch in table.batches():
             finish(table, batch, data.draw(st.sampled_from(["INIT", "INIT", "ERROR", "DONE"])))
         before = {batch["id"] for batch in table.batches()}
@@ -136,8 +137,7 @@ def test_the_work_beside_waiting_ranges_grows_with_their_number_only(
     """Right after an enqueue the statistics know of none: what is done once must not be done for each."""
     table.execute("alter table rowferry.batch_queue set (autovacuum_enabled = false)")
     table.execute("analyze rowferry.batch_queue")
-    table.add_legacy(range(2000))
-    table.enqueue(batch_size=2)
+    table.add_legacy(range(2000)).enqueue(batch_size=2)
     plans = explain_passes(monkeypatch)
     assert [found.batches for found in table.preview(batch_size=2)] == [0]
     assert 2000 < max(map(count_rows, plans)) < 100 * 2000

@@ -27,6 +27,7 @@ from support.entries.files import (
 )
 from support.entries.migration import Migration
 from support.postgres.roles import new_role
+from support.processes.cli import well
 from support.processes.processes import wait_for
 from support.processes.worker_process import WorkerProcess
 
@@ -293,8 +294,7 @@ def test_migrate_makes_one_pass_and_tells_of_copies_only(staying: Migration) -> 
     for number in (1, 2, 3):
         add_file(staying, number, changed=None)
     staying.write_plan()
-    done = staying.run_here(*MIGRATE)
-    assert done.returncode == 0, done.stderr
+    done = well(staying.run_here(*MIGRATE))
     assert "Pass 1: 3 entries in 1 new batch" in done.stdout
     assert "object copied\n" in done.stdout
     assert not [words for words in ("Pass 2", "row updated", "rows updated") if words in done.stdout]
@@ -335,8 +335,7 @@ def test_the_report_says_that_passes_count_entries_again(staying: Migration) -> 
     staying.write_plan()
     make_pass(staying)
     words = "  of several passes: an entry may count more than once\n"
-    done = staying.run("report")
-    assert done.returncode == 0
+    done = well(staying.run("report"))
     assert words not in done.stdout
     make_pass(staying)
     done = staying.run("report")

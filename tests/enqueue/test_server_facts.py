@@ -15,8 +15,7 @@ def read_facts(migration: Migration) -> dict[str, bool | str]:
 
 def test_a_check_records_whether_copies_keep_tags_and_what_it_has_read(moto_migration: Migration) -> None:
     migration = moto_migration
-    migration.fill(1)
-    migration.write_plan()
+    migration.fill(1).write_plan()
     assert migration.run_here("check").returncode == 0
     assert read_facts(migration) == {"CopyObject keeps tags": True, **KEYS}
 
@@ -24,8 +23,7 @@ def test_a_check_records_whether_copies_keep_tags_and_what_it_has_read(moto_migr
 def test_migrate_records_it_for_its_workers_and_prune_forgets_it(moto_migration: Migration) -> None:
     migration = moto_migration
     migration.plan["production"]["tags"] = "none"
-    migration.fill(1)
-    migration.write_plan()
+    migration.fill(1).write_plan()
     log: Any = str(migration.folder / "log")
     assert migration.run_here("migrate", "--yes", "--processes", "1", "--log-file", log).returncode == 0
     tags = {"CopyObject keeps tags": True, "CopyObject leaves tags out": True}

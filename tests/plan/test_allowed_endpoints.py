@@ -39,8 +39,7 @@ def test_what_is_allowed_goes_on_and_all_else_is_refused() -> None:
 
 
 def test_a_migration_to_elsewhere_is_set_aside_before_anything_is_sent(migration: Migration) -> None:
-    migration.fill(1)
-    migration.enqueue()
+    migration.given(1)
     ended = migration.run("worker", "--until-empty", ROWFERRY_ALLOWED_ENDPOINTS="https://s3.example.com")
     assert ended.returncode == 2
     assert "is not among those that ROWFERRY_ALLOWED_ENDPOINTS allows" in ended.stderr

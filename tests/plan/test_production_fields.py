@@ -93,8 +93,7 @@ def test_each_property_becomes_a_header_and_is_shown_by_rowferry_plan(subtests: 
 
 
 def test_while_batches_wait_only_a_bucket_and_its_endpoint_are_fixed(table: EntryTable) -> None:
-    table.add_legacy(range(3))
-    table.enqueue()
+    table.add_legacy(range(3)).enqueue()
     fixed: set[tuple[str, str]] = set()
     for side, name in FIELDS:
         change = "update rowferry.migration set plan = jsonb_set(plan, %s, %s)"

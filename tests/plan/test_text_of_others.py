@@ -26,8 +26,7 @@ def failed(migration: Migration) -> Migration:
     migration.plan["migration"]["max_attempts"] = 1
     migration.write_plan()
     migration.add_row(1, KEY)
-    migration.enqueue()
-    migration.work()
+    migration.migrate()
     migration.execute("update rowferry.entry_failure set reason = reason || %s, error = error || %s", (TITLE, TITLE))
     migration.execute("update rowferry.batch_queue set status = 'ERROR' where status = 'ERROR'")  # sums reasons up
     return migration

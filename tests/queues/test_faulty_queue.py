@@ -10,7 +10,7 @@ from rowferry.queues import list_queues
 from rowferry_worker.queues import find_queue, list_usable
 from support.entries.entry_table import TO, EntryTable
 from support.entries.migration import to_toml
-from support.processes.cli import Run
+from support.processes.cli import Run, well
 from support.queue.plug_in import NOTES, PlugIn
 from support.queue.workers_here import run_here_in
 
@@ -96,8 +96,7 @@ def test_a_worker_serves_all_others_and_leaves_the_batches_of_a_faulty_one(
         "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) "
         "select migration_id, 'wrong_type', payload, entry_count from rowferry.batch_queue"
     )
-    done = run_rowferry("worker", "--until-empty", "--processes", "1", "--log-format", "json")
-    assert done.returncode == 0, done.stderr
+    done = well(run_rowferry("worker", "--until-empty", "--processes", "1", "--log-format", "json"))
     assert {batch["queue_name"]: batch["status"] for batch in table.batches()} == {"note": "DONE", "wrong_type": "INIT"}
     assert not [attempt for attempt in table.attempts() if attempt["verdict"] != "DONE"]
     lines = [json.loads(line) for line in (done.stdout + done.stderr).splitlines() if line.startswith("{")]
@@ -106,8 +105,7 @@ def test_a_worker_serves_all_others_and_leaves_the_batches_of_a_faulty_one(
 
 def test_it_is_listed_with_its_fault(table: EntryTable, faulty: PlugIn, run_rowferry: Run) -> None:
     """Of a specification that is sound, no command but `worker` imports the work."""
-    done = run_rowferry("queues")
-    assert done.returncode == 0, done.stderr
+    done = well(run_rowferry("queues"))
     for name in ("no_package", "import_error", "import_ends", "wrong_type", "wrong_name"):
         (line,) = [line for line in done.stdout.splitlines() if line.split()[:1] == [name]]
         assert FAULTS[name][1] in line

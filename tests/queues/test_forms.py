@@ -37,8 +37,7 @@ def normalise(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def test_a_form_moves_is_verified_and_goes_back(migration: Migration, form: Form) -> None:
-    migration.enqueue()
-    migration.work()
+    migration.migrate()
     assert read_rows(migration) == normalise(form.after), migration.failures()
     for legacy, production in form.objects.items():
         assert migration.production.read(production) == f"body of {legacy}".encode()

@@ -262,9 +262,7 @@ def test_objects_that_migrate_without_rows_are_inspected_where_they_stand(side_t
 
 def test_what_was_migrated_is_inspected_next(site: Migration) -> None:
     site.plan["queue"]["migrate"] = {"then": ["inspect"]}
-    site.fill(20)
-    site.enqueue(6, queue="migrate")
-    site.work("migrate", "inspect")
+    site.given(20, 6, queue="migrate").work("migrate", "inspect")
     assert {row[0] for row in facts(site).values()} == {9, 10}
     site.audit()
 
@@ -310,8 +308,7 @@ def test_settings_that_do_not_fit_are_refused(site: Migration, subtests: pytest.
 
 
 def test_check_names_what_the_database_lacks(side_table: Migration) -> None:
-    side_table.fill(1)
-    side_table.write_plan()
+    side_table.fill(1).write_plan()
     assert "object_facts has the columns of [queue.inspect]" in side_table.run("check").stdout
     side_table.execute(
         "alter table object_facts drop constraint object_facts_pkey, drop constraint object_facts_byte_size_check"

@@ -6,7 +6,7 @@ from rowferry.keys import has_form
 from rowferry.plan import Entries
 from support.entries.checks import check_rows_of
 from support.entries.migration import Migration
-from support.queue.queue_runs import migrate, outcomes, revert, verify
+from support.queue.queue_runs import outcomes, revert, verify
 
 OLD, NEW = "https://old.example.com/", "https://new.example.com/"
 SIGNED = (
@@ -40,7 +40,7 @@ def test_other_urls_keep_theirs(text: str) -> None:
 
 def test_only_rows_of_presigned_urls_are_left(urls: Migration) -> None:
     before = urls.rows()
-    migrate(urls)
+    urls.migrate()
     assert urls.counts() == {"migrated": 1}
     assert urls.rows() == before | {"1": f"{NEW}a.png?v=2"}
     assert outcomes(verify(urls)) == {"kept": 1}
@@ -57,7 +57,7 @@ def test_check_counts_them(urls: Migration) -> None:
 def test_where_rows_stay_their_objects_are_copied(urls: Migration) -> None:
     urls.plan["entries"][0].update({"to": OLD, "rows": "stay"})
     before = urls.rows()
-    migrate(urls)
+    urls.migrate()
     assert urls.counts() == {"migrated": 1, "kept": 2}
     assert (urls.production.read("a.png"), urls.rows()) == (b"body", before)
     assert not [finding for finding in check_rows_of(urls) if "presigned" in finding.what]

@@ -5,8 +5,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from rowferry.queues import find_queue, list_queues
 from support.docs.doc_pages import ROOT
 
@@ -79,25 +77,3 @@ def test_no_name_of_a_queue_stands_outside_its_package() -> None:
 def test_each_other_word_is_still_there() -> None:
     for path, name in OTHER_WORDS:
         assert name in [found for _, found in find_names((ROOT / path).read_text(), {name})], path
-
-
-@pytest.mark.parametrize(
-    ("source", "found"),
-    [
-        ('if queue == "verify": pass', [(1, "verify")]),
-        ('x = {"queue": "verify"}', [(1, "verify")]),
-        ('def f(queue: Literal["verify"]): ...', [(1, "verify")]),
-        ('match queue:\n    case "verify": pass', [(2, "verify")]),
-        ('"""verify"""', [(1, "verify")]),
-        ('@click.command("verify", cls=Command)\ndef f(): ...', []),
-        ('with connect("verify") as connection: pass', []),
-        ('SECTIONS = {"Work": {"verify": ("work.verify", "Compare.")}}', []),
-        ('print("to verify objects")', []),
-    ],
-)
-def test_a_name_is_seen_wherever_it_is_compared(source: str, found: list[tuple[int, str]]) -> None:
-    assert list(find_names(source, {"verify"})) == found
-
-
-def test_a_name_is_seen_in_sql() -> None:
-    assert list(find_names_in_sql("-- 'verify'\nwhere q.queue_name = 'verify' -- here", {"verify"})) == [(2, "verify")]

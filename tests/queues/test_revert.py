@@ -15,14 +15,14 @@ from support.entries.entry_table import FROM, EntryTable
 from support.entries.files import wait_for_next_second
 from support.entries.key_forms import form_of_key, legacy_key, production_key
 from support.entries.migration import Migration
-from support.processes.cli import list_errors
-from support.queue.queue_runs import migrate, outcomes, revert
+from support.processes.cli import list_errors, well
+from support.queue.queue_runs import outcomes, revert
 
 
 def test_every_row_goes_back_and_no_object_is_touched(any_migration: Migration) -> None:
     any_migration.fill(12)
     before = any_migration.rows()
-    migrate(any_migration)
+    any_migration.migrate()
     objects = any_migration.legacy.listing(), any_migration.production.listing()
     assert any_migration.rows() != before
     batches = revert(any_migration, batch_size=5)
@@ -34,18 +34,16 @@ def test_every_row_goes_back_and_no_object_is_touched(any_migration: Migration) 
 
 
 def test_what_was_put_back_can_be_migrated_again(migration: Migration) -> None:
-    migration.fill(5)
-    migrate(migration)
+    migration.fill(5).migrate()
     revert(migration)
-    migrate(migration)
+    migration.migrate()
     assert outcomes(migration.batches()[-1:]) == {"kept": 5}
     migration.audit()
 
 
 def test_rows_without_a_legacy_object_stay_production(any_migration: Migration) -> None:
     """Those that were production from the beginning, and those whose legacy object is gone."""
-    any_migration.fill(3)
-    migrate(any_migration)
+    any_migration.fill(3).migrate()
     any_migration.add_row(8, "avatar/new.png", b"new")
     any_migration.production.put("avatar/new.png", b"new")
     any_migration.legacy.delete("image/u2/me.png")
@@ -59,8 +57,7 @@ def test_rows_without_a_legacy_object_stay_production(any_migration: Migration) 
 
 
 def test_rows_that_would_show_older_bytes_are_counted_and_can_be_left(any_migration: Migration) -> None:
-    any_migration.fill(4)
-    migrate(any_migration)
+    any_migration.fill(4).migrate()
     wait_for_next_second()
     any_migration.production.put("avatar/u2/me.png", b"newer, by the application")
     any_migration.write_plan()
@@ -76,8 +73,7 @@ def test_rows_that_would_show_older_bytes_are_counted_and_can_be_left(any_migrat
 def test_only_the_range_that_is_named_goes_back(migration: Migration) -> None:
     from rowferry_enqueue.enqueue import Within
 
-    migration.fill(10)
-    migrate(migration)
+    migration.fill(10).migrate()
     batches = revert(migration, batch_size=2, within=Within("public.avatars", "4", "7"))
     assert outcomes(batches) == {"migrated": 4}
     migration.audit(legacy_left=range(4, 8))
@@ -86,8 +82,7 @@ def test_only_the_range_that_is_named_goes_back(migration: Migration) -> None:
 def test_a_row_that_the_application_rewrites_meanwhile_is_left_to_it(
     migration: Migration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    migration.fill(3)
-    migrate(migration)
+    migration.fill(3).migrate()
     original = queue.run_copies
 
     def copy_then_change(*arguments: Any) -> Any:
@@ -103,25 +98,8 @@ def test_a_row_that_the_application_rewrites_meanwhile_is_left_to_it(
     assert migration.rows() == {"1": "image/u1/me.png", "2": "avatar/u1/me.png"}
 
 
-def test_an_attempt_that_is_repeated_counts_each_entry_once(migration: Migration) -> None:
-    migration.fill(4)
-    migrate(migration)
-    migration.add_row(5, "avatar/new.png")
-    with psycopg.connect(migration.dsn) as other:
-        other.execute("select from public.avatars where id = 2 for update")
-        (batch,) = revert(migration)
-        assert (batch["status"], outcomes([batch])) == ("INIT", {"migrated": 3, "kept": 1, "failed": 1})
-        other.rollback()
-    migration.make_due()
-    migration.work("revert")
-    batch = migration.batches()[-1]
-    assert (batch["status"], outcomes([batch])) == ("DONE", {"migrated": 4, "kept": 1})
-    assert batch["entry_count"] == 5
-
-
 def test_a_row_that_the_database_refuses_stays_and_goes_back_once_it_may(migration: Migration) -> None:
-    migration.fill(4)
-    migrate(migration)
+    migration.fill(4).migrate()
     migration.execute("alter table public.avatars add constraint not_2 check (path <> 'image/u2/me.png')")
     (batch,) = revert(migration)
     assert (batch["status"], outcomes([batch])) == ("ERROR", {"migrated": 3, "failed": 1})
@@ -158,8 +136,7 @@ def test_the_way_back_is_the_way_forth_reversed(migration: Migration) -> None:
 
 @pytest.fixture
 def migrated(migration: Migration) -> Migration:
-    migration.fill(5)
-    migrate(migration)
+    migration.fill(5).migrate()
     migration.write_plan()
     return migration
 
@@ -174,8 +151,7 @@ def test_the_command_asks_first(migrated: Migration) -> None:
 
 def test_the_command_puts_a_range_back_and_accounts_for_it(migrated: Migration) -> None:
     arguments = ("revert", "--table", "public.avatars", "--first", "2", "--last", "3", "--processes", "1", "--yes")
-    done = migrated.run(*arguments)
-    assert done.returncode == 0, done.stderr
+    done = well(migrated.run(*arguments))
     assert "public.avatars.path" in done.stdout
     assert "2 entries to revert" in done.stdout
     assert "migrated             2  row reverted to its legacy key" in done.stdout
@@ -184,8 +160,7 @@ def test_the_command_puts_a_range_back_and_accounts_for_it(migrated: Migration) 
 
 
 def test_it_does_not_run_against_a_migration_that_is_under_way(migrated: Migration) -> None:
-    migrated.fill(2, start=10)
-    migrated.enqueue()
+    migrated.fill(2, start=10).enqueue()
     done = migrated.run_here("revert", "--yes")
     assert done.returncode == 2
     assert "1 batch of migration avatars still wait to migrate" in done.stderr
@@ -194,10 +169,8 @@ def test_it_does_not_run_against_a_migration_that_is_under_way(migrated: Migrati
 
 def test_it_says_what_batches_in_error_hold_back(migrated: Migration) -> None:
     migrated.add_row(20, "image/lost.png")
-    migrated.enqueue()
-    migrated.work()
-    done = migrated.run_here("revert", "--yes", "--processes", "1")
-    assert done.returncode == 0, done.stderr
+    migrated.migrate()
+    done = well(migrated.run_here("revert", "--yes", "--processes", "1"))
     words = "1 batch of migration avatars in ERROR: a later `rowferry migrate` skips their rows"
     assert words in done.stdout
     assert "until `rowferry requeue`" in done.stdout
@@ -214,7 +187,7 @@ def stuck(migration: Migration) -> Migration:
     """A migration that has ended with a batch in ERROR, five of whose six rows have moved."""
     migration.fill(5)
     migration.add_row(6, "image/lost.png")
-    migrate(migration)
+    migration.migrate()
     migration.write_plan()
     return migration
 
@@ -227,8 +200,7 @@ SKIPPED = (
 
 @pytest.mark.parametrize("options", [pytest.param((), marks=pytest.mark.soak), ("--processes", "1")])
 def test_a_reversal_says_at_its_end_what_the_next_pass_skips(options: tuple[str, ...], stuck: Migration) -> None:
-    done = stuck.run_here("revert", *options, "--yes")
-    assert done.returncode == 0, done.stderr
+    done = well(stuck.run_here("revert", *options, "--yes"))
     assert done.stdout.endswith(f"In the next `rowferry migrate`, {SKIPPED}")
 
 
@@ -248,8 +220,7 @@ def test_what_is_skipped_is_counted_for_ids_of_any_type(
 ) -> None:
     monkeypatch.setenv("DATABASE_URL", database)
     with closing(EntryTable(database, id_type=id_type)) as table:
-        table.add_legacy(range(1, 4))
-        table.enqueue(2)
+        table.add_legacy(range(1, 4)).enqueue(2)
         table.execute("update rowferry.batch_queue set status = 'ERROR' where entry_count = 2")
         with connect("test", autocommit=True) as connection:
             assert find_skipped(connection, table.read_plan(), MIGRATE) == Skipped("migrate", "legacy", 2, 1)

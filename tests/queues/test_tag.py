@@ -8,7 +8,7 @@ from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.entry_table import FROM, TO
 from support.entries.listed_objects import outcomes
 from support.entries.migration import Migration
-from support.entries.tagged_rows import add, faked_site, prepare, run, versioned_buckets
+from support.entries.tagged_rows import add, faked_site, prepare, run
 from support.s3.buckets import QUICK_SERVER, fresh_buckets
 from support.s3.fake_s3 import FakeAddress
 from support.s3.servers import running_server
@@ -86,18 +86,6 @@ def test_where_all_columns_are_null_no_request_is_sent(faked: tuple[Migration, F
     assert not {"GetObjectTagging", "PutObjectTagging"} & set(seen)
 
 
-def test_a_second_run_writes_nothing(faked: tuple[Migration, FakeAddress]) -> None:
-    migration, server = faked
-    for number in range(20):
-        add(migration, number, f"t{number}", {"owner": "me"})
-    assert run(migration, 6) == {"migrated": 20}
-    seen: list[str] = []
-    server.fake.before = lambda request: seen.append(request.operation)
-    assert run(migration, 6) == {"migrated": 20, "kept": 20}
-    assert seen.count("GetObjectTagging") == 20
-    assert "PutObjectTagging" not in seen
-
-
 def test_each_conflict_says_why_and_changes_nothing(tagged: Migration) -> None:
     nine = {f"tag-{number}": "a" for number in range(9)}
     full, long, strange = (add(tagged, 1, "t1", nine), add(tagged, 2, "x" * 257, {}), add(tagged, 3, "a,b", {}))
@@ -118,20 +106,6 @@ def test_a_missing_object_is_missing_and_nothing_is_made(tagged: Migration) -> N
     assert run(tagged) == {"missing": 1, "migrated": 1}
     assert tagged.failure_of(1)[0] == "missing"
     assert list(tagged.production.listing()) == [key]
-
-
-def test_a_requeue_takes_up_what_was_left(site: Migration) -> None:
-    late = add(site, 1, "t1")
-    key = add(site, 2, "t2", {})
-    assert run(site) == {"missing": 1, "migrated": 1}
-    site.production.tag(key, {"tier": "hot"})
-    site.production.put(late, b"body")
-    site.execute("update rowferry.batch_queue set status = 'INIT'")
-    site.work("tag")
-    assert outcomes(site, "tag") == {"migrated": 2}
-    site.check_balance()
-    assert site.production.tags(late) == {"tier": "cold", "tenant": "t1"}
-    assert site.production.tags(key) == {"tier": "hot"}  # settled before, so not read again
 
 
 def test_legacy_rows_and_the_legacy_bucket_are_left_alone(tagged: Migration) -> None:
@@ -237,11 +211,3 @@ def test_migrated_rows_are_tagged_in_a_chain(tagged: Migration) -> None:
     tagged.check_balance()
     assert tagged.production.tags(f"{TO}1.png") == {"owner": "me", "tier": "cold", "tenant": "t1"}
     assert tagged.production.tags(f"{TO}2.png") == {"owner": "me"}
-
-
-def test_the_version_that_was_read_is_tagged(moto: S3Server, make_migration: Callable[..., Migration]) -> None:
-    with versioned_buckets(moto) as buckets:
-        migration = prepare(make_migration(buckets, buckets))
-        key = add(migration, 1, "t1", {"owner": "me"})
-        assert run(migration) == {"migrated": 1}
-        assert migration.production.tags(key) == {"owner": "me", "tier": "cold", "tenant": "t1"}

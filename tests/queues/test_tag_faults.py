@@ -52,15 +52,6 @@ def test_a_right_that_is_gone_costs_no_attempt(log: RequestLog, logged_migration
     assert migration.batch()["status"] == "INIT"
 
 
-def test_a_server_without_tags_is_a_failure_of_each_entry(make_migration: Callable[..., Migration]) -> None:
-    with running_fakes(Deviations(), Deviations(knows_tags=False)) as (usual, server), fresh_buckets(usual) as buckets:
-        migration = prepare(make_migration(buckets, buckets))
-        migration.reach_through(server.endpoint_url)
-        add(migration, 1, "t1", {})
-        assert run(migration) == {"failed": 1}
-        assert migration.failure_of(1)[2].endswith("TagsUnknown: the production server knows no tags")
-
-
 def test_a_server_that_loses_tags_is_noticed(make_migration: Callable[..., Migration]) -> None:
     with running_fakes(Deviations(puts_tags=False)) as (server,), fresh_buckets(server) as buckets:
         migration = prepare(make_migration(buckets, buckets))

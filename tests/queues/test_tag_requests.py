@@ -56,18 +56,6 @@ def test_other_tags_stay_to_the_byte_and_nothing_is_written_where_nothing_change
         assert fake.operations == operations
 
 
-def test_one_tag_too_many_is_a_conflict_and_writes_nothing() -> None:
-    fake = fake_with({f"tag-{number}": "a" for number in range(10)})
-    with pytest.raises(TagConflict, match="has 10 tags, and 'tier' would be more than the 10 that S3 takes"):
-        tag(fake)
-    assert fake.operations == [GET]
-
-
-def test_a_missing_object_is_not_found() -> None:
-    with pytest.raises(ObjectNotFound):
-        tag(FakeBuckets())
-
-
 def test_a_delete_marker_is_no_object() -> None:
     fake = fake_with({})
 
@@ -186,11 +174,3 @@ def test_what_is_written_is_looked_at_until_it_was_found_once() -> None:
         fake.production[KEY] = changed(fake.production[KEY], tags={})
         fake.run(tag_object(fake.s3, fake, KEY, COLD))
     assert fake.operations == [GET, PUT, GET, GET, PUT, GET, PUT]
-
-
-def test_a_server_that_loses_tags_never_counts_as_one_that_keeps_them() -> None:
-    fake = fake_with({})
-    fake.interfere = lambda request: Response(200) if request.operation == "PutObjectTagging" else None
-    for _ in range(3):
-        with pytest.raises(ServerFault, match="TagsLost"):
-            fake.run(tag_object(fake.s3, fake, KEY, COLD))

@@ -1,6 +1,5 @@
 """`rowferry verify`: every production entry's object is held against its legacy object, and repaired where asked to."""
 
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -10,8 +9,9 @@ import pytest
 from rowferry.errors import ServerFault
 from rowferry_queues.verify import perform as examining
 from support.entries.migration import Migration
+from support.processes.cli import well
 from support.processes.processes import wait_for
-from support.queue.queue_runs import migrate, outcomes, verify
+from support.queue.queue_runs import outcomes, verify
 
 MIB = 1024 * 1024
 
@@ -35,20 +35,8 @@ def written_at(migration: Migration, side: str, key: str) -> Any:
     return getattr(migration, side).head(key)["LastModified"]
 
 
-def test_what_was_migrated_is_found_equal(any_migration: Migration) -> None:
-    any_migration.fill(12)
-    migrate(any_migration)
-    before = any_migration.production.listing(), any_migration.legacy.listing(), any_migration.rows()
-    batches = verify(any_migration, batch_size=5)
-    assert [batch["status"] for batch in batches] == ["DONE"] * 3
-    assert outcomes(batches) == {"kept": 12}
-    assert before == (any_migration.production.listing(), any_migration.legacy.listing(), any_migration.rows())
-    any_migration.check_balance()
-
-
 def test_a_difference_is_found_and_left_alone(any_migration: Migration) -> None:
-    any_migration.fill(4)
-    migrate(any_migration)
+    any_migration.fill(4).migrate()
     any_migration.production.put("avatar/u2/me.png", b"BODY of 2")
     any_migration.production.delete("avatar/u3/me.png")
     before = any_migration.production.listing()
@@ -79,7 +67,7 @@ def test_what_the_application_wrote_after_the_copy_is_copied_again(any_migration
     """The dirty copy while everything is live, then a short delta."""
     any_migration.fill(3)
     any_migration.add(9, "tagged.png", Tagging="kind=cat", ContentType="image/png")
-    migrate(any_migration)
+    any_migration.migrate()
     copied_at = written_at(any_migration, "production", "avatar/u2/me.png")
     put_newer(any_migration, "legacy", "image/u2/me.png", b"written later", copied_at)
     any_migration.bodies["2"] = b"written later"
@@ -95,8 +83,7 @@ def test_what_the_application_wrote_after_the_copy_is_copied_again(any_migration
 
 def test_what_was_written_to_the_production_key_last_is_not_overwritten(any_migration: Migration) -> None:
     """It may be the application's own work."""
-    any_migration.fill(2)
-    migrate(any_migration)
+    any_migration.fill(2).migrate()
     put_newer(
         any_migration,
         "production",
@@ -115,8 +102,7 @@ def test_what_was_written_to_the_production_key_last_is_not_overwritten(any_migr
 
 def test_a_second_verification_looks_again_at_what_the_first_found(migration: Migration) -> None:
     """Its batches in ERROR are not left lying, and are not counted twice."""
-    migration.fill(6)
-    migrate(migration)
+    migration.fill(6).migrate()
     migration.production.delete("avatar/u5/me.png")
     assert [outcomes([batch]) for batch in verify(migration, batch_size=3)] == [{"kept": 3}, {"kept": 2, "missing": 1}]
     first, second, third = verify(migration, batch_size=3, repair="older")
@@ -130,8 +116,7 @@ def test_an_attempt_that_is_repeated_counts_each_entry_once(
     versitygw_migration: Migration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     migration = versitygw_migration
-    migration.fill(5)
-    migrate(migration)
+    migration.fill(5).migrate()
     migration.production.delete("avatar/u2/me.png")
     original = examining.are_same
 
@@ -157,7 +142,7 @@ def test_the_bytes_are_read_only_where_asked_to(migration: Migration, monkeypatc
     migration.fill(2)
     migration.add_row(3, "avatar/new.png")
     migration.production.put("avatar/new.png", b"new")
-    migrate(migration)
+    migration.migrate()
     read: list[str] = []
     original = compare.get_object
 
@@ -214,7 +199,7 @@ def test_rows_that_share_an_object_are_repaired_together(migration: Migration) -
     migration.add(1, "shared.png")
     for row_id in (2, 3):
         migration.add_row(row_id, "image/shared.png", migration.bodies["1"])
-    migrate(migration)
+    migration.migrate()
     migration.production.delete("avatar/shared.png")
     (batch,) = verify(migration, repair="older")
     assert outcomes([batch]) == {"migrated": 1, "kept": 2}
@@ -233,8 +218,7 @@ def test_a_row_that_goes_elsewhere_meanwhile_takes_its_finding_with_it(
 ) -> None:
     from rowferry_queues.verify import perform as queue
 
-    migration.fill(2)
-    migrate(migration)
+    migration.fill(2).migrate()
     migration.production.delete("avatar/u2/me.png")
     original = queue.verify_objects
 
@@ -249,85 +233,25 @@ def test_a_row_that_goes_elsewhere_meanwhile_takes_its_finding_with_it(
     assert (batch["status"], outcomes([batch])) == ("DONE", {"kept": 1, outcome: 1})
 
 
-def test_two_queues_are_served_by_one_worker(migration: Migration) -> None:
-    migration.fill(4)
-    migrate(migration)
-    migration.fill(4, start=10)
-    migration.enqueue(2)
-    migration.enqueue(2, queue="verify")
-    with migration.workers(1, "--queue", "migrate", "--queue", "verify", "--until-empty") as (worker,):
-        assert worker.wait() == 0
-    assert [(batch["queue_name"], batch["status"]) for batch in migration.batches()] == [
-        ("migrate", "DONE"),
-        *[("migrate", "DONE")] * 2,
-        *[("verify", "DONE")] * 2,
-    ]
-    migration.audit()
-
-
-def test_a_verification_that_runs_twice_at_once_does_each_batch_once(migration: Migration) -> None:
-    migration.fill(20)
-    migrate(migration)
-    migration.enqueue(5, queue="verify")
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda _: migration.enqueue(5, queue="verify"), range(2)))
-    migration.work("verify")
-    batches = migration.batches()[1:]
-    assert outcomes(batches) == {"kept": 20}
-
-
-def test_a_verification_past_its_time_budget_puts_the_rest_back(moto_migration: Migration) -> None:
-    migration = moto_migration  # The slowest server: 60 objects take it longer than the budget on any machine.
-    migration.fill(60)
-    migrate(migration)
-    migration.enqueue(60, queue="verify")
-    arguments = ("--queue", "verify", "--until-empty", "--parallel=1", "--max-batches=1", "--time-budget=0.1")
-    with migration.workers(1, *arguments) as (worker,):
-        assert worker.wait() == 0
-    batches = migration.batches()[1:]
-    assert len(batches) > 1
-    assert outcomes(batches) == {"kept": 60}
-    assert sum(batch["entry_count"] for batch in batches) == 60
-
-
-def test_a_verification_that_killed_its_workers_is_halved_and_counts_each_entry_once(migration: Migration) -> None:
-    migration.fill(4)
-    migrate(migration)
-    migration.enqueue(queue="verify")
-    for _ in range(2):
-        migration.execute(
-            "select rowferry.begin_attempts(array[id], array[requeues], 'dead') "
-            "from rowferry.batch_queue where queue_name = 'verify'"
-        )
-    migration.work("verify")
-    batches = migration.batches()[1:]
-    assert [batch["status"] for batch in batches] == ["DONE"] * 3
-    assert outcomes(batches) == {"kept": 4}
-    assert [batch["entry_count"] for batch in batches] == [0, 2, 2]
-
-
 # The command
 
 
 @pytest.fixture
 def migrated(migration: Migration) -> Migration:
-    migration.fill(5)
-    migrate(migration)
+    migration.fill(5).migrate()
     migration.write_plan()
     return migration
 
 
 def test_the_command_tells_by_its_exit_status(migrated: Migration) -> None:
-    done = migrated.run_here("verify", "-b", "2")
-    assert done.returncode == 0, done.stderr
+    done = well(migrated.run_here("verify", "-b", "2"))
     assert "kept                 5  equal" in done.stdout
     assert "entries              5  the sum" in done.stdout
     migrated.production.delete("avatar/u3/me.png")
     done = migrated.run_here("verify", "--processes", "1")
     assert done.returncode == 1
     assert "missing              1  no production object" in done.stdout
-    done = migrated.run_here("verify", "--repair", "--processes", "1", "--yes")
-    assert done.returncode == 0, done.stderr
+    done = well(migrated.run_here("verify", "--repair", "--processes", "1", "--yes"))
     assert "migrated             1  missing or different, copied again" in done.stdout
     assert "entries              5  the sum" in done.stdout
     migrated.audit()

@@ -7,12 +7,6 @@ from support.entries.entry_table import Record
 from support.entries.migration import Migration
 
 
-def migrate(migration: Migration) -> None:
-    """Migrate all entries in batches of a hundred."""
-    migration.enqueue()
-    migration.work()
-
-
 def verify(migration: Migration, batch_size: int = 100, **request: Any) -> list[Record]:
     """Verify, and return the batches of that."""
     return run_queue(migration, "verify", batch_size, **request)
