@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 
 import rowferry_cli
-from rowferry_cli import COMMANDS, LAB_COMMANDS, SECTIONS
+from rowferry_cli import COMMANDS, LAB_COMMANDS
 from support.processes.cli import Run, run_in_this_process
 
 
@@ -20,15 +20,6 @@ def test_every_command_has_a_help_of_its_own(tmp_path: Path, subtests: pytest.Su
             done = run_in_this_process([name, "--help"], os.environ, tmp_path)
             assert (done.returncode, done.stderr) == (0, "")
             assert done.stdout.startswith(f"Usage: rowferry {name} ")
-
-
-def test_the_help_lists_every_command_in_its_section(run_rowferry: Run) -> None:
-    shown = run_rowferry("--help").stdout
-    headings = [shown.index(f"\n{title}:\n") for title in SECTIONS]
-    assert headings == sorted(headings)
-    for title, section in SECTIONS.items():
-        listed = shown.partition(f"\n{title}:\n")[2].partition("\n\n")[0]
-        assert [line.split()[0] for line in listed.splitlines() if line[2] != " "] == list(section)
 
 
 def test_a_command_of_another_distribution_is_found(run_rowferry: Run) -> None:

@@ -53,17 +53,6 @@ def test_a_paused_migration_finishes_its_claimed_batches_and_claims_nothing_more
     migration.audit()
 
 
-def test_of_two_migrations_the_named_one_is_paused(migration: Migration) -> None:
-    migration.write_plan()
-    migration.enqueue()
-    add_other_migration(migration)
-    with connect("test", autocommit=True) as connection:
-        pause(connection, "avatars")
-    assert migration.execute("select name, paused_at is null as runs from rowferry.migration order by 1") == [
-        {"name": "avatars", "runs": False}, {"name": "covers", "runs": True}
-    ]  # fmt: skip
-
-
 def test_pausing_twice_keeps_the_first_time_and_resuming_twice_says_so(table: EntryTable) -> None:
     table.add_legacy(range(3)).enqueue(1)
     with connect("test", autocommit=True) as connection:

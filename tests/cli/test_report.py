@@ -176,17 +176,6 @@ def test_the_command_tells_by_its_exit_status(migration: Migration) -> None:
     assert (migration.folder / "rest.jsonl").read_text() == ""
 
 
-def test_the_command_speaks_json(eventful: Migration) -> None:
-    eventful.write_plan()
-    done = eventful.run("report", "--json", "--manifest", "rest.jsonl")
-    assert done.returncode == 1
-    document = json.loads(done.stdout)
-    assert (document["migration"], document["settled"], document["balances"]) == ("avatars", False, True)
-    for table in document["tables"]:
-        assert table["entries"] == sum(table[name] for name in COUNTED)
-    assert len((eventful.folder / "rest.jsonl").read_text().splitlines()) == 6
-
-
 def test_a_manifest_that_cannot_be_written_is_one_sentence(eventful: Migration) -> None:
     eventful.write_plan()
     done = eventful.run("report", "--manifest", "no/such/folder/rest.jsonl")

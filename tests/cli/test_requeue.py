@@ -153,14 +153,6 @@ def test_entries_are_told_one_by_one_up_to_the_limit(migration: Migration) -> No
     assert "and 1 more: --limit 2 shows all" in shown
 
 
-def test_json_is_for_scripts(migration: Migration) -> None:
-    fail(migration, {"image/1": "A"})
-    (group,) = json.loads(migration.run("errors", "--json").stdout)
-    assert (group["reason"], group["entries"], group["example_key"]) == ("A", 1, "image/1")
-    (entry,) = json.loads(migration.run("errors", "--json", "--entries").stdout)
-    assert (entry["key"], entry["error"]) == ("image/1", "A: more words")
-
-
 def test_errors_are_of_one_migration_unless_all_are_asked_for(migration: Migration) -> None:
     fail(migration, {"image/1": "A"})
     fail(migration, {"image/1": "B"}, migration="banners")

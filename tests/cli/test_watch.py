@@ -365,16 +365,6 @@ def test_it_says_that_the_database_is_away_and_goes_on_when_it_is_back(monkeypat
 # Without one
 
 
-@pytest.mark.usefixtures("busy")
-def test_once_prints_one_frame_for_scripts() -> None:
-    ended = run_watch()
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout.count("avatars · ") == 1
-    assert "1 of 6 batches done · 2 in ERROR" in ended.stdout
-    assert "\x1b" not in ended.stdout
-    assert max(map(len, ended.stdout.splitlines())) <= 80
-
-
 def test_a_migration_that_is_not_there_is_a_mistake(table: EntryTable) -> None:
     table.enqueue()
     ended = run_watch("--migration", "nobody")

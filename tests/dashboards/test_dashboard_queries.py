@@ -178,19 +178,6 @@ def test_nothing_is_projected_while_it_is_paused_or_nobody_works(
     assert {row["at this pace"] for row in read_pace(grafana, ahead)} == {None}
 
 
-def test_what_is_done_has_neither_a_speed_nor_all_entries_while_some_need_an_operator(
-    table: EntryTable, grafana: "psycopg.Connection[Any]"
-) -> None:
-    table.add_legacy(range(1, 51)).enqueue(batch_size=25)
-    with acting(table, "host-a:1:aa") as (worker,):
-        worker.finish(worker.claim())
-        worker.finish(worker.claim(), failures=[missing(41), missing(42)])
-        (row,) = read_rows("All migrations", grafana)
-        (now,) = read_rows("State", grafana)
-    assert (row["state"], float(row["done"]), float(now["done"])) == ("needs_operator", 96, 96)
-    assert (row["entries/s"], now["speed"]) == (0, 0)
-
-
 def read(target: Target, view: View, connection: "psycopg.Connection[Any]") -> list[dict[str, Any]]:
     cursor = connection.execute(view.expand_sql(target.query["rawSql"]).encode())
     names = [column.name for column in cursor.description or []]

@@ -99,18 +99,6 @@ def test_work_is_added_up_over_queues_and_entries_are_not(verified: Migration) -
         assert {queue: sums[column] for queue, sums in counts.items()} == dict.fromkeys(QUEUES, ENTRIES), panel
 
 
-def test_entries_left_are_those_that_have_not_left_the_chain(verified: Migration) -> None:
-    panels = {target.panel: target.query["rawSql"] for target in sql_targets()}
-    verified.execute("update rowferry.queue set next = '{verify}' where name = 'migrate'")
-    verified.execute("update rowferry.batch_queue set status = 'INIT', kept = 0 where queue_name = 'verify'")
-    left = [row["left"] for row in ask(verified, panels["Entries a second"], *QUEUES) if row["left"] is not None]
-    (now,) = ask(verified, panels["State"], *QUEUES)
-    (migration,) = ask(verified, panels["All migrations"], *QUEUES)
-    chain = {row["queue"]: row["left"] for row in ask(verified, panels["Queues of the migration"], *QUEUES)}
-    assert set(left) == {ENTRIES}, "migrate hands entries on: they have not left"
-    assert (now["left"], migration["entries left"], chain) == (ENTRIES, ENTRIES, {"migrate": 0, "verify": ENTRIES})
-
-
 def metrics_by_queue() -> set[str]:
     """Return the names of all metrics with the label `queue`, without suffixes."""
     from rowferry_worker.monitoring import metrics

@@ -1,10 +1,8 @@
 """A check finds every problem of a plan before the first copy, and leaves nothing behind."""
 
-import json
-
 import pytest
 
-from support.entries.checks import add_second_table, check, entries_of, problems
+from support.entries.checks import add_second_table, check, problems
 from support.entries.migration import Migration
 from support.processes.cli import assert_went_well
 from support.s3.objects import Listing
@@ -50,16 +48,6 @@ def test_the_command_tells_the_direction_prints_a_list_and_ends_with_0(migration
     assert name == "Migration avatars"
     assert (before.startswith("  from  s3://"), before.endswith("(legacy: only read)")) == (True, True)
     assert (after.startswith("  to    s3://"), after.endswith("(production: written)")) == (True, True)
-
-
-def test_the_command_ends_with_2_and_one_sentence_for_one_problem(migration: Migration) -> None:
-    entries_of(migration)["table"] = "public.nowhere"
-    migration.write_plan()
-    done = migration.run("check", "--json")
-    assert done.returncode == 2
-    assert "problem" in {finding["level"] for finding in json.loads(done.stdout)}
-    assert done.stderr.count("\n") == 1
-    assert done.stderr.startswith("rowferry: there is no table public.nowhere")
 
 
 def test_a_database_that_was_not_initialised_yet_is_a_note(migration: Migration) -> None:

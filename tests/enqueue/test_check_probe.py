@@ -154,10 +154,3 @@ def test_a_dry_run_writes_nothing_at_all(logged_migration: Migration, log: Reque
     assert [seen for seen in log.seen if seen.writes] == []
     assert "not checked, since a check would write" in done.stdout
     assert "Dry run: nothing was written." in done.stdout
-
-
-def test_the_help_says_what_a_check_writes_and_where(migration: Migration) -> None:
-    words = " ".join(migration.run("check", "--help").stdout.split()).replace("- ", "-")
-    assert "rowferry-check-" in words
-    assert "deletes it again" in words
-    assert "change nothing" not in migration.run("--help").stdout

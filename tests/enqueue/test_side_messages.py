@@ -71,17 +71,6 @@ def test_what_a_server_says_beside_its_code_is_heeded(ready: Migration, subtests
             assert headers.get("Location", "")[:28] in f"{found[0].what} {found[0].remedy}"
 
 
-def test_the_command_says_it_in_one_sentence(ready: Migration, subtests: pytest.Subtests) -> None:
-    for code, (status, _) in CODES.items():
-        with subtests.test(code), StandIn(answer(status), refuse(status, code)) as server:
-            ready.plan["legacy"]["endpoint_url"] = server.endpoint_url
-            ready.write_plan()
-            done = ready.run("check")
-            assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-            assert done.stderr.rstrip().endswith(".")
-            assert "Traceback" not in done.stdout + done.stderr
-
-
 def test_a_server_that_is_no_s3_is_called_so_and_told_from_a_missing_bucket_and_a_proxy(ready: Migration) -> None:
     for welcome in (answer(404, b"<html>nobody</html>"), answer(200, b"<html>welcome</html>"), answer(404)):
         with answered_by(ready, "legacy", StandIn(answer(200), welcome)) as found:

@@ -44,6 +44,7 @@ def read_states(gauges: dict[tuple[str, ...], float]) -> list[str]:
 
 
 def test_the_gauges_say_what_the_queue_holds(table: EntryTable, queue: QueueCollector) -> None:
+    """Beside those that test_one_truth holds against the views."""
     table.add_legacy(range(1, 41)).enqueue(batch_size=10)
     with acting(table, "host-a:1:aa", "host-b:2:bb") as (done, broken):
         done.finish(done.claim())
@@ -55,25 +56,9 @@ def test_the_gauges_say_what_the_queue_holds(table: EntryTable, queue: QueueColl
     here = ("avatars", "migrate")
     assert gauges["rowferry_exporter_up",] == 1
     assert gauges["rowferry_exporter_read_seconds",] > 0
-    assert gauges["rowferry_queue_batches", *here, "INIT"] == 2
-    assert gauges["rowferry_queue_batches", *here, "DONE"] == 1
-    assert gauges["rowferry_queue_batches", *here, "ERROR"] == 1
-    assert gauges["rowferry_queue_entries", *here] == 40
-    assert gauges["rowferry_queue_entries_waiting", *here] == 20
-    assert gauges["rowferry_queue_outcomes", *here, "migrated"] == 19
-    assert gauges["rowferry_queue_outcomes", *here, "missing"] == 1
-    assert gauges["rowferry_queue_entries_per_second", *here] > 0
     assert gauges["rowferry_queue_estimated_end_timestamp_seconds", *here] > before
     assert gauges["rowferry_queue_oldest_due_seconds", *here] > 0
-    assert gauges["rowferry_queue_position", *here] == 1
-    assert gauges["rowferry_queue_claimed_batches", *here] == 1
     assert ("rowferry_queue_max_claimed", *here) not in gauges
-    assert gauges["rowferry_queue_paused", *here] == 0
-    assert gauges["rowferry_migration_done", "avatars"] == 0
-    assert gauges["rowferry_migration_paused", "avatars"] == 0
-    assert read_states(gauges) == ["running"]
-    assert gauges["rowferry_migration_seconds_left", "avatars"] > 0
-    assert gauges["rowferry_migration_needs_operator", "avatars"] == 1
     assert gauges["rowferry_database_oldest_transaction_seconds", "rowferry"] > 0
     assert gauges["rowferry_database_oldest_transaction_seconds", "others"] == 0
     assert gauges["rowferry_table_dead_rows", "rowferry.batch_queue"] >= 0
