@@ -58,21 +58,6 @@ def run(checkout: Path, broken: str = "none", script: str = MAKE) -> tuple[int, 
     return done.returncode, done.stdout.splitlines(), done.stderr
 
 
-def test_the_last_line_is_that_of_pytest_and_before_it_stands_what_ran(checkout: Path) -> None:
-    status, lines, errors = run(checkout)
-    assert status == 0, lines
-    assert lines[-1] == "==== 9 passed, 3 skipped in 1.00s ===="
-    assert lines.count(lines[-1]) == 1
-    summary = lines[next(number for number, line in enumerate(lines) if "what .ci/run did" in line) :]
-    steps = [line.split(" s  ")[1] for line in summary if " s  " in line]
-    assert steps[:-1] == [f"{name}: passed" for name in STEPS]
-    assert steps[-1] == f"in turn: {MONDAYS}: passed"
-    assert "NOT RUN: PostgreSQL 16 (there is no mvn here)" in summary
-    assert "NOT RUN: chromium (it could not be installed)" in summary
-    assert "         Python 3.12 and PostgreSQL 14: passed in 3 s" in summary
-    assert errors.count("CI=true") == len(STEPS)  # make's, the turn's among them; the browser's is none
-
-
 @pytest.mark.by_day("check")
 @pytest.mark.parametrize("broken", ["servers", "test", "check", "docs", "test-versions", "test-all", "test-hosts"])
 def test_one_failed_step_makes_the_run_fail_and_the_others_run_all_the_same(broken: str, checkout: Path) -> None:
