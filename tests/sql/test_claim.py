@@ -54,12 +54,6 @@ def test_a_claim_knows_the_revision_of_the_plan(table: EntryTable, connections: 
     assert batch.revision == 2
 
 
-def test_two_workers_never_hold_the_same_batch(table: EntryTable, connections: list[Connection]) -> None:
-    """And the third is not kept waiting: it hears at once that nothing is free."""
-    first, second = enqueue_batches(table, 2)
-    assert [claim_id(connection) for connection in connections] == [first, second, None]
-
-
 def test_many_claims_at_once_are_all_different(table: EntryTable) -> None:
     ids = enqueue_batches(table, 40)
     together = Barrier(8)
@@ -91,16 +85,6 @@ def test_only_a_batch_that_waits_and_is_due_is_claimed(
     _, second = enqueue_batches(table, 2)
     table.execute(f"update rowferry.batch_queue set {change} where id <> %s", (second,))
     assert [claim_id(connection) for connection in connections[:2]] == [second, None]
-
-
-def test_only_the_named_queues_are_claimed_from(table: EntryTable, connections: list[Connection]) -> None:
-    first, second = enqueue_batches(table, 2)
-    table.execute("update rowferry.batch_queue set queue_name = 'verify' where id = %s", (first,))
-    assert claim_batch(connections[0], ["tag"]) is None
-    assert claim_id(connections[0]) == second
-    both = claim_batch(connections[1], ["migrate", "verify"])
-    assert both is not None
-    assert both.id == first
 
 
 @pytest.mark.parametrize("how", ["a rollback", "a lost connection"])
