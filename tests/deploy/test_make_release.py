@@ -123,9 +123,3 @@ def change(checkout: Path, name: str, old: str, new: str) -> None:
     text = path.read_text() if path.exists() else ""
     assert old in text
     path.write_text(text.replace(old, new))
-
-
-# Archives, sums, commands
-
-
-# Steps

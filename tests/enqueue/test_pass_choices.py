@@ -223,6 +223,3 @@ def test_a_transaction_in_another_database_holds_no_pass_back(files: EntryTable)
         other.execute("rollback prepared 'of a test'")
     for made in passes(files):
         assert (made["held_back_by"], made["watermark"]) == (None, made["began_at"] - timedelta(minutes=1))
-
-
-# What a pass changes
