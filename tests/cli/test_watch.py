@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +21,7 @@ from rowferry.db.grants import Purpose, apply_grants, compose_grants
 from rowferry.db.schema import initialise
 from rowferry_cli.watch import snapshot as reading
 from rowferry_cli.watch.keys import KeyHandler
+from rowferry_cli.watch.lists import draw_finished
 from rowferry_cli.watch.poller import LONGEST_INTERVAL, Poller, State, act, choose_wait
 from rowferry_cli.watch.snapshot import Snapshot, read_snapshot
 from support.entries.entry_table import EntryTable
@@ -404,3 +405,8 @@ def test_a_workers_role_may_watch_and_is_told_that_it_may_not_press_a_key(
         terminal.press("p")
         terminal.wait_for("PostgreSQL does not allow this role to do that", "2 in ERROR", HELP)
     assert not table.execute("select from rowferry.migration where paused_at is not null")
+
+
+@pytest.mark.parametrize(("lines", "drawn"), [(2, 0), (3, 1)])
+def test_last_batches_take_three_lines_or_none(lines: int, drawn: int) -> None:
+    assert len(list(draw_finished([], lines, datetime.now(UTC)))) == drawn

@@ -126,3 +126,17 @@ def test_rotated_keys_of_a_profile_are_read_without_a_restart(profile: Callable[
         profile("OLD")
         with closing(open_object_client(side)) as client:
             assert isinstance(ask(client, COPY).error, SideFault)
+
+
+def test_keys_that_cannot_be_read_anew_leave_the_refusal_as_it_was(
+    profile: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    profile("OLD")
+    with StandIn().judging(lambda _: refuse(403, "InvalidAccessKeyId")) as server:
+        side = ProductionSide("bucket", endpoint_url=server.endpoint_url, profile="rotated")
+        with closing(open_object_client(side)) as client:
+            monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "gone"))
+            error = ask(client, COPY).error
+        assert isinstance(error, SideFault)
+        assert "InvalidAccessKeyId" in str(error)
+        assert len(server.requests) == 1
