@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from rowferry.reports.progress import Throughput
+from rowferry.s3.listings.keys import ListedObject
 from rowferry_cli.migrate import last_listing
 from rowferry_cli.migrate.passes import Run
 from support.entries.entry_table import FROM, TO
@@ -75,15 +76,31 @@ def test_nothing_more_is_sent_to_the_queue_where_nothing_was_rewritten(
     assert "rewritten" not in words
 
 
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("MOST_COMPARED", 0, "more than 0 objects were written during the run"),
+        ("MOST_PAGES", 0, "there are more than 0"),
+        ("read_date", lambda _headers: None, "the legacy server did not tell the time"),
+    ],
+)
 def test_where_a_listing_cannot_tell_the_run_says_what_remains(
-    migration: Migration, run_and_write: RunAndWrite, monkeypatch: pytest.MonkeyPatch
+    case: tuple[str, object, str],
+    migration: Migration,
+    run_and_write: RunAndWrite,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(last_listing, "MOST_COMPARED", 0)
+    name, value, why = case
+    monkeypatch.setattr(last_listing, name, value)
     status, words = run_and_write(partial(migration.legacy.put, KEY, b"written last"))
     assert status == 0
-    assert "(more than 0 objects were written during the run): `rowferry verify --repair` finds them" in words.replace(
-        "\n", " "
-    )
+    found = " ".join(words.split())
+    assert f"{why}): `rowferry verify --repair` finds them" in found
+
+
+def test_a_listing_without_times_tells_nothing() -> None:
+    with pytest.raises(last_listing._Unknown):
+        last_listing._read_time(ListedObject("a", "1", "etag", ""))
 
 
 def test_nothing_is_listed_of_objects_that_never_change(

@@ -1,9 +1,9 @@
 """The last step of a run: a listing tells which legacy objects were rewritten after their copy; these are repaired."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from rowferry.errors import RowferryError
 from rowferry.formatting import count
@@ -23,6 +23,8 @@ from rowferry_queues.verify.spec import VERIFY, VerifyChoices
 
 DENSE = 4
 """So many objects may begin with a prefix for each entry of the run; else their listing would tell little."""
+MOST_PAGES = 2000
+"""Of the listing of a prefix, one after the other: some three minutes."""
 MOST_COMPARED = 5000
 """Objects that were written during the run and are compared, by one HEAD on either side."""
 SPAN = timedelta(seconds=2)
@@ -64,8 +66,8 @@ class LastListing:
         if self.plan.legacy.immutable or not moved or not copied:
             return 0
         try:
-            pairs = {entries.label: list(self._find_written(entries, copied)) for entries in moved}
-            with run.reporter.show_activity("comparing what was written during the run") as on_progress:
+            with run.reporter.show_activity("looking for objects that were rewritten during the run") as on_progress:
+                pairs = {entries.label: list(self._find_written(entries, copied)) for entries in moved}
                 if sum(map(len, pairs.values())) > MOST_COMPARED:
                     raise _Unknown(f"more than {MOST_COMPARED:,} objects were written during the run")
                 every = list({keys for each in pairs.values() for keys in each})
@@ -89,13 +91,10 @@ class LastListing:
         since = {False: self.began - SPAN, True: self.began - timedelta(seconds=UPLOAD_SPAN)}
         with closing(open_object_client(self.plan.legacy)) as client:
             for listed in _list(client, entries.legacy_object_prefix, DENSE * copied // PAGE_KEYS + 1):
-                try:
-                    modified = datetime.fromisoformat(listed.modified)
-                    if modified >= since["-" in listed.etag]:
+                if _read_time(listed) >= since["-" in listed.etag]:
+                    with suppress(ValueError):  # no row can name it
                         keys = map_object(listed.key, entries)
                         yield keys.legacy, keys.production
-                except (ValueError, TypeError):  # of no use as a key, or a time without its zone
-                    continue
 
     def _verify(self, run: Run, label: str, keys: tuple[str, ...]) -> int:
         """Repair the objects of the rows that name these legacy keys, and return how many are left."""
@@ -113,8 +112,18 @@ class LastListing:
 def _list(client: ObjectClient, prefix: str, most_pages: int) -> Iterator[ListedObject]:
     """Yield the objects of a prefix. Raises _Unknown where they take more pages, RowferryError where none is listed."""
     walk = Walk("legacy", prefix)
-    for _ in range(most_pages):
+    for _ in range(min(most_pages, MOST_PAGES)):
         yield from walk.take(client.ask(walk.next_request(), tries=TRIES)).objects
         if walk.is_over:
             return
-    raise _Unknown(f"of the objects whose keys begin with {prefix!r}, this run has copied few")
+    few = "this run has copied few" if most_pages < MOST_PAGES else f"there are more than {MOST_PAGES * PAGE_KEYS:,}"
+    raise _Unknown(f"of the objects whose keys begin with {prefix!r}, {few}")
+
+
+def _read_time(listed: ListedObject) -> datetime:
+    """Return when an object was written. Raises _Unknown where the listing does not tell."""
+    try:
+        written = datetime.fromisoformat(listed.modified)
+    except ValueError:
+        raise _Unknown("the listing of the legacy bucket tells no times") from None
+    return written if written.tzinfo else written.replace(tzinfo=UTC)
