@@ -21,3 +21,20 @@ where
     c.collversion <> pg_collation_actual_version(c.oid)
     and exists (select from pg_attribute as a where a.attcollation = c.oid and a.attrelid >= 16384)
 order by name;
+
+-- name: last_batch
+-- The highest id of a batch. An enqueue after this gives higher ones.
+select coalesce(max(q.id), 0) as id from rowferry.batch_queue as q;
+
+-- name: found_in_vain
+-- Whether as many batches as `times` begin with the same entry, whose row has not changed: no worker has found it, or it
+-- would be settled or in ERROR. Halves of a batch that has killed workers begin as it did.
+select exists (
+    select from rowferry.batch_queue as q
+    inner join rowferry.migration as m on q.migration_id = m.id
+    where
+        q.id > %(after)s and m.name = %(migration)s and q.queue_name = %(queue)s
+        and q.status <> 'ERROR' and q.changed = 0 and q.crashes = 0 and q.payload ? 'entries'
+    group by q.payload ->> 'entries', q.payload ->> 'first'
+    having count(*) >= %(times)s
+) as found;

@@ -20,8 +20,44 @@ def test_passes_end_where_workers_see_none_of_the_entries(migration: Migration) 
     )
     assert done.returncode == 1, done.stdout + done.stderr
     assert "found 6 entries" in done.stdout
-    assert len([line for line in done.stdout.splitlines() if line.startswith("Pass ")]) == 2
+    assert len([line for line in done.stdout.splitlines() if line.startswith("Pass ")]) == 3
     assert "Traceback" not in done.stderr
+
+
+LIVE = """
+create function public.go_on() returns trigger language plpgsql as $$
+begin
+    if (select count(*) < 6 from rowferry.batch_queue) then
+        {}
+        insert into public.avatars select 100 + count(*), 'image/u1/me.png' from rowferry.batch_queue;
+    end if;
+    return null;
+end $$;
+create trigger go_on after insert on rowferry.batch_queue for each statement execute function public.go_on();
+"""
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("where", "done_first", "status"),
+    [
+        ("true", "delete from public.avatars where path like 'image/%';", 0),
+        ("current_setting('application_name') !~ 'worker' or id > 6", "", 1),
+    ],
+    ids=["it deletes what a pass has found", "beside rows that no worker sees"],
+)
+def test_an_application_goes_on_meanwhile(migration: Migration, where: str, done_first: str, status: int) -> None:
+    """With each pass it inserts a row."""
+    migration.fill(6)
+    migration.plan["entries"][0]["where"] = where
+    migration.write_plan()
+    migration.execute(LIVE.format(done_first))
+    done = migration.run_here(
+        "migrate", "--yes", "--no-objects", "--processes", "1", "--log-file", str(migration.folder / "log")
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    assert ("The passes end" in done.stdout) == bool(status)
+    assert len([line for line in done.stdout.splitlines() if line.startswith("Pass ")]) == (3 if status else 6)
 
 
 @pytest.mark.superuser("only one may write to pg_collation")
@@ -34,5 +70,5 @@ def test_a_collation_of_another_version_is_named(table: EntryTable) -> None:
         with psycopg.connect(as_superuser(table.dsn), autocommit=True) as superuser:
             superuser.execute("update pg_collation set collversion = '0' where collname = 'pg_c_utf8'")
         told = str(explain_vain_pass(session, table.read_plan(), 600))
-    assert "found 600 entries again" in told
+    assert "found 600 entries" in told
     assert "collation pg_catalog.pg_c_utf8 was made by collation version 0, and this is" in told

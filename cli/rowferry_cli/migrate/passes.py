@@ -22,7 +22,7 @@ from rowferry.reports.standby import describe_standby_wait
 from rowferry_cli.messages import INTERRUPTED
 from rowferry_cli.migrate.chain import Chain, ChainCounts, MovingTime
 from rowferry_cli.migrate.lost_workers import LostWorkers
-from rowferry_cli.migrate.vain import explain_vain_pass
+from rowferry_cli.migrate.vain import Passes
 from rowferry_cli.migrate.workers import LocalWorkers, WorkersElsewhere, of_migration
 from rowferry_cli.options import MAX_PROCESSES, WorkerOptions
 from rowferry_cli.reporter import Reporter
@@ -61,31 +61,26 @@ class Run:
         """Run passes until one finds nothing, and return the counts since the start, by queue.
 
         A limited run makes one pass, and so does any run over entries whose rows stay. Raises RowferryError when the
-        workers cannot go on, PassInVain when they find none of the entries.
+        workers cannot go on, PassInVain when they do not find entries that pass after pass finds.
         """
         with self._reported():
-            started = time.monotonic()
+            started, passes = time.monotonic(), Passes(self.connection, self.plan, self.request.queue.name)
+            passes.begin()
             number, (tables, before) = 1, self._begin()
             found = count_added(tables)
             waiting = self.chain.read().waiting
             if found or waiting:
                 with self.workers() as workers:
                     while found or waiting:
-                        finished = self._count_finished()
                         self._empty_queue(workers, before, started)
                         if self.request.limit is not None or self._is_paused_by_workers():
                             break
-                        is_vain = self._count_finished() == finished
+                        passes.begin()
                         number += 1
-                        again = self._enqueue(number)
-                        if is_vain and count_entries_of(again):
-                            raise explain_vain_pass(self.connection, self.plan, count_entries_of(again))
-                        found, waiting = count_added(again), []
+                        tables = self._enqueue(number)
+                        passes.check(count_entries_of(tables))
+                        found, waiting = count_added(tables), []
             return self._measure(before, started)
-
-    def _count_finished(self) -> int:
-        """Return how many entries of the queue have an outcome."""
-        return self.chain.read().of[self.request.queue.name].finished
 
     def one_pass(self) -> list[Throughput]:
         """Run one pass and return the counts since its start, by queue, including those of workers elsewhere.
