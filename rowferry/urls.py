@@ -48,7 +48,10 @@ ENDS = json.dumps(
         **{opened: f"^{_unit(no=closed)}*" for opened, closed in _CLOSED_BY.items()},
     }
 )
-"""What of a text behind a prefix belongs to the URL, by the sign right before it: patterns of PostgreSQL, as JSON."""
+"""What of a text behind a prefix belongs to the URL, by the sign right before it: patterns of PostgreSQL, as JSON.
+
+In the quotes of a `srcset` blanks end it: a list of URLs, each with a width or a density, stands there.
+"""
 NAMES_SOMETHING = r"""[^].,;:!?'*_~()[{}|`]"""
 """What a URL must have behind its prefix: a bare prefix names no object."""
 

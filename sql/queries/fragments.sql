@@ -120,6 +120,7 @@ from (
         m.part[1] as prefix,
         substring(
             t.after from coalesce(
+                case when right(t.before, 32) ~* 'srcset\s*=\s*\\*["'']$' then %(url_ends)s::jsonb ->> '' end,
                 %(url_ends)s::jsonb ->> right(t.before, 1),
                 case when right(t.before, 6) ~ '(&#39;|&apos;)$' then %(url_ends)s::jsonb ->> '&#39;' end,
                 %(url_ends)s::jsonb ->> ''

@@ -137,6 +137,10 @@ READ: dict[str, tuple[str, ...]] = {
     "@a\u00e9\u3042.png": ("a\u00e9\u3042.png",),
     "@a\\u00e9.png": ("a\\u00e9.png",),
     "@ @. (@)": (),
+    '<img src="@c d.png" srcset="@a.png 1x, @b.png 2x">': ("c d.png", "a.png", "b.png"),
+    '<img src="@c d.png" srcset="@a.png 2x">': ("c d.png", "a.png"),
+    "<source data-srcset = '@a.png 1.5x'> <img SRCSET='@b.png 480w'>": ("a.png", "b.png"),
+    '{\\"html\\":\\"<img srcset=\\\\\\"@a.png 2x\\\\\\">\\"}': ("a.png",),
     "@a)b.png": ("a)b.png",),
     "@a(b.png": ("a(b.png",),
 }
