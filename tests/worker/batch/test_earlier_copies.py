@@ -1,12 +1,19 @@
 """What a killed worker has copied is brought up to date where the application rewrites the legacy object meanwhile."""
 
+import asyncio
+from typing import Any, cast
+
 import pytest
 
+from rowferry.s3.responses import Response
+from rowferry_worker.copying.precedence import Clocks, is_earlier_copy
+from rowferry_worker.objects.compare import Pair
 from support.entries.entry_table import TO
 from support.entries.files import wait_for_next_second
 from support.entries.migration import Migration
 
 NEW = b"rewritten in place"
+DAY = "Fri, 27 Nov 2026"
 
 
 def note_killed_attempt(migration: Migration, ago: str) -> None:
@@ -88,3 +95,11 @@ def test_what_is_newer_than_the_legacy_object_stays(migration: Migration) -> Non
     rewritten.work()
     assert rewritten.counts() == {"conflict": 1}
     assert rewritten.production.read(f"{TO}me.png") == b"of somebody else"
+
+
+@pytest.mark.parametrize(("tried_for", "is_ours"), [(None, False), (5.9, False), (6.0, True)])
+def test_an_age_may_be_a_second_more_than_is_told(tried_for: float | None, *, is_ours: bool) -> None:
+    times = {"legacy": "12:00:03", "production": "12:00:00"}
+    of = {side: {"date": f"{DAY} 12:00:05 GMT", "last-modified": f"{DAY} {time} GMT"} for side, time in times.items()}
+    pair = Pair("a", Response(200, of["legacy"], b""), "b", Response(200, of["production"], b""))
+    assert asyncio.run(is_earlier_copy(cast("Any", None), pair, Clocks(), tried_for)) == is_ours

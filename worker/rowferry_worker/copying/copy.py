@@ -98,7 +98,7 @@ async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str,
     or a copy of ours. Raises ObjectNotFound when there is no legacy object, and any other ObjectError as it comes.
     """
     method, support = options.method, options.support
-    is_noted = False
+    is_noted, asked_at = False, time.monotonic()
     try:
         expects_existing = support.expects_existing or options.on_conflict == "keep"
         if options.looks_first or (method.moves_bytes and expects_existing):
@@ -111,7 +111,7 @@ async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str,
     except ObjectExists as found:
         existing = found.response
     except PreconditionFailed as refusal:
-        support.expects_existing = True
+        support.expects_existing, asked_at = True, time.monotonic()
         found_now = await s3.find("production", target_key)
         if found_now is None:
             raise ServerFault(refusal.code, "the production object came and went; try again") from refusal
@@ -125,7 +125,7 @@ async def copy_object(s3: ObjectRequests, options: CopyOptions, source_key: str,
         await options.copies.note_write(target_key, source_key, is_pending=False)
     if method.damage.has_left(target_key, existing):
         return await replace_object(s3, options, source_key, target_key, existing)
-    return await _resolve_existing(s3, options, source_key, target_key, existing)
+    return await _resolve_existing(s3, options, source_key, target_key, existing, asked_at=asked_at)
 
 
 async def overwrite(s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str) -> CopyResult:
@@ -157,9 +157,9 @@ def _describe(written: Written, began: float) -> CopyResult:
 
 
 async def _resolve_existing(
-    s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str, existing: Response
+    s3: ObjectRequests, options: CopyOptions, source_key: str, target_key: str, existing: Response, *, asked_at: float
 ) -> CopyResult:
-    """Return what to make of an object that is at the production key already."""
+    """Return what to make of an object that is at the production key already; `asked_at`: before its headers came."""
     if options.on_conflict == "keep":
         return CopyResult(Outcome.KEPT)
     began = time.monotonic()
@@ -173,16 +173,17 @@ async def _resolve_existing(
         return CopyResult(Outcome.KEPT, etag=existing.etag or "", source_etag=legacy.etag or "", began=began)
     if options.on_conflict == "overwrite":
         return await overwrite(s3, options, source_key, target_key)
-    return await _resolve_difference(s3, options, pair)
+    return await _resolve_difference(s3, options, pair, asked_at)
 
 
-async def _resolve_difference(s3: ObjectRequests, options: CopyOptions, pair: Pair) -> CopyResult:
+async def _resolve_difference(s3: ObjectRequests, options: CopyOptions, pair: Pair, asked_at: float) -> CopyResult:
     """Return what to make of a production object that differs, and is replaced only where it is ours or older."""
     if options.on_conflict == "older":
         precedence = await find_precedence(s3, pair, options.copies, options.clocks, options.timeline)
     else:
         is_ours = await options.copies.is_own_copy(pair.production_key, pair.production.etag or "")
-        is_ours = is_ours or await is_earlier_copy(s3, pair, options.clocks, options.tried_since)
+        tried_for = None if options.tried_since is None else asked_at - options.tried_since
+        is_ours = is_ours or await is_earlier_copy(s3, pair, options.clocks, tried_for)
         precedence = "legacy" if is_ours else "production"
     if precedence == "legacy":
         return await replace_object(s3, options, pair.legacy_key, pair.production_key, pair.production)

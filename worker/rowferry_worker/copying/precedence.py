@@ -112,15 +112,15 @@ async def find_precedence(
     return "legacy" if order == "unclear" and _is_ours(age, timeline) else "unclear"
 
 
-async def is_earlier_copy(s3: ObjectRequests, pair: Pair, clocks: Clocks, tried_since: float | None) -> bool:
+async def is_earlier_copy(s3: ObjectRequests, pair: Pair, clocks: Clocks, tried_for: float | None) -> bool:
     """Return whether a production object is an earlier attempt's copy, and no newer than the legacy object.
 
     A killed worker tells nobody what it has copied. But its copies were written since that attempt began, where nothing
-    stood; no application writes there for a row that has not moved. `tried_since`: when the first attempt began, by
-    time.monotonic(); None: this is the first.
+    stood; no application writes there for a row that has not moved. `tried_for`: how many seconds the first attempt had
+    begun before the production object was asked for; None: this is the first. An age may be a second more than told.
     """
     age = find_age(pair.production)
-    if tried_since is None or not _is_written_since(age, timedelta(seconds=time.monotonic() - tried_since)):
+    if tried_for is None or age is None or age + 1 > tried_for:
         return False
     skew = await clocks.measure(s3, pair.legacy_key, pair.production_key)
     return put_in_order(pair.legacy, pair.production, skew) != "older"
