@@ -25,7 +25,7 @@ def options_of(method: CopyMethod, support: Support = "ignored", on_conflict: On
     elif support != "unknown":
         known.note(method.operation, supported=support == "supported")
     tagging = Tagging()
-    tagging._announced = "yes"
+    tagging._announced = dict.fromkeys((False, True), "yes")
     tagging._kept |= {"PutObject": True, "CopyObject": True}
     return CopyOptions(method, known, on_conflict, Properties(tagging=tagging))
 

@@ -71,7 +71,7 @@ class Pipe(FakeBuckets):
         """By side: each is for one GET or PUT of an object."""
         self.interfere = self._deviate_once
         tagging = Tagging()
-        tagging._announced = "yes"
+        tagging._announced = dict.fromkeys((False, True), "yes")
         self.support = ConditionalWriteSupport("new", {"PutObject": True})
         self.method = StreamCopy()
         self.options = CopyOptions(self.method, self.support, "fail", Properties(tagging=tagging))
