@@ -6,6 +6,8 @@ VERSITYGW_VERSION := v1.8.0
 GOFAKES3_VERSION := v1.2.0
 MINIO_VERSION := v0.0.0-20260212201848-7aac2a2c5b7c
 RCLONE_VERSION := v1.76.0
+S3PROXY_VERSION := 2.9.0
+LOCAL_S3_VERSION := 1.20
 COMPOSE_VERSION := v2.40.3
 KUSTOMIZE_VERSION := v5.8.0
 
@@ -39,7 +41,7 @@ export PYTHON
 # Containers set this; then each process of the tests would compile every file of tests and product anew.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help release demo trace test test-all test-nightly quick-list servers test-matrix test-versions test-compose image test-image test-hosts new-user test-dashboards test-pages test-servers races model mutants torture kills scale bench regression pictures docs man references check audit format lock lock-images clean
+.PHONY: help release demo trace test test-all test-nightly quick-list servers test-matrix test-versions test-compose image test-image test-hosts new-user test-dashboards test-pages more-servers test-servers races model mutants torture kills scale bench regression pictures docs man references check audit format lock lock-images clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -106,6 +108,10 @@ test-pages: $(VENV)/.with-dev docs ## Look at the site and at `rowferry report -
 test-hosts: $(VENV)/.with-dev ## Prove workers on several hosts (network namespaces): share, cut a link, mend it. As root.
 	@$(INSTALL_VERSITYGW)
 	@PYTHONPATH=tests $(VENV)/bin/python -m torture --short --only hosts
+
+more-servers: .tools/localstack/.installed ## Fetch S3 servers that `make test-servers` runs where they are: LocalStack, and with mvn s3proxy and local-s3; 2 minutes.
+	@tools/install-maven-server org.gaul s3proxy $(S3PROXY_VERSION) .tools/jars
+	@tools/install-maven-server io.github.robothy local-s3-rest $(LOCAL_S3_VERSION) .tools/jars
 
 test-servers: $(VENV)/.with-dev ## Hold rowferry against S3 servers of others, also behind proxies. As root the first time; half an hour.
 	@$(INSTALL_VERSITYGW)
@@ -195,6 +201,7 @@ lock: .tools/uv/bin/uv ## Pin the newest allowed version of every dependency ane
 	@tools/step "locking requirements/uv.txt" $(LOCK_ONLY) --upgrade --group installer -o requirements/uv.txt
 	@tools/step "locking requirements/kubernetes.txt" $(LOCK_ONLY) --upgrade --group kubernetes -o requirements/kubernetes.txt
 	@tools/step "locking requirements/servers.txt" $(LOCK_ONLY) --upgrade --group servers -o requirements/servers.txt
+	@tools/step "locking requirements/localstack.txt" $(LOCK_ONLY) --upgrade --group localstack -o requirements/localstack.txt
 
 lock-images: ## Pin the images of compose.yaml and of the Dockerfile by their digests, as a registry says them.
 	@tools/pin-images
@@ -243,6 +250,11 @@ $(VENV)/.with-bench: requirements/bench.txt | $(VENV)/.with-dev
 .tools/kubernetes/.installed: requirements/kubernetes.txt
 	@tools/make-venv .tools/kubernetes
 	@tools/step "installing the schemas of Kubernetes" tools/pip-install .tools/kubernetes --require-hashes --requirement $<
+	@touch $@
+
+.tools/localstack/.installed: requirements/localstack.txt
+	@tools/make-venv .tools/localstack
+	@tools/step "installing LocalStack" tools/pip-install .tools/localstack --require-hashes --requirement $<
 	@touch $@
 
 .tools/uv/bin/uv: requirements/uv.txt | $(VENV)/.created

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from support.s3.servers import SERVERS
+from support.s3.servers import MORE_SERVERS, SERVERS
 
 RESULTS = Path(__file__).with_name("results.json")
 PAGE = Path(__file__).parent.parent.parent / "docs" / "servers.md"
@@ -19,6 +19,9 @@ TITLES = {
     "ceph": "Ceph RGW",
     "swift": "Swift (s3api of OpenStack)",
     "rclone": "rclone `serve s3`",
+    "s3proxy": "s3proxy (filesystem-nio2)",
+    "localstack": "LocalStack",
+    "local-s3": "local-s3",
     "nginx": "nginx, before versitygw",
     "apache": "Apache, before versitygw",
     "versitygw": "versitygw",
@@ -36,7 +39,7 @@ def record(results: Results) -> None:
     """Put these results in the place of older ones of the same servers; what was not run replaces nothing."""
     kept = read_results()
     kept |= {name: result for name, result in results.items() if "reason" not in result or name not in kept}
-    kept = {name: kept[name] for name in SERVERS if name in kept}
+    kept = {name: kept[name] for name in (*SERVERS, *MORE_SERVERS) if name in kept}
     RESULTS.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     PAGE.write_text(fill_in(PAGE.read_text(encoding="utf-8"), kept), encoding="utf-8")
 

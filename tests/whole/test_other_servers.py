@@ -59,7 +59,7 @@ def test_a_server_of_others_gets_no_wrong_object_and_no_wrong_row(
 
 def test_the_page_shows_the_results_and_none_is_wrong() -> None:
     page, results = PAGE.read_text(encoding="utf-8"), read_results()
-    assert list(results) == list(SERVERS)
+    assert list(results)[: len(SERVERS)] == list(SERVERS)
     assert fill_in(page, results) == page
     assert [each for result in results.values() for each in result["findings"] if each["wrong"]] == []
 

