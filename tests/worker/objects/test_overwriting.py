@@ -279,9 +279,12 @@ def test_a_legacy_object_that_changes_during_a_copy_by_parts_is_not_patched_toge
 # What leads to parts, and what does not
 
 
-@pytest.mark.parametrize(("code", "parts"), [("InvalidRequest", False), ("EntityTooLarge", True)])
-def test_only_an_object_that_is_too_large_goes_by_parts(code: str, parts: bool) -> None:
-    fake = fake_with(LARGE)
+@pytest.mark.parametrize(
+    ("body", "code", "parts"),
+    [(LARGE, "InvalidRequest", False), (LARGE, "EntityTooLarge", True), (b"", "EntityTooLarge", False)],
+)
+def test_only_an_object_that_is_too_large_goes_by_parts(body: bytes, code: str, parts: bool) -> None:
+    fake = fake_with(body)
     fake.interfere = lambda request: refuse(400, code) if request.operation == "CopyObject" else None
     options = options_of(ServerCopy("legacy"))
     if parts:
@@ -290,10 +293,3 @@ def test_only_an_object_that_is_too_large_goes_by_parts(code: str, parts: bool) 
     with pytest.raises(ObjectError, match=code):
         copy_once(fake, options)
     assert "CreateMultipartUpload production" not in fake.operations
-
-
-def test_an_empty_object_never_goes_by_parts() -> None:
-    fake = fake_with(b"")
-    fake.interfere = lambda request: refuse(400, "EntityTooLarge") if request.operation == "CopyObject" else None
-    with pytest.raises(ObjectError, match="EntityTooLarge"):
-        copy_once(fake, options_of(ServerCopy("legacy")))

@@ -160,22 +160,19 @@ def test_tags_of_the_plan_stand_in_the_place_of_the_copied_ones(
     assert [dict(site.written(f"{TO}{number}.png").tags) for number in (1, 2)] == [expected, expected]
 
 
+@pytest.mark.parametrize("removes", [True, False], ids=["removed", "stay"])
 @pytest.mark.parametrize("way", ["copied"], indirect=True)
-def test_tags_that_a_copy_brings_along_in_spite_of_the_plan_are_removed(make_site: MakeSite) -> None:
-    site = make_site(Deviations(tagging_directive=False))
-    site.add(1)
+def test_tags_that_a_copy_brings_along_in_spite_of_the_plan_are_removed_or_no_row_moves(
+    make_site: MakeSite, removes: bool
+) -> None:
+    site = make_site(Deviations(tagging_directive=False, removes_tags=removes))
+    site.add(1, **({} if removes else {"Tagging": "kind=cat"}))
     for number in range(2, 41):
         site.add(number, Tagging="kind=cat")
-    assert site.run(tags="none") == {"migrated": 40}
-    assert [dict(site.written(f"{TO}{number}.png").tags) for number in range(1, 41)] == [{}] * 40
-
-
-@pytest.mark.parametrize("way", ["copied"], indirect=True)
-def test_tags_that_stay_in_spite_of_the_plan_keep_every_row_where_it_is(make_site: MakeSite) -> None:
-    site = make_site(Deviations(tagging_directive=False, removes_tags=False))
-    for number in range(1, 41):
-        site.add(number, Tagging="kind=cat")
-    assert site.run(tags="none") == {"failed": 40}
+    assert site.run(tags="none") == {"migrated" if removes else "failed": 40}
+    if removes:
+        assert [dict(site.written(f"{TO}{number}.png").tags) for number in range(1, 41)] == [{}] * 40
+        return
     (_, code, words, *_) = site.migration.failure_of(40)
     assert code == "TagsUnwanted"
     assert 'set `transfer = "stream"`' in words

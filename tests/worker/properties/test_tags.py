@@ -45,9 +45,10 @@ def tagged_fake(tags: dict[str, str] = TAGS, **more: Any) -> FakeBuckets:
     return fake
 
 
-def new_options(method: CopyMethod) -> CopyOptions:
+def new_options(method: CopyMethod, tagging: Tagging | None = None) -> CopyOptions:
     """Return options of which the worker knows nothing but that conditions are ignored."""
-    return CopyOptions(method, ConditionalWriteSupport("new", {method.operation: False}))
+    support = ConditionalWriteSupport("new", {method.operation: False})
+    return CopyOptions(method, support, properties=Properties(tagging=tagging or Tagging()))
 
 
 def tagging_requests(fake: FakeBuckets) -> list[str]:
@@ -77,8 +78,7 @@ def test_uploads_go_on_where_only_copies_bring_unwanted_tags_along() -> None:
     fakes = [tagged_fake(TAGS, tagging_directive=False, removes_tags=False) for _ in range(2)]
     for fake, name in zip(fakes, ("server", "server by parts"), strict=True):
         method, operation = METHODS[name]
-        support = ConditionalWriteSupport("new", {method.operation: False})
-        options = CopyOptions(method, support, properties=Properties(tagging=tagging))
+        options = new_options(method, tagging)
         if operation == "CopyObject":
             with pytest.raises(ObjectRejected, match="tags"):
                 copy_once(fake, options)
@@ -112,16 +112,22 @@ def test_no_object_without_tags_stands_for_one_that_has_some(name: str, drops: b
         assert fake.production[NEW].tags == fake.legacy[OLD].tags, number
 
 
-@pytest.mark.parametrize("rule", ["copy", "none"])
-def test_what_a_check_has_seen_of_copies_costs_no_object_a_question(rule: TagRule) -> None:
-    method, _ = METHODS["server"]
-    facts = {COPY_KEEPS_TAGS: True, COPY_LEAVES_TAGS_OUT: True}
-    support = ConditionalWriteSupport("new", {method.operation: False})
-    options = CopyOptions(method, support, properties=Properties(tagging=Tagging(rule, facts)))
-    fake = tagged_fake()
-    copy_once(fake, options)
-    assert tagging_requests(fake) == []
-    assert fake.production[NEW].tags == (TAGS if rule == "copy" else {})
+KEEPS: dict[str, bool] = {COPY_KEEPS_TAGS: True, COPY_LEAVES_TAGS_OUT: True}
+
+
+@pytest.mark.parametrize(
+    ("rule", "facts", "requests", "tags"),
+    [("copy", KEEPS, 0, TAGS), ("none", KEEPS, 0, {}), ("copy", {COPY_KEEPS_TAGS: False}, 2, TAGS)],
+    ids=["kept", "left out", "dropped"],
+)
+def test_what_a_check_has_seen_of_copies_is_believed_from_the_first_on(
+    rule: TagRule, facts: dict[str, bool], requests: int, tags: dict[str, str]
+) -> None:
+    method, operation = METHODS["server"]
+    fake = tagged_fake(keeps_tags=KEEPING if facts[COPY_KEEPS_TAGS] else KEEPING - {operation})
+    copy_once(fake, new_options(method, Tagging(rule, facts)))
+    assert len(tagging_requests(fake)) == requests
+    assert fake.production[NEW].tags == tags
 
 
 def test_a_server_whose_get_announces_tags_is_not_believed_to_do_so_by_head() -> None:
@@ -132,16 +138,6 @@ def test_a_server_whose_get_announces_tags_is_not_believed_to_do_so_by_head() ->
             copy_once(fake, CopyOptions(METHODS[name][0], support, properties=properties)).outcome is Outcome.MIGRATED
         )
         assert fake.production[NEW].tags == TAGS
-
-
-def test_tags_that_a_check_has_seen_dropped_are_put_from_the_first_copy_on() -> None:
-    method, operation = METHODS["server"]
-    support = ConditionalWriteSupport("new", {method.operation: False})
-    tagging = Tagging("copy", {COPY_KEEPS_TAGS: False})
-    options = CopyOptions(method, support, properties=Properties(tagging=tagging))
-    fake = tagged_fake(keeps_tags=KEEPING - {operation})
-    copy_once(fake, options)
-    assert fake.production[NEW].tags == TAGS
 
 
 def test_amazon_s3_announces_tags_so_that_few_objects_are_asked() -> None:
