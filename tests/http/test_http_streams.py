@@ -107,8 +107,7 @@ def put(source: Pieces, *, if_none_match: bool = False) -> Request:
 class Receiver:
     """Takes a request's body and responds; keeps what came."""
 
-    def __init__(self, response: bytes = OK + b"Content-Length: 0\r\n\r\n") -> None:
-        self._response = response
+    def __init__(self) -> None:
         self.bodies: list[bytes] = []
 
     def take(self, length: int) -> Behaviour:
@@ -118,7 +117,7 @@ class Receiver:
                 body += some
             self.bodies.append(body)
             if len(body) == length:
-                connection.sendall(self._response)
+                connection.sendall(OK + b"Content-Length: 0\r\n\r\n")
 
         return behave
 

@@ -5,7 +5,7 @@ Each side answers for itself: the deadline of the one that is waited for runs, a
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -41,10 +41,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> RequestClock:
 class Passing(Pipe):
     """The body of a GET of the legacy side."""
 
-    def __init__(self, legacy: ObjectClient, length: int, refusal: ObjectError | None = None) -> None:
+    def __init__(self, legacy: ObjectClient, length: int) -> None:
         super().__init__(length)
         self._legacy = legacy
-        self._refusal = refusal
         self.noted = 0
 
     async def ask(self) -> Any:
@@ -52,8 +51,6 @@ class Passing(Pipe):
 
     def note(self, piece: bytes) -> None:
         self.noted += len(piece)
-        if self._refusal is not None and self.noted >= self.length // 2:
-            raise self._refusal
 
 
 class Servers:
@@ -88,17 +85,15 @@ def passing(legacy: Behaviour, production: Behaviour, tls: Any = None) -> Iterat
 
 
 class Taker:
-    """Takes a body at its own pace, and responds once it is whole."""
+    """Takes a body, and responds once it is whole."""
 
-    def __init__(self, *, pause: Callable[[int], object] = lambda _taken: None) -> None:
-        self._pause = pause
+    def __init__(self) -> None:
         self.body = b""
 
     def __call__(self, connection: socket.socket) -> None:
         self.body = b""
         while len(self.body) < len(BODY) and (some := connection.recv(256 * 1024)):
             self.body += some
-            self._pause(len(self.body))
         if len(self.body) == len(BODY):
             connection.sendall(OK + b"Content-Length: 0\r\n\r\n")
 

@@ -2,7 +2,6 @@
 
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -77,10 +76,8 @@ class WorkerPool:
         with self._turn:
             return [seat.process.pid for seat in self._seats if seat.process is not None]
 
-    def kill_one(
-        self, chance: random.Random, *, among: Collection[int] | None = None, number: int = signal.SIGKILL
-    ) -> int | None:
-        """Send a signal to a living worker, one of these pids if given; return its pid, None when there is none."""
+    def kill_one(self, chance: random.Random, *, among: Collection[int] | None = None) -> int | None:
+        """Kill a living worker, one of these pids if given; return its pid, None when there is none."""
         with self._turn:
             living = [seat for seat in self._seats if seat.process is not None and seat.process.poll() is None]
             if among is not None:
@@ -89,7 +86,7 @@ class WorkerPool:
                 return None
             process = chance.choice(living).process
             assert process is not None
-            process.send_signal(number)
+            process.kill()
             return process.pid
 
     def stop(self) -> list[int]:

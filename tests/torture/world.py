@@ -59,26 +59,25 @@ class World:
 
     # What there is to migrate
 
-    def fill(self, count: int, *, large: int = 1, lacking: int = 0, sizes_bytes: Collection[int] = ()) -> None:
+    def fill(self, count: int, *, large: int = 1, sizes_bytes: Collection[int] = ()) -> None:
         """Add rows, and legacy objects of random bytes with properties; `large` of them are copied part by part.
 
-        `lacking`: each so many rows one has no object. `sizes_bytes`: what some others have; the rest is small.
+        `sizes_bytes`: what some others have; the rest is small.
         """
         start = self.entries + 1
         self.entries += count
         rows = range(start, start + count)
-        numbers = [number for number in rows if not lacking or number % lacking]
         for number in rows:
             self.oracle.expect(number)
-        sizes = {number: self.random.randrange(0, 4096) for number in numbers}
+        sizes = {number: self.random.randrange(0, 4096) for number in rows}
         special = [LARGE_BYTES] * large + [*sizes_bytes]
-        sizes |= zip(self.random.sample(numbers, len(special)), special, strict=True)
+        sizes |= zip(self.random.sample(rows, len(special)), special, strict=True)
         bodies = {number: self.random.randbytes(size) for number, size in sizes.items()}
         for number, body in bodies.items():
             self.oracle.expect(number, body)
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(self._put, bodies.keys(), bodies.values()))
-        self.legacy_record.take(key_of(number) for number in numbers)
+        self.legacy_record.take(key_of(number) for number in rows)
         self.migration.close()  # its connection may be one to a PostgreSQL that was restarted since
         self.migration.insert({str(number): key_of(number) for number in rows})
 

@@ -70,9 +70,9 @@ class Actor:
         held.connection.commit()
         held.connection.close()
 
-    def fail(self, held: Held, error: Exception, *, attempts: int = 1) -> None:
+    def fail(self, held: Held, error: Exception) -> None:
         """Let the batch fail as a whole."""
-        judgement = judge_failure(error, attempts, held.batch.max_attempts)
+        judgement = judge_failure(error, 1, held.batch.max_attempts)
         write_failure(held.connection, held.batch, held.attempt, judgement)
         held.connection.commit()
         held.connection.close()

@@ -150,8 +150,8 @@ def copying(
             yield Copier(server, {"legacy": legacy, "production": production}, most)
 
 
-def copy_facing(kind: Kind, first: Iterable[Behaviour], *, in_lanes: bool, keys: Sequence[str] = ("a", "b")) -> Seen:
-    """Copy the objects of keys, or look at them: what the requests are answered first, then as usual."""
+def copy_facing(kind: Kind, first: Iterable[Behaviour], *, in_lanes: bool) -> Seen:
+    """Copy two objects, or look at them: what the requests are answered first, then as usual."""
     rest = iter(first)
 
     def judge(head: str) -> Behaviour:
@@ -163,7 +163,7 @@ def copy_facing(kind: Kind, first: Iterable[Behaviour], *, in_lanes: bool, keys:
 
         async def work() -> Seen:
             await copier.warm_up(kind)
-            return copier.seen(await copier.run(kind, keys, in_lanes=in_lanes).run_all())
+            return copier.seen(await copier.run(kind, ("a", "b"), in_lanes=in_lanes).run_all())
 
         return event_loop.run(work(), timedelta(seconds=WAIT_SECONDS))
 

@@ -31,12 +31,12 @@ def large_fake(existing: bytes | None = None, **more: Any) -> FakeBuckets:
     return fake_with(LARGE, existing, **more)
 
 
-def write_at(fake: FakeBuckets, operation: str, body: bytes = b"another!!!") -> None:
+def write_at(fake: FakeBuckets, operation: str) -> None:
     """Have the application write its own object just before an operation reaches the server."""
 
     def write(request: Request) -> None:
         if request.operation == operation:
-            fake.production[NEW] = stored(body)
+            fake.production[NEW] = stored(b"another!!!")
 
     fake.interfere = write
 

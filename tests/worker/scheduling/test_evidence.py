@@ -19,9 +19,9 @@ def failure(operation: Operation = PUT, code: str = "InternalError", status: int
     return error
 
 
-def denial(operation: Operation = GET) -> AccessDenied:
+def denial() -> AccessDenied:
     error = AccessDenied("AccessDenied", "")
-    error.side, error.operation = operation
+    error.side, error.operation = GET
     return error
 
 

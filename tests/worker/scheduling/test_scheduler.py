@@ -87,9 +87,9 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def keys(first: int, last: int, steps: int = 1, end: End = "well") -> Steps:
+def keys(first: int, last: int, end: End = "well") -> Steps:
     """Return copies named by numbers, `last` not included."""
-    return {str(number): (steps, end) for number in range(first, last)}
+    return {str(number): (1, end) for number in range(first, last)}
 
 
 BATCHES = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["well", "well", "error"])), max_size=25)
