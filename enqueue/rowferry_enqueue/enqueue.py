@@ -163,16 +163,12 @@ def _enqueue_tables(
             since=found and found.since,
             keys=list(request.within.keys or ()),
         )
-        # Without a migration there may be no queue either: the dry run asks for neither.
-        waits = migration_id is not None and fetch_one(connection, statement("has_waiting"), parameters)["has_waiting"]
-        if waits:
-            connection.execute(statement("keep_ranges_in_memory"))
         has_form = queries.has_form_since(form, has_since=found is not None and found.since is not None)
         wanted = sql.SQL("{} and {}").format(has_form, queries.meets(where))
         if request.within.keys is not None:
             wanted = sql.SQL("{} and {}").format(wanted, queries.names_any(form))
         with _blamed(entries, request.within):
-            row = fetch_one(connection, _compose(queries, request, wanted, action, beside_waiting=waits), parameters)
+            row = fetch_one(connection, _compose(queries, request, wanted, action, migration_id), parameters)
         renewed = found.renewed if found else Renewed()
         yield Enqueued(
             entries.label,
@@ -214,17 +210,15 @@ def _find_pass(
 
 
 def _compose(
-    queries: EntryQueries, request: EnqueueRequest, wanted: sql.Composable, action: str, *, beside_waiting: bool
+    queries: EntryQueries, request: EnqueueRequest, wanted: sql.Composable, action: str, migration_id: int | None
 ) -> sql.Composed:
     """Return the one statement over a table, for the entries that meet the condition `wanted`."""
     limit = sql.SQL("") if request.limit is None else statement("free_entries_limit")
     within = request.within.list_bounds(queries.entries)
     bounds = [queries.compose_bound(name, values) for name, values in within.items()]
     wanted = sql.SQL(" and ").join([wanted, *bounds])
-    waiting = "free_entries_beside_ranges" if queries.found.id_is_fixed else "free_entries_beside_waiting"
-    name = waiting if beside_waiting else "free_entries"
-    waiting_ends = queries.compose("waiting_ends")
-    free_entries = queries.compose(name, wanted=wanted, limit=limit, waiting_ends=waiting_ends)
+    waiting = queries.compose("no_waiting_ranges" if migration_id is None else "waiting_ranges")
+    free_entries = queries.compose("free_entries", wanted=wanted, limit=limit, waiting_ranges=waiting)
     return statement(action, chunks=queries.compose("chunks", free_entries=free_entries))
 
 

@@ -36,8 +36,6 @@ class Description:
     """As format_type() writes them, quoted where needed; None where there is no such column."""
     id_collations: Sequence[str | None]
     """Of the columns that have one, quoted."""
-    id_is_fixed: bool
-    """Whether the id is one column whose values have a fixed length, as numbers and UUIDs have."""
     key_type: str | None
     key_base_type: str | None
     """The same, but of a domain the type that it is made of."""

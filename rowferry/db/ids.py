@@ -1,6 +1,5 @@
 """The SQL that reads, compares and writes the ids of entries: of one column its value, of several a row of values."""
 
-import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -12,15 +11,6 @@ from rowferry.db.statements import statement
 from rowferry.plan import Entries
 
 _COMMA = sql.SQL(", ")
-_BY_ITSELF = re.compile(
-    r"(smallint|integer|bigint|oid|real|double precision|numeric|money|date|timestamp|interval|text|character varying"
-    r"|inet|uuid|time(?!.* with time zone))(\(.*\))?( with(out)? time zone)?"
-)
-"""Types whose values an enqueue compares by themselves; those of others in a row, as ids of several columns.
-
-width_bucket() is wrong for arrays of timetz and macaddr, whose elements have gaps between them, and min() and max() do
-not exist for every type: below PostgreSQL 18 not for bytea, and never for bit strings.
-"""
 _TEXTS: dict[str, sql.SQL] = {
     "first": sql.SQL("%(first)s"),
     "last": sql.SQL("%(last)s"),
@@ -41,7 +31,6 @@ class IdQueries:
         self._types = [each or "text" for each in found.id_types]
         self._collations = found.id_collations
         self._is_partitioned = found.kind == "p"
-        self._are_rows = len(self._types) > 1 or not _BY_ITSELF.fullmatch(self._types[0])
 
     @property
     def type(self) -> str:
@@ -53,22 +42,30 @@ class IdQueries:
         columns = _COMMA.join(self._columns)
         composed: dict[str, sql.Composable] = {name: self._read(text) for name, text in _TEXTS.items()}
         composed |= {"columns": columns, "id_text": self._write(self._columns), "in_range": self._bound_first_column()}
-        if not self._are_rows:
+        if len(self._columns) == 1:
             return composed | {
                 "id_value": columns,
                 "id_columns": sql.SQL("{} as id").format(columns),
+                "first_columns": sql.SQL("w.first_id"),
+                "last_columns": sql.SQL("w.last_id"),
                 "first_waiting": composed["first_of_batch"],
                 "last_waiting": composed["last_of_batch"],
-                "first_id": _outermost_id(self._types[0], "min"),
-                "last_id": _outermost_id(self._types[0], "max"),
+                "first_id": self._outermost(["id"]),
+                "last_id": self._outermost(["id"], " desc"),
             }
+        # No field of an unnamed row can be read.
+        names = [f"id_{number}" for number in range(len(self._columns))]
+        named = [sql.SQL("{} as {}").format(*each) for each in zip(self._columns, map(identifiers, names), strict=True)]
+        nulls = _COMMA.join([sql.NULL] * len(names))
         return composed | {
             "id_value": sql.SQL("row({})").format(columns),
-            "id_columns": sql.SQL("row({}) as id, {}").format(columns, self._name_columns()),
+            "id_columns": sql.SQL("row({}) as id, {}").format(columns, _COMMA.join(named)),
+            "first_columns": sql.SQL("w.first_id, {}").format(nulls),
+            "last_columns": sql.SQL("w.last_id, {}").format(nulls),
             "first_waiting": sql.SQL("row({})").format(composed["first_of_batch"]),
             "last_waiting": sql.SQL("row({})").format(composed["last_of_batch"]),
-            "first_id": self._outermost_row(""),
-            "last_id": self._outermost_row(" desc"),
+            "first_id": self._outermost(names),
+            "last_id": self._outermost(names, " desc"),
         }
 
     def compose_bound(self, name: Literal["is_from", "is_until"], values: Sequence[str]) -> sql.Composable:
@@ -97,30 +94,16 @@ class IdQueries:
         return statement("is_between", column=self._columns[0], first=bounds[0], last=bounds[1])
 
     def _cast(self, text: sql.Composable, number: int) -> sql.Composable:
-        """Return the value of a column from its text; rows compare only values of one collation."""
-        collation = self._collations[number] if self._are_rows else None
-        id_type = self._types[number]
+        """Return the value of a column from its text, in the column's collation."""
+        id_type, collation = self._types[number], self._collations[number]
         return sql.SQL("{}::{}").format(text, literal(f"{id_type} collate {collation}" if collation else id_type))
 
-    def _name_columns(self) -> sql.Composable:
-        """Return the columns once more, each by itself: no field of an unnamed row can be read."""
-        named = (sql.SQL("{} as id_{}").format(each, literal(str(n))) for n, each in enumerate(self._columns))
-        return _COMMA.join(named)
-
-    def _outermost_row(self, order: Literal["", " desc"]) -> sql.Composable:
+    def _outermost(self, names: Sequence[str], order: Literal["", " desc"] = "") -> sql.Composable:
         """Return the text of the first or last id of a group; only the outermost ids are written as texts."""
-        outermost = (
-            sql.SQL("(array_agg(f.id_{} order by f.position{}))[1]").format(literal(str(n)), literal(order))
-            for n in range(len(self._columns))
-        )
-        return self._write(list(outermost))
+        found = "(array_agg(f.{} order by f.position{}))[1]"
+        return self._write([sql.SQL(found).format(identifiers(name), literal(order)) for name in names])
 
     def _write(self, values: Sequence[sql.Composable]) -> sql.Composable:
         """Return the text of an id from its values."""
         texts = [sql.SQL("{}::text").format(each) for each in values]
         return texts[0] if len(texts) == 1 else sql.SQL("jsonb_build_array({})::text").format(_COMMA.join(texts))
-
-
-def _outermost_id(id_type: str, function: Literal["min", "max"]) -> sql.SQL:
-    """Return the first or last id of a group, as text; below PostgreSQL 18 uuid has neither function."""
-    return literal(f'{function}(f.id::text collate "C")' if id_type == "uuid" else f"{function}(f.id)::text")

@@ -41,7 +41,6 @@ attributes as (
         format_type(a.atttypid, a.atttypmod) as type,
         format_type(b.oid, case when b.oid = t.oid then a.atttypmod else t.typtypmod end) as base_type,
         a.atttypid as type_number,
-        t.typlen > 0 as is_fixed,
         case when n.oid is not null then format('%%I.%%I', n.nspname, l.collname) end as collation,
         case
             when b.typname in ('json', 'jsonb') and b.typcategory = 'U' then b.typname
@@ -72,8 +71,7 @@ id as (
         array_agg(a.collation order by u.number) as collations,
         array_agg(a.attnum order by u.number) as numbers,
         coalesce(bool_and(a.is_not_null), false) as is_not_null,
-        coalesce(bool_or(a.is_generated), false) as is_generated,
-        coalesce(count(*) = 1 and bool_and(a.is_fixed), false) as is_fixed
+        coalesce(bool_or(a.is_generated), false) as is_generated
     from unnest(%(ids)s::text []) with ordinality as u (name, number)
     left join attributes as a on u.name = a.name
 ),
@@ -118,7 +116,6 @@ select
     f.relkind::text as kind,
     i.types as id_types,
     i.collations as id_collations,
-    i.is_fixed as id_is_fixed,
     k.type as key_type,
     k.base_type as key_base_type,
     coalesce(k.kind, 'other') as key_kind,

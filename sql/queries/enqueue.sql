@@ -11,170 +11,74 @@ select
 -- Serialises the enqueues of one migration; pausing it, or working on it, does not wait for them.
 select pg_advisory_xact_lock(hashtextextended('rowferry.enqueue ' || %(name)s, 0));
 
--- name: has_waiting
--- Whether batches of these entries wait in the queue or are in ERROR.
-select exists (
-    select from rowferry.batch_queue as q
-    where
-        q.migration_id = %(migration_id)s
-        and q.queue_name = %(queue)s
-        and q.status in ('INIT', 'ERROR')
-        and q.payload ->> 'entries' = %(label)s
-) as has_waiting;
-
--- name: keep_ranges_in_memory
--- Each entry is looked up among the waiting ranges: 128 MB hold a million of them, and spilling them would spill the
--- entries. Right after an enqueue the statistics still say that hardly any waits: a nested loop would compare all with
--- all.
-select
-    set_config(
-        'hash_mem_multiplier',
-        greatest(1, least(1000, 128 * 1024 * 1024 / pg_size_bytes(current_setting('work_mem'))))::text,
-        true
-    ),
-    set_config('enable_nestloop', 'off', true);
-
 -- name: free_entries
--- The wanted entries of a table that has no waiting batch, numbered by id: one scan, one sort.
-select
-    {id_columns},
-    0 as stretch,
-    row_number() over rowferry_order as position,
-    lead(true) over rowferry_order is null as is_end
-from (
-    select {columns}
-    from {table} as e
-    where {wanted} and {where}
-    order by {columns}
-    {limit}
-) as e
-window rowferry_order as (order by {columns});
-
--- name: free_entries_beside_waiting
--- The wanted entries that no waiting batch of the queue covers, numbered within each stretch between such batches, in
--- one scan; only free entries are sorted. Each entry is looked up among the waiting ranges, which are merged before: a
--- binary search for a group of blocks of ranges, one for the block, one for the range. The names of the parts are unlike
--- those of a user's tables, which SQL of the plan may read.
-with rowferry_bounds as (
-    select
-        d.id,
-        d.step,
-        (row_number() over (order by d.id, d.step desc) - 1) / 2 as number
-    from ({waiting_ends}) as d
+-- The wanted entries of a table that no waiting batch of the queue covers, numbered by id. `stretch`: the waiting ranges
+-- that begin before; `is_end`: the first or last entry of a stretch. Ids and the ends of waiting ranges are gone through
+-- in one order, and running sums say how many ranges lie around each id: one scan, and one sort where no index gives
+-- that order. The names of the parts are unlike those of a user's tables, which SQL of the plan may read.
+with rowferry_waiting as materialized (
+    {waiting_ranges}
 ),
 
--- Materialized, since the planner, where its statistics know of hardly any range yet, counts again for each.
-rowferry_size as materialized (
-    select ceil(cbrt(count(*) / 2))::integer as length
-    from rowferry_bounds
-),
-
--- An array of texts is walked from its start: so there are three short ones to search, each as long as the others.
-rowferry_blocks as (
-    select
-        b.number / z.length as number,
-        min(b.number) as passed,
-        array_agg(b.id order by b.number) filter (where b.step = 1) as first_ids,
-        array_agg(b.id order by b.number) filter (where b.step = -1) as last_ids,
-        z.length
-    from rowferry_bounds as b
-    cross join rowferry_size as z
-    group by b.number / z.length, z.length
-),
-
-rowferry_groups as (
-    select
-        k.number / k.length as number,
-        min(k.number) as passed,
-        array_agg(k.first_ids[1] order by k.number) as first_ids
-    from rowferry_blocks as k
-    group by k.number / k.length
-),
-
-rowferry_free as (
-    select
-        n.*,
-        coalesce(k.passed + width_bucket(n.id, k.first_ids), 0) as stretch
-    from (
-        select {id_columns}
+rowferry_ids as (
+    (
+        select
+            {id_columns},
+            0 as begins,
+            0 as ends
         from {table} as e
         where {wanted} and {where}
-    ) as n
-    left join
-        rowferry_groups as g
-        on
-            width_bucket(n.id, (select array_agg(o.first_ids[1] order by o.number) from rowferry_groups as o)) - 1
-            = g.number
-    left join rowferry_blocks as k on g.passed + width_bucket(n.id, g.first_ids) - 1 = k.number
-    where k.number is null or n.id > k.last_ids[width_bucket(n.id, k.first_ids)]
+        order by {columns}
+    )
+    union all
+    (
+        select
+            {first_columns},
+            1 as begins,
+            0 as ends
+        from rowferry_waiting as w
+        where w.first_id <= w.last_id
+        order by w.first_id
+    )
+    union all
+    (
+        select
+            {last_columns},
+            0 as begins,
+            1 as ends
+        from rowferry_waiting as w
+        where w.first_id <= w.last_id
+        order by w.last_id
+    )
+),
+
+-- A range begins before the id that it begins with, and ends after the one that it ends with.
+rowferry_walked as (
+    select
+        i.*,
+        sum(i.begins) over (order by i.id) as stretch,
+        sum(i.begins - i.ends) over (order by i.id) + sum(i.ends) over (partition by i.id) as ranges
+    from rowferry_ids as i
 )
 
 select
     f.*,
     row_number() over rowferry_order as position,
-    lead(true) over rowferry_order is null as is_end
+    lag(f.stretch) over rowferry_order is distinct from f.stretch
+    or lead(f.stretch) over rowferry_order is distinct from f.stretch as is_end
 from (
-    select r.*
-    from rowferry_free as r
-    order by r.stretch, r.id
+    select w.*
+    from rowferry_walked as w
+    where w.ranges = 0 and w.begins + w.ends = 0
+    order by w.id
     {limit}
 ) as f
-window rowferry_order as (partition by f.stretch order by f.id);
-
--- name: free_entries_beside_ranges
--- The same where a value of the id's type has a fixed length, as numbers and UUIDs have: arrays of such values are
--- searched in halves, so each entry is looked up in one, and no join disturbs the order of the scan. Where the table's
--- index gives the ids in their order, nothing is sorted; else only free entries are. A stretch is numbered from where it
--- begins in that order.
-with rowferry_ranges as materialized (
-    select
-        coalesce(array_agg(d.id order by d.id) filter (where d.step = 1), '{{}}') as first_ids,
-        coalesce(array_agg(d.id order by d.id) filter (where d.step = -1), '{{}}') as last_ids
-    from ({waiting_ends}) as d
-),
-
-rowferry_free as (
-    select
-        n.*,
-        width_bucket(n.id, (select r.first_ids from rowferry_ranges as r)) as stretch
-    from (
-        select {id_columns}
-        from {table} as e
-        where {wanted} and {where}
-    ) as n
-    where
-        coalesce(
-            n.id > (select r.last_ids from rowferry_ranges as r)[
-                width_bucket(n.id, (select r.first_ids from rowferry_ranges as r))
-            ],
-            true
-        )
-    order by n.id
-    {limit}
-),
-
-rowferry_numbered as (
-    select
-        f.*,
-        row_number() over rowferry_order as place,
-        lag(f.stretch) over rowferry_order as stretch_before,
-        lead(f.stretch) over rowferry_order as stretch_after
-    from rowferry_free as f
-    window rowferry_order as (order by f.id)
-)
-
-select
-    f.*,
-    f.place - max(
-        case when f.stretch is distinct from f.stretch_before then f.place - 1 end
-    ) over (order by f.id rows unbounded preceding) as position,
-    coalesce(f.stretch_after <> f.stretch, true) as is_end
-from rowferry_numbered as f;
+window rowferry_order as (order by f.id);
 
 -- name: chunks
--- The free entries, cut into ranges of at most batch_size ids. No range reaches across a waiting one, which ends one
--- stretch of free entries and begins the next. Only the first and the last entry of each range are grouped, since groups
--- that find no room in memory are written to temporary files with all their rows.
+-- The free entries, cut after each batch_size of them, and wherever a waiting range lies between two. Only the first and
+-- the last entry of each batch are grouped, since groups that find no room in memory are written to temporary files with
+-- all their rows.
 select
     f.stretch,
     (f.position - 1) / %(batch_size)s as chunk,

@@ -391,53 +391,25 @@ jsonb_build_array(({where}) is true, case when ({where}) is true then {objects} 
     or e.{changed} >= 1000000000 * %(since)s::numeric
 )
 
--- name: waiting_ends
--- The ends of the waiting ranges of a queue, merged: where the first of some begins (step 1), and where the last of them
--- ends (-1). The names of the parts are unlike those of a user's tables, which SQL of the plan may read.
-with rowferry_waiting as (
-    -- Returns no row, but gives the bounds below the column's collation, in which everything here is sorted.
-    select
-        {id_value} as first_id,
-        {id_value} as last_id
-    from {table} as e
-    where false
-    union all
-    select
-        {first_waiting} as first_id,
-        {last_waiting} as last_id
-    from rowferry.batch_queue as q
-    where
-        q.migration_id = %(migration_id)s
-        and q.queue_name = %(queue)s
-        and q.status in ('INIT', 'ERROR')
-        and q.payload ->> 'entries' = %(label)s
-),
-
-rowferry_ends as (
-    select
-        w.first_id as id,
-        1 as step
-    from rowferry_waiting as w
-    where w.first_id <= w.last_id
-    union all
-    select
-        w.last_id as id,
-        -1 as step
-    from rowferry_waiting as w
-    where w.first_id <= w.last_id
-)
-
+-- name: waiting_ranges
+-- The ranges of ids that batches of a queue cover which wait or are in ERROR.
 select
-    d.id,
-    d.step
-from (
-    select
-        s.id,
-        s.step,
-        sum(s.step) over (order by s.id, s.step desc rows unbounded preceding) as depth
-    from rowferry_ends as s
-) as d
-where d.depth = case when d.step = 1 then 1 else 0 end
+    {first_waiting} as first_id,
+    {last_waiting} as last_id
+from rowferry.batch_queue as q
+where
+    q.migration_id = %(migration_id)s
+    and q.queue_name = %(queue)s
+    and q.status in ('INIT', 'ERROR')
+    and q.payload ->> 'entries' = %(label)s
+
+-- name: no_waiting_ranges
+-- The same of a migration that was never enqueued: there may be no queue.
+select
+    {id_value} as first_id,
+    {id_value} as last_id
+from {table} as e
+where false
 
 -- name: free_entries_limit
 -- Takes the first free entries only, in the order in which they are numbered.

@@ -147,23 +147,25 @@ def test_the_work_beside_waiting_ranges_grows_with_their_number_only(
 def test_what_is_free_between_waiting_ranges_is_not_spilled(
     id_type: str, table: EntryTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Numbers come in the order of their index; texts show that the test can fail: they are sorted."""
+    """Their index gives the order of the ids; without one they are sorted, which shows that the test can fail."""
     table.execute(sql.SQL("alter table public.avatars alter id type {}").format(trusted(id_type)))
     table.add_legacy(range(20_000))
     table.execute("vacuum analyze public.avatars")
     table.enqueue(batch_size=100)
     table.execute("delete from rowferry.batch_queue where id % 2 = 0")
-    plans = explain_passes(monkeypatch, work_mem="64kB")
-    assert [found.batches for found in table.preview(batch_size=100)] == [100]
-    assert (max(plan.get("Temp Written Blocks", 0) for plan in plans) > 0) == (id_type == "text")
+    for indexes in "on", "off":
+        plans = explain_passes(monkeypatch, work_mem="64kB", enable_indexscan=indexes)
+        assert [found.batches for found in table.preview(batch_size=100)] == [100]
+        assert (max(plan.get("Temp Written Blocks", 0) for plan in plans) > 0) == (indexes == "off")
 
 
-def explain_passes(monkeypatch: pytest.MonkeyPatch, work_mem: str = "4MB") -> list[Record]:
-    """Return a list that gets the plan of each statement of the next passes."""
+def explain_passes(monkeypatch: pytest.MonkeyPatch, **chosen: str) -> list[Record]:
+    """Return a list that gets the plan of each statement of the next passes, under these settings."""
     plans: list[Record] = []
 
     def explain(connection: Connection, query: sql.SQL | sql.Composed, parameters: Record | None = None) -> Record:
-        connection.execute("select set_config('work_mem', %s, true)", [work_mem])
+        for setting in chosen.items():
+            connection.execute("select set_config(%s, %s, true)", setting)
         explained = sql.SQL("explain (analyze, buffers, timing off, format json) ") + sql.Composed([query])
         (row,) = connection.execute(explained, parameters).fetchall()
         plans.append(row["QUERY PLAN"][0]["Plan"])

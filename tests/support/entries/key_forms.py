@@ -30,7 +30,6 @@ PLAIN = Description(
     kind="r",
     id_types=("bigint",),
     id_collations=(None,),
-    id_is_fixed=True,
     key_type="text",
     key_base_type="text",
     key_kind="text",
