@@ -4,10 +4,10 @@
 -- Every role: see the views, which read the tables with their owner's rights. Grafana and the exporter need no more.
 grant usage on schema rowferry to {role};
 grant select on
-    rowferry.progress, rowferry.table_progress, rowferry.rate_1m, rowferry.error_reasons, rowferry.live_workers,
+    rowferry.progress, rowferry.table_progress, rowferry.rates, rowferry.error_reasons, rowferry.live_workers,
     rowferry.claimed_batches, rowferry.worker_hosts, rowferry.finished_batches,
     rowferry.recent_attempts, rowferry.open_uploads, rowferry.queue_status, rowferry.migration_state, rowferry.events,
-    rowferry.rate_10m, rowferry.oldest_transactions, rowferry.dead_rows, rowferry.in_hand,
+    rowferry.oldest_transactions, rowferry.dead_rows, rowferry.in_hand,
     rowferry.open_attempts, rowferry.outages
 to {role};
 grant execute on function

@@ -142,7 +142,7 @@ left join (
 group by s.queue;
 
 -- name: watch_host_rates
--- The entries a second of each host and queue, over the last minute, reckoned as in rowferry.rate_1m.
+-- The entries a second of each host and queue, over the last minute, reckoned as in rowferry.rates.
 select
     m.queue_name as queue,
     m.host,

@@ -24,7 +24,7 @@
 -- `needs_operator`: entries of all queues that are missing, conflict or failed, or were set to ERROR by hand; at least
 -- one for each batch in ERROR. `next_at`: when the first batch is due, if none of a queue that is not paused is yet.
 -- `rate_1m`: entries a second in the last minute, of the slowest queue that has waiting batches; 0 where none waits.
--- `seconds_left`: until the last queue has finished, at the rate of ten minutes (rowferry.rate_10m); null unless
+-- `seconds_left`: until the last queue has finished, at the rate of ten minutes (rowferry.rates); null unless
 -- it is running and all queues with waiting batches move. `ends_at`: that as a time. `held_by`: the queue that holds
 -- the end, where it has several (`is_slowest` in rowferry.queue_status).
 -- `still_since`: since when nothing has moved that could (rowferry.queue_status); null where nothing could.

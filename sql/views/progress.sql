@@ -34,11 +34,11 @@ select
     c.finished_at,
     coalesce(h.entries, 0) as in_hand,
     coalesce(h.reached, 0) as reached,
-    coalesce(t.rate_1m, 0) as rate_1m,
-    coalesce(p.rate_10m, 0) as rate_10m,
+    coalesce(r.rate_1m, 0) as rate_1m,
+    coalesce(r.rate_10m, 0) as rate_10m,
     case
-        when p.rate_10m > 0
-            then make_interval(secs => ((c.counts).waiting - coalesce(h.reached, 0)) / p.rate_10m)
+        when r.rate_10m > 0
+            then make_interval(secs => ((c.counts).waiting - coalesce(h.reached, 0)) / r.rate_10m)
     end as time_left,
     rowferry.share_done(
         (c.counts).entries, (c.counts).waiting, coalesce(h.reached, 0), (c.counts).unsettled
@@ -46,5 +46,4 @@ select
 from counted as c
 inner join rowferry.migration as m on c.migration_id = m.id
 left join in_hand as h on c.migration_id = h.migration_id and c.queue_name = h.queue_name
-left join rowferry.rate_1m as t on c.migration_id = t.migration_id and c.queue_name = t.queue_name
-left join rowferry.rate_10m as p on c.migration_id = p.migration_id and c.queue_name = p.queue_name;
+left join rowferry.rates as r on c.migration_id = r.migration_id and c.queue_name = r.queue_name;

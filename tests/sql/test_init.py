@@ -174,16 +174,16 @@ def test_a_session_that_has_read_a_view_keeps_nobody_from_initialising_again(dat
 
 
 def test_a_session_that_has_read_a_view_that_must_change_is_named(database: str, run_rowferry: Run) -> None:
-    ask(database, "create or replace view rowferry.rate_1m as select 1::bigint as migration_id, ''::text as "
-        "queue_name, 2::bigint as entries, 3::double precision as rate_1m")  # fmt: skip
+    view = "rowferry.oldest_transactions"
+    ask(database, f"create or replace view {view} as select ''::text as of, 1::double precision as seconds")
     with psycopg.connect(database, application_name="psql") as reader:
-        reader.execute("select * from rowferry.rate_1m")
+        reader.execute("select * from rowferry.oldest_transactions")
         refused = run_rowferry("init", DATABASE_URL=database, ROWFERRY_LOCK_TIMEOUT="0.2")
         pid = reader.info.backend_pid
     assert refused.returncode == 2
-    assert f"session {pid} of rowferry (psql) has an open transaction with rowferry.rate_1m." in refused.stderr
+    assert f"session {pid} of rowferry (psql) has an open transaction with {view}." in refused.stderr
     assert run_rowferry("init", DATABASE_URL=database).returncode == 0
-    assert ask(database, "select * from rowferry.rate_1m") == [], "the proof that it was changed back"
+    assert len(ask(database, f"select * from {view}")) == 2, "the proof that it was changed back"
 
 
 def test_nothing_outside_the_schema_is_touched(empty_database: str) -> None:

@@ -75,7 +75,7 @@ class Chain:
 
 NO_STALL = timedelta(seconds=15)
 """So long without progress is no slower rate: workers tell it once a second, and a dead one is waited for. As in
-sql/views/rate_10m.sql."""
+sql/views/rates.sql."""
 
 
 class MovingTime:
