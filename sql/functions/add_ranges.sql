@@ -12,7 +12,6 @@ returns table (batches bigint, entries bigint)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
-set jit = off
 as $$
 declare
     v_listing rowferry.batch_queue;

@@ -35,7 +35,6 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
-set jit = off
 as $$
 declare
     v_batch_id bigint;

@@ -8,7 +8,6 @@ returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
-set jit = off
 as $$
 begin
     perform from rowferry.batch_queue as q

@@ -32,7 +32,6 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_sort = off
-set jit = off
 as $$
 declare
     v_line record;

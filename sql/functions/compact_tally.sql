@@ -7,7 +7,6 @@ returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
-set jit = off
 -- Holds the replaced rows, some hundred kB, whatever the session's work_mem is.
 set work_mem = '4MB'
 as $$

@@ -8,7 +8,6 @@ security definer
 set search_path = pg_catalog, pg_temp
 -- For the parts as well, which go with it: a session keeps the plan that it made while there were none.
 set enable_seqscan = off
-set jit = off
 as $$
     with ended as (
         delete from rowferry.upload as u

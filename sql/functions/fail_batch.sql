@@ -12,7 +12,6 @@ language sql
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
-set jit = off
 as $$
     select rowferry.check_claim(p_batch_id);
 

@@ -24,7 +24,6 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_sort = off
-set jit = off
 as $$
 begin
     return query

@@ -9,7 +9,6 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
-set jit = off
 as $$
     select
         exists (

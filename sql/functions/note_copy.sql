@@ -9,7 +9,6 @@ language sql
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
-set jit = off
 as $$
     insert into rowferry.copied_object (
         production, key, legacy, legacy_key, source_etag, size_bytes, part_bytes, etag

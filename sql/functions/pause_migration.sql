@@ -11,7 +11,6 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
-set jit = off
 as $$
 begin
     perform rowferry.check_worker(p_worker_id) where p_worker_id is not null;

@@ -12,7 +12,6 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
-set jit = off
 -- The tally's trigger holds the deleted rows, 1 kB each at most, whatever the session's work_mem is.
 set work_mem = '4MB'
 as $$

@@ -12,7 +12,6 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
-set jit = off
 as $$
     delete from rowferry.event as e
     where p_after_id = 0 and e.at < now() - p_older_than;

@@ -10,7 +10,6 @@ create or replace function rowferry.prune_migrations(p_older_than interval)
 returns setof text
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set jit = off
 as $$
 declare
     v_over record;

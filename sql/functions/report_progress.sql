@@ -9,7 +9,6 @@ returns void
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
-set jit = off
 as $$
 begin
     perform rowferry.check_worker(p_id);

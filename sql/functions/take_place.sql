@@ -10,7 +10,6 @@ create or replace function rowferry.take_place(
 returns boolean
 language plpgsql
 set search_path = pg_catalog, pg_temp
-set jit = off
 as $$
 declare
     v_class constant integer := 1919907686;

@@ -22,7 +22,6 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
-set jit = off
 as $$
 declare
     v_migration_id bigint;

@@ -1,7 +1,7 @@
 """What a worker asks of PostgreSQL is never compiled: where JIT is on, as in Debian's packages, it was 60 ms a claim.
 
-Switching a plan's node off (`enable_seqscan`) adds 10,000,000,000 to the cost of a plan that cannot do without, which
-is far above `jit_above_cost`.
+Its session turns JIT off, since the functions switch plan nodes off (`enable_seqscan`): that adds 10,000,000,000 to the
+cost of a plan that cannot do without, which is far above `jit_above_cost`.
 """
 
 from collections.abc import Iterator
@@ -17,23 +17,15 @@ from rowferry_worker.batch.verdict import write_failure, write_verdict
 from support.entries.entry_table import EntryTable
 from support.postgres.plans import Plan, explained
 
-SWITCHED = """
-select p.proname from pg_proc as p
-where
-    p.pronamespace = 'rowferry'::regnamespace
-    and array_to_string(p.proconfig, ',') like '%enable\\_%'
-    and not 'jit=off' = any(p.proconfig)
-"""
-
 
 @pytest.fixture
 def worker(distribution_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
-    """A worker's connection to a small queue, in a session that compiles whatever PostgreSQL finds dear."""
+    """A worker's connection to a small queue, on a server that compiles whatever PostgreSQL finds dear."""
     monkeypatch.setenv("DATABASE_URL", distribution_database)
     with closing(EntryTable(distribution_database)) as table:
         table.add_legacy(range(1000)).enqueue(1)
     with closing(connect("worker")) as connection:
-        connection.execute("set jit = on")  # or nothing would be available
+        connection.execute("set local jit = on")  # or nothing would be available
         if not connection.execute("select pg_jit_available() as here").fetchall()[0]["here"]:
             pytest.skip("this PostgreSQL was built without JIT")
         connection.commit()
@@ -78,11 +70,6 @@ def test_nothing_that_a_worker_asks_is_compiled(worker: Connection) -> None:
         found = plans.take()
         assert len(found) > 20
         assert compiled(found) == set()
-
-
-def test_a_function_that_switches_plan_nodes_switches_jit_off_as_well(database: str) -> None:
-    with psycopg.connect(database) as connection:
-        assert connection.execute(SWITCHED.encode()).fetchall() == []
 
 
 def test_a_session_of_ours_compiles_nothing(distribution_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
