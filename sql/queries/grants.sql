@@ -37,9 +37,9 @@ grant execute on function
     rowferry.lose_attempts, rowferry.finish_batch, rowferry.fail_batch, rowferry.split_batch, rowferry.add_ranges,
     rowferry.heartbeat, rowferry.deregister_worker, rowferry.take_row_turn, rowferry.judge_fault,
     rowferry.pause_migration, rowferry.take_upload, rowferry.record_upload, rowferry.record_parts, rowferry.end_upload,
-    rowferry.add_parts, rowferry.list_uploads, rowferry.find_upload, rowferry.record_copy, rowferry.note_write,
-    rowferry.note_copy, rowferry.find_copy, rowferry.report_progress, rowferry.note_unusable, rowferry.note_folder,
-    rowferry.record_fact, rowferry.share_connections
+    rowferry.add_parts, rowferry.list_uploads, rowferry.record_copy, rowferry.note_write, rowferry.note_copy,
+    rowferry.find_copy, rowferry.report_progress, rowferry.note_unusable, rowferry.note_folder, rowferry.record_fact,
+    rowferry.share_connections
 to {role};
 
 -- name: grant_operator

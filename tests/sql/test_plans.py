@@ -231,9 +231,9 @@ def test_what_large_objects_wait_for_is_found_among_many(worker: Connection) -> 
         check_small(plans.take_inner(), 80)
         assert list_uploads(worker, batch, keys) == {key: key == "avatar/7000" for key in keys}
         check_small(plans.take_inner(), 2000)
-        (found,) = call(worker, "find_upload", *upload)
+        (found,) = call(worker, "list_uploads", batch.id, "new", ["avatar/7000"])
         assert found["recorded"] == [7]
-        check_small(plans.take_inner(), 20)
+        check_small(plans.take_inner(), 40)
 
 
 def test_a_split_reads_the_uploads_of_its_batch_and_no_others(worker: Connection, crowd: int) -> None:

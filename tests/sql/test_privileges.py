@@ -102,7 +102,6 @@ EXPECTED: dict[Purpose, set[str]] = {
         "EXECUTE rowferry.record_parts",
         "EXECUTE rowferry.add_parts",
         "EXECUTE rowferry.list_uploads",
-        "EXECUTE rowferry.find_upload",
         "EXECUTE rowferry.note_copy",
         "EXECUTE rowferry.note_write",
         "EXECUTE rowferry.note_unusable",

@@ -26,7 +26,8 @@ from rowferry_worker.scheduling.copy_run import ObjectResult
 def send_parts(context: BatchContext, entries: Sequence[Entry]) -> Performed:
     """Send the parts that are not recorded."""
     upload = context.batch.payload["upload"]
-    found = call(context.connection, "find_upload", upload["production"], upload["key"], upload["id"])
+    listed = call(context.connection, "list_uploads", context.batch.id, upload["production"], [upload["key"]])
+    found = [row for row in listed if row["upload_id"] == upload["id"]]
     if not found:
         return Performed([_end(entry) for entry in entries])
     recorded = {*found[0]["recorded"]}
@@ -73,7 +74,7 @@ class SharedParts:
     upload: Mapping[str, str]
     """The upload, as the payload names it."""
     recorded: Mapping[str, Any]
-    """What `rowferry.find_upload` tells of it."""
+    """What `rowferry.list_uploads` tells of it."""
     ends: dict[int, ObjectResult] = field(default_factory=dict[int, ObjectResult])
     """By number, how the sending of a part ended, unless it ended that of all."""
 
