@@ -42,9 +42,7 @@ def _take_step(places: sql.Composable, step: str) -> sql.Composable:
         return statement("members", places=places)
     if step == ANY_ELEMENT:
         return statement("elements", places=places)
-    if step.startswith("["):
-        return statement("element", places=places, number=_number_of(step))
-    return statement("member", places=places, member=_name_of(step))
+    return statement("child", places=places, **_name_child(step))
 
 
 def put_texts(entries: Entries, found: Description, texts: sql.Composable) -> sql.Composable:
@@ -66,20 +64,22 @@ def _put(steps: tuple[str, ...], value: sql.Composable, place: sql.Composable) -
         return statement("put_text", value=value, place=place)
     step, rest = steps[0], steps[1:]
     below = literal(f"below_{len(rest)}")
+    named: dict[str, sql.Composable] = {}
     if step in {ANY_MEMBER, ANY_ELEMENT}:
         name, taken = ("put_members", "{}.key") if step == ANY_MEMBER else ("put_elements", "({}.number - 1)::text")
         taken_step: sql.Composable = literal(taken.format(f"below_{len(rest)}"))
-    elif step.startswith("["):
-        name, taken_step = "put_element", sql.SQL("{}::text").format(_number_of(step))
     else:
-        name, taken_step = "put_member", sql.SQL("{}::text").format(_name_of(step))
+        name, named = "put_child", _name_child(step)
+        taken_step = sql.SQL("{step}::text").format(**named)
     inner = _put(rest, sql.SQL("{}.value").format(below), sql.SQL("{} || {}").format(place, taken_step))
-    return statement(name, value=value, below=below, inner=inner, step=taken_step)
+    return statement(name, value=value, below=below, inner=inner, **named)
 
 
-def _name_of(step: str) -> sql.SQL:
-    return literal(sql.Literal(step.removeprefix(".")).as_string(None))
-
-
-def _number_of(step: str) -> sql.SQL:
-    return literal(step.strip("[]"))
+def _name_child(step: str) -> dict[str, sql.Composable]:
+    """Return the name of a member, or the number of an element, and the type of what has it."""
+    if step.startswith("["):
+        return {"step": literal(step.strip("[]")), "type": sql.SQL("'array'")}
+    return {
+        "step": literal(sql.Literal(step.removeprefix(".")).as_string(None) + "::text"),
+        "type": sql.SQL("'object'"),
+    }

@@ -60,22 +60,13 @@ with recursive tables as (
 select coalesce(sum(pg_relation_size(t.id)), 0)::bigint / current_setting('block_size')::bigint as blocks
 from tables as t;
 
--- name: sample_rows
--- Some rows of a small table.
-select
-    {id} as id,
-    {value} as value
-from {table} as e
-where {wanted}
-limit %(most)s;
-
 -- name: count_rows
 -- How many rows of a small table meet a condition.
 select count(*) as rows
 from {table} as e
 where {wanted};
 
--- name: sample_rows_at_random
+-- name: sample_rows
 -- Some rows of a table, chosen by a seed: from all over a small one (bernoulli), from blocks of a large one (system).
 select
     {id} as id,

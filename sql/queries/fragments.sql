@@ -72,13 +72,13 @@ select
     {document} as value
 offset 0
 
--- name: member
--- A path goes on with `.name`.
+-- name: child
+-- A path goes on with `.name` of an object, or with `[0]` of an array.
 select
-    p.place || {member}::text as place,
-    p.value -> {member}::text as value
+    p.place || {step}::text as place,
+    p.value -> {step} as value
 from ({places}) as p
-where jsonb_typeof(p.value) = 'object'
+where jsonb_typeof(p.value) = {type}
 
 -- name: members
 -- A path goes on with `.*`.
@@ -87,14 +87,6 @@ select
     m.value
 from ({places}) as p
 cross join lateral jsonb_each(case jsonb_typeof(p.value) when 'object' then p.value end) as m
-
--- name: element
--- A path goes on with `[0]`.
-select
-    p.place || {number}::text as place,
-    p.value -> {number} as value
-from ({places}) as p
-where jsonb_typeof(p.value) = 'array'
 
 -- name: elements
 -- A path goes on with `[*]`.
@@ -184,12 +176,12 @@ case when {where} then e.{column}::text::jsonb end
 -- The value at a place, or the text that takes its place.
 coalesce(document.texts -> ({place})::text, {value})
 
--- name: put_member
--- A path goes on with `.name`.
+-- name: put_child
+-- A path goes on with `.name` of an object, or with `[0]` of an array.
 case
-    when jsonb_typeof({value}) = 'object' and {value} -> {step} is not null
+    when jsonb_typeof({value}) = {type} and {value} -> {step} is not null
         then (
-            select jsonb_set({value}, array[{step}], {inner}, false)
+            select jsonb_set({value}, array[{step}::text], {inner}, false)
             from (select {value} -> {step} as value offset 0) as {below}
         )
     else {value}
@@ -202,17 +194,6 @@ case
         then (
             select coalesce(jsonb_object_agg({below}.key, {inner}), '{{}}')
             from jsonb_each({value}) as {below} (key, value)
-        )
-    else {value}
-end
-
--- name: put_element
--- A path goes on with `[0]`.
-case
-    when jsonb_typeof({value}) = 'array' and {value} -> {step}::integer is not null
-        then (
-            select jsonb_set({value}, array[{step}], {inner}, false)
-            from (select {value} -> {step}::integer as value offset 0) as {below}
         )
     else {value}
 end

@@ -41,7 +41,7 @@ where m.name = %(migration)s;
 -- `crashed` of others. `versions`: of workers that the database still knows; `deep`: batches whose pass read the bytes
 -- of both objects;
 -- `total`: rows without the limit. The sums come first, then crashes. For `report_settings`.
-with by_worker as (
+with tried as (
     select
         q.queue_name,
         a.worker_id,
@@ -52,38 +52,26 @@ with by_worker as (
         count(*) filter (where a.verdict = 'RELEASED') as released,
         count(*) filter (where a.verdict = 'LOST') as lost,
         count(*) filter (where a.verdict is null) as open,
-        0 as batches,
-        0 as tried_twice,
-        0 as tried_more,
-        0 as requeued,
-        0 as deep,
-        0 as settled,
-        0 as unsettled,
-        null::interval as longest,
-        min(a.started_at) as began_at,
-        max(coalesce(a.finished_at, a.started_at)) as ended_at
+        min(a.started_at) as first_try_at,
+        max(coalesce(a.finished_at, a.started_at)) as last_try_at
     from rowferry.batch_attempt as a
     inner join rowferry.batch_queue as q on a.batch_id = q.id
     where q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
     group by q.queue_name, a.worker_id
-    union all
+),
+
+finished as (
     select
         q.queue_name,
         q.worker_id,
-        0 as attempts,
-        0 as done,
-        0 as error,
-        0 as retry,
-        0 as released,
-        0 as lost,
-        0 as open,
         count(*) as batches,
+        count(*) filter (where q.attempts < 2) as tried_once,
         count(*) filter (where q.attempts = 2) as tried_twice,
         count(*) filter (where q.attempts > 2) as tried_more,
         count(*) filter (where q.requeues > 0) as requeued,
         count(*) filter (where q.payload ->> 'deep' = 'true') as deep,
-        sum(q.migrated + q.kept + q.changed + q.deleted)::bigint as settled,
-        sum(q.missing + q.conflict + q.failed)::bigint as unsettled,
+        sum(q.migrated + q.kept + q.changed + q.deleted) as settled,
+        sum(q.missing + q.conflict + q.failed) as unsettled,
         max(q.finished_at - q.started_at) as longest,
         min(q.started_at) as began_at,
         max(q.finished_at) as ended_at
@@ -100,27 +88,28 @@ select
     t.host,
     count(distinct t.worker_id) filter (where t.attempts > 0) as processes,
     coalesce((array_agg(distinct t.version) filter (where t.version is not null))[1:9], '{{}}') as versions,
-    sum(t.attempts)::bigint as attempts,
-    sum(t.done)::bigint as done,
-    sum(t.error)::bigint as error,
-    sum(t.retry)::bigint as retry,
-    sum(t.released)::bigint as released,
-    sum(t.lost)::bigint as lost,
+    coalesce(sum(t.attempts), 0)::bigint as attempts,
+    coalesce(sum(t.done), 0)::bigint as done,
+    coalesce(sum(t.error), 0)::bigint as error,
+    coalesce(sum(t.retry), 0)::bigint as retry,
+    coalesce(sum(t.released), 0)::bigint as released,
+    coalesce(sum(t.lost), 0)::bigint as lost,
     coalesce(sum(t.open) filter (where t.is_live), 0)::bigint as running,
     coalesce(sum(t.open) filter (where not t.is_live), 0)::bigint as crashed,
-    sum(t.batches)::bigint as batches,
-    sum(t.batches - t.tried_twice - t.tried_more)::bigint as tried_once,
-    sum(t.tried_twice)::bigint as tried_twice,
-    sum(t.tried_more)::bigint as tried_more,
-    sum(t.requeued)::bigint as requeued,
-    sum(t.deep)::bigint as deep,
-    sum(t.settled)::bigint as settled,
-    sum(t.unsettled)::bigint as unsettled,
+    coalesce(sum(t.batches), 0)::bigint as batches,
+    coalesce(sum(t.tried_once), 0)::bigint as tried_once,
+    coalesce(sum(t.tried_twice), 0)::bigint as tried_twice,
+    coalesce(sum(t.tried_more), 0)::bigint as tried_more,
+    coalesce(sum(t.requeued), 0)::bigint as requeued,
+    coalesce(sum(t.deep), 0)::bigint as deep,
+    coalesce(sum(t.settled), 0)::bigint as settled,
+    coalesce(sum(t.unsettled), 0)::bigint as unsettled,
     max(t.longest) as longest,
-    min(least(t.began_at, t.ended_at)) as began_at,
-    max(t.ended_at) as ended_at,
-    max(t.ended_at) - min(least(t.began_at, t.ended_at)) as worked,
-    min(t.began_at) filter (where t.batches > 0) as drawn_from,
+    min(least(t.first_try_at, t.began_at, t.last_try_at, t.ended_at)) as began_at,
+    max(greatest(t.last_try_at, t.ended_at)) as ended_at,
+    max(greatest(t.last_try_at, t.ended_at)) - min(least(t.first_try_at, t.began_at, t.last_try_at, t.ended_at))
+        as worked,
+    min(t.began_at) as drawn_from,
     count(*) over () as total
 from (
     select
@@ -128,7 +117,11 @@ from (
         coalesce(w.host, regexp_replace(b.worker_id, ':[^:]*:[^:]*$', ''), '') as host,
         w.version,
         l.id is not null as is_live
-    from by_worker as b
+    from (
+        select *
+        from tried
+        full join finished using (queue_name, worker_id)
+    ) as b
     left join rowferry.worker as w on b.worker_id = w.id
     left join rowferry.live_workers as l on b.worker_id = l.id
 ) as t

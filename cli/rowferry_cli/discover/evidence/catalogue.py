@@ -165,25 +165,20 @@ class Catalogue:
         size = fetch_one(self._connection, statement("table_blocks"), {"table": _name(table).as_string()})["blocks"]
         found: list[Row] = []
         if size <= SCANNED_BLOCKS:
-            found = self._read("sample_rows", parts, most=most)
-            if len(found) < most:
-                return found
             total = fetch_one(self._connection, statement("count_rows", **parts))["rows"]
-            sampled = parts | {"method": sql.Identifier("bernoulli")}
-            return self._read("sample_rows_at_random", sampled, most=most, percent=min(100.0, 120 * most / total))
-        sampled = parts | {"method": sql.Identifier("system")}
+            return self._read(parts, "bernoulli", most, 120 * most / max(1, total)) if total else []
         for blocks in SAMPLED_BLOCKS:
             # Ten times as many rows as are wanted, so that they come from all of the blocks.
-            found = self._read(
-                "sample_rows_at_random", sampled, most=10 * most, percent=min(100.0, 100 * blocks / size)
-            )
+            found = self._read(parts, "system", 10 * most, 100 * blocks / size)
             if 10 * len(found) >= most:
                 break
         step = max(1, len(found) // most)
         return found[::step][:most]
 
-    def _read(self, name: str, parts: Mapping[str, sql.Composable], **parameters: float) -> list[Row]:
-        rows = self._connection.execute(statement(name, **parts), {"seed": SEED, **parameters}).fetchall()
+    def _read(self, parts: Mapping[str, sql.Composable], method: str, most: int, percent: float) -> list[Row]:
+        query = statement("sample_rows", **parts, method=sql.Identifier(method))
+        chosen = {"most": most, "percent": min(100.0, percent), "seed": SEED}
+        rows = self._connection.execute(query, chosen).fetchall()
         self.rows += len(rows)
         return [Row(tuple(row["id"]), row["value"]) for row in rows if row["value"]]
 
