@@ -6,6 +6,9 @@ from conformance.environment import Environment
 from support.entries.entry_table import TO
 from support.s3.objects import digest
 
+TYPE = "image/png"
+"""Said of equal objects, since servers have other defaults."""
+
 
 def plant_existing(setup: Environment, check: str, size_bytes: int, *, different: int) -> None:
     """Plant objects whose production keys are taken: by different objects as large, and by one that is equal."""
@@ -14,8 +17,8 @@ def plant_existing(setup: Environment, check: str, size_bytes: int, *, different
         setup.plant(check, name, os.urandom(size_bytes))
         setup.migration.production.put(TO + name, os.urandom(size_bytes))
     body = os.urandom(size_bytes)
-    setup.plant(check, f"{check}/equal", body)
-    setup.migration.production.put(f"{TO}{check}/equal", body)
+    setup.plant(check, f"{check}/equal", body, ContentType=TYPE)
+    setup.migration.production.put(f"{TO}{check}/equal", body, ContentType=TYPE)
     setup.existing |= {
         name: digest(setup.migration.production.read(TO + name)) for name in setup.planted[check].values()
     }

@@ -8,6 +8,8 @@ from contextlib import contextmanager, redirect_stdout
 from io import StringIO
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from conformance.environment import MIB, PART_BYTES, Environment
 from support.entries.listed_objects import put_objects
 from support.processes.processes import wait_for
@@ -36,8 +38,17 @@ def check_objects(setup: Environment) -> None:
         setup.hold(body == f"body of {name}".encode(), f"{name} is another: {body}")
 
 
-def check_resume(setup: Environment) -> None:
+def check_resume(setup: Environment) -> Iterator[str]:
     """A worker that is killed costs the part that was under way: the next one asks which parts there are."""
+    try:
+        hold_resumed(setup)
+    except ClientError as error:
+        if error.operation_name != "ListMultipartUploads":
+            raise
+        yield "does not list unfinished uploads"
+
+
+def hold_resumed(setup: Environment) -> None:
     body = os.urandom(RESUMED_BYTES)
     migration = setup.migration
     migration.legacy.put("resumed/large", body)
