@@ -44,12 +44,14 @@ as $$
         )
     from rowferry.batch_queue as own
     cross join rowferry.upload as u
+    -- Read once: offset 0 keeps the planner from doing so in each place.
     cross join lateral (
         select array(
             select p.number
             from rowferry.upload_part as p
             where p.upload = u.id
         ) as recorded
+        offset 0
     ) as s
     where
         own.id = p_batch_id
