@@ -123,15 +123,22 @@ def test_what_the_application_cannot_have_written_is_ours(
 
 
 @pytest.mark.parametrize(
-    ("parts", "outcome"), [("legacy", Outcome.CONFLICT), ("production", Outcome.CONFLICT), ("", Outcome.KEPT)]
+    ("parts", "timeline", "outcome"),
+    [
+        ("legacy", Timeline(switched=at(0)), Outcome.CONFLICT),
+        ("production", Timeline(switched=at(0)), Outcome.CONFLICT),
+        ("", Timeline(switched=at(0)), Outcome.KEPT),
+        ("production", Timeline(), Outcome.CONFLICT),
+        ("production", Timeline(began=at(20)), Outcome.MIGRATED),  # the application writes none there yet
+    ],
 )
-def test_the_time_of_an_upload_may_be_that_of_its_beginning(parts: str, outcome: Outcome) -> None:
+def test_the_time_of_an_upload_may_be_that_of_its_beginning(parts: str, timeline: Timeline, outcome: Outcome) -> None:
     """Amazon S3 tells when an upload by parts was begun, so nobody can tell whether it has ended before or after."""
     seconds = (900, 10) if parts == "production" else (10, 900)
     legacy = written_at(b"legacy", seconds[0], by_parts=parts == "legacy")
     production = written_at(b"another", seconds[1], by_parts=parts == "production")
     fake = FakeBuckets(WRITING, {OLD: legacy}, {NEW: production})
-    options = replace(options_of(StreamCopy(), "supported", "older"), timeline=Timeline(switched=at(0)))
+    options = replace(options_of(StreamCopy(), "supported", "older"), timeline=timeline)
     assert copy(fake, options) is outcome
 
 
