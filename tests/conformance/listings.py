@@ -17,7 +17,7 @@ from support.s3.request_log import RequestLog, logged
 
 OBJECTS = 1050
 """More than one page of a list."""
-TARGET = "of resumed/large"
+TARGET = "of-resumed/large"
 RESUMED_BYTES = 6 * PART_BYTES - MIB
 LAST_PART = 6
 PART_NUMBER = re.compile(r"partNumber=(\d+)")
@@ -31,10 +31,10 @@ def check_objects(setup: Environment) -> None:
         done = setup.run("migrate", "--yes", "--processes", "1")
         words = (done.stdout + done.stderr)[-500:]
         setup.hold(done.returncode == 0, f"`migrate` of objects ended with {done.returncode}: {words}")
-    found = [key for key in setup.migration.production.listing() if key.startswith("of listed/")]
-    setup.hold(sorted(found) == [f"of listed/{name}" for name in names], f"{len(found)} of {OBJECTS} arrived")
+    found = [key for key in setup.migration.production.listing() if key.startswith("of-listed/")]
+    setup.hold(sorted(found) == [f"of-listed/{name}" for name in names], f"{len(found)} of {OBJECTS} arrived")
     for name in names[:: OBJECTS // 10]:
-        body = setup.migration.production.read(f"of listed/{name}")
+        body = setup.migration.production.read(f"of-listed/{name}")
         setup.hold(body == f"body of {name}".encode(), f"{name} is another: {body}")
 
 
@@ -77,7 +77,7 @@ def planned(setup: Environment, name: str, **settings: Any) -> Iterator[None]:
     plan = setup.migration.plan
     kept = dict(plan)
     plan["migration"] = {**plan["migration"], "name": name, **settings}
-    plan["entries"], plan["objects"] = [], [{"prefix": f"{name}/", "to": f"of {name}/"}]
+    plan["entries"], plan["objects"] = [], [{"prefix": f"{name}/", "to": f"of-{name}/"}]
     setup.migration.write_plan()
     try:
         yield

@@ -52,12 +52,8 @@ class ObjectSide:
 
     def listing(self) -> Listing:
         """Return all that a write would change."""
-        found: list[Any] = []
-        is_truncated = True
-        while is_truncated:  # not by tokens, which LocalStack repeats
-            page = self.client.list_objects_v2(Bucket=self.bucket, StartAfter=found[-1]["Key"] if found else "")
-            found += page.get("Contents", [])
-            is_truncated = page["IsTruncated"]
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket)
+        found = [item for page in pages for item in page.get("Contents", [])]
         return {item["Key"]: (item.get("ETag"), item["Size"], item["LastModified"]) for item in found}
 
     def open_uploads(self) -> list[str]:
