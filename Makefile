@@ -7,7 +7,6 @@ GOFAKES3_VERSION := v1.2.0
 MINIO_VERSION := v0.0.0-20260212201848-7aac2a2c5b7c
 RCLONE_VERSION := v1.76.0
 S3PROXY_VERSION := 2.9.0
-LOCAL_S3_VERSION := 1.20
 COMPOSE_VERSION := v2.40.3
 KUSTOMIZE_VERSION := v5.8.0
 
@@ -109,9 +108,8 @@ test-hosts: $(VENV)/.with-dev ## Prove workers on several hosts (network namespa
 	@$(INSTALL_VERSITYGW)
 	@PYTHONPATH=tests $(VENV)/bin/python -m torture --short --only hosts
 
-more-servers: .tools/localstack/.installed ## Fetch S3 servers that `make test-servers` runs where they are: LocalStack, and with mvn s3proxy and local-s3; 2 minutes.
+more-servers: .tools/localstack/.installed ## Fetch S3 servers that `make test-servers` runs where they are: LocalStack, and with mvn s3proxy; a minute.
 	@tools/install-maven-server org.gaul s3proxy $(S3PROXY_VERSION) .tools/jars
-	@tools/install-maven-server io.github.robothy local-s3-rest $(LOCAL_S3_VERSION) .tools/jars
 
 test-servers: $(VENV)/.with-dev ## Hold rowferry against S3 servers of others, also behind proxies. As root the first time; half an hour.
 	@$(INSTALL_VERSITYGW)

@@ -21,7 +21,6 @@ TITLES = {
     "rclone": "rclone `serve s3`",
     "s3proxy": "s3proxy (filesystem-nio2)",
     "localstack": "LocalStack",
-    "local-s3": "local-s3",
     "nginx": "nginx, before versitygw",
     "apache": "Apache, before versitygw",
     "versitygw": "versitygw",

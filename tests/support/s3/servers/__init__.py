@@ -11,7 +11,7 @@ from support.s3.servers.ceph import CephServer
 from support.s3.servers.gofakes3 import GoFakeS3Server
 from support.s3.servers.juicefs import JuiceServer
 from support.s3.servers.minio import MinioServer
-from support.s3.servers.others import LocalS3Server, LocalStackServer, S3ProxyServer
+from support.s3.servers.others import LocalStackServer, S3ProxyServer
 from support.s3.servers.own import NotInstalled
 from support.s3.servers.proxies import ApacheProxy, NginxProxy
 from support.s3.servers.rclone import RcloneServer
@@ -45,7 +45,6 @@ SERVERS: Mapping[str, Callable[[], S3Server]] = {
 MORE_SERVERS: Mapping[str, Callable[[], S3Server]] = {
     "s3proxy": S3ProxyServer,
     "localstack": LocalStackServer,
-    "local-s3": LocalS3Server,
 }
 """Those that `make test-servers` runs where `make more-servers` has fetched them."""
 

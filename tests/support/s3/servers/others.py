@@ -34,32 +34,20 @@ class LocalStackServer(OneProgram):
         return self._environment
 
 
-class JarServer(OneProgram):
-    """A server in Java, with all that it needs in a folder of its own."""
+class S3ProxyServer(OneProgram):
+    """s3proxy, in Java, before files of a folder."""
 
-    artifact = ""
+    name = "s3proxy"
+    takes_checksums = False
 
     def __init__(self) -> None:
         super().__init__()
         self._java = find_program("java", advice="install a Java of version 17 or later")
-        self._jars = TOOLS / "jars" / self.artifact
+        self._jars = TOOLS / "jars" / "s3proxy"
         if not self._jars.exists():
-            raise NotInstalled(f"{self.name} is not here: {ADVICE}")
+            raise NotInstalled(f"s3proxy is not here: {ADVICE}")
 
     def command(self, port: int, folder: Path) -> Sequence[str]:
-        return [str(self._java), "-Xmx1g", "-cp", f"{self._jars}/*", *self.arguments(port, folder)]
-
-    def arguments(self, port: int, folder: Path) -> Sequence[str]:
-        raise NotImplementedError
-
-
-class S3ProxyServer(JarServer):
-    """s3proxy, before files of a folder."""
-
-    name = artifact = "s3proxy"
-    takes_checksums = False
-
-    def arguments(self, port: int, folder: Path) -> Sequence[str]:
         (folder / "data").mkdir()
         settings = {
             "s3proxy.authorization": "aws-v2-or-v4",
@@ -71,20 +59,5 @@ class S3ProxyServer(JarServer):
         }
         written = folder / "s3proxy.conf"
         written.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-        return ["org.gaul.s3proxy.Main", "--properties", str(written)]
-
-
-class LocalS3Server(JarServer):
-    """local-s3, objects in memory; it checks no credentials, and is a library that a few lines of Java start."""
-
-    name, artifact = "local-s3", "local-s3-rest"
-
-    def arguments(self, port: int, folder: Path) -> Sequence[str]:
-        source = folder / "Run.java"
-        source.write_text(
-            "public class Run { public static void main(String[] a) throws Exception {"
-            f"com.robothy.s3.rest.LocalS3.builder().port({port})"
-            ".mode(com.robothy.s3.rest.bootstrap.LocalS3Mode.IN_MEMORY).build().start();"
-            "Thread.currentThread().join(); } }"
-        )
-        return [str(source)]
+        java = [str(self._java), "-Xmx1g", "-cp", f"{self._jars}/*", "org.gaul.s3proxy.Main"]
+        return [*java, "--properties", str(written)]

