@@ -5,8 +5,9 @@ from torture.scenarios.chain import Chain
 from torture.scenarios.database import Database
 from torture.scenarios.hosts import Hosts, ThousandKills
 from torture.scenarios.killed import Kills
-from torture.scenarios.kinds import Alike, DroppedTags, Unreadable
+from torture.scenarios.kinds import Alike, DroppedTags, Texts, Unreadable
 from torture.scenarios.poison import Poison
+from torture.scenarios.postgres import BrokenOrder, FewConnections
 from torture.scenarios.s3 import Bad, LoginPage
 from torture.scenarios.scenario import Scenario
 from torture.scenarios.servers import Disk, Failover
@@ -22,6 +23,9 @@ SCENARIOS: dict[str, type[Scenario]] = {
     "alike": Alike,
     "unreadable": Unreadable,
     "dropped_tags": DroppedTags,
+    "texts": Texts,
+    "few_connections": FewConnections,
+    "broken_order": BrokenOrder,
     "login_page": LoginPage,
     "application": Applications,
     "rewrite": Rewrite,
