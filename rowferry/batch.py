@@ -88,7 +88,7 @@ class Attempt:
     silent_workers: Mapping[str, str] = field(default_factory=dict[str, str])
     """The workers for which it is unclear, each with its process: its kernel, namespaces, id and start."""
     since_first: timedelta | None = None
-    """Time since the first attempt began; None: this is the first."""
+    """Time since the first attempt began, at the batch that it was split from as well; None: this is the first."""
 
 
 class Entry(Struct, frozen=True, gc=False):
