@@ -1,5 +1,7 @@
 """Promises of `rowferry pause` and `rowferry resume`."""
 
+import json
+
 import psycopg
 import pytest
 
@@ -141,3 +143,17 @@ def test_the_reason_of_a_person_is_shown_and_is_no_alarm(migration: Migration) -
     assert state == {"pause_reason": "The disk is full", "paused_by_worker": False}
     assert migration.run("resume").stdout.splitlines()[1:2] == ["  it was paused because: The disk is full"]
     assert migration.execute("select pause_reason from rowferry.migration") == [{"pause_reason": None}]
+
+
+def test_queues_shows_a_pause_of_the_migration_and_of_a_queue_with_its_reason(migration: Migration) -> None:
+    migration.given(1).write_plan()
+    for queue, whole, words in (((), True, "with its migration "), (("--queue", "migrate"), False, "")):
+        migration.run("pause", "--reason", "Night is over", *queue)
+        (line,) = json.loads(migration.run("queues", "--json").stdout)["queues"]
+        assert (line["paused_at"] is not None, line["is_paused_whole"]) == (True, whole)
+        assert (line["pause_reason"], line["batches_left"]) == ("Night is over", 1)
+        shown = migration.run("queues").stdout
+        assert f"migrate of avatars is paused {words}since" in shown
+        assert shown.rstrip().endswith("waiting: Night is over.")
+        migration.run("resume", *queue)
+    assert json.loads(migration.run("queues", "--json").stdout)["queues"][0]["paused_at"] is None

@@ -36,6 +36,18 @@ def test_the_example_shows_the_defaults(run_rowferry: Run) -> None:
     assert (full.legacy.region, full.legacy.addressing) == (short.legacy.region_or_default, short.legacy.addressing)
 
 
+def test_a_plan_is_said_in_words(run_rowferry: Run, tmp_path: Path) -> None:
+    (tmp_path / "rowferry.toml").write_text(EXAMPLE.read_text() + 'where = "id > 1"\n')
+    assert run_rowferry("plan").stdout.splitlines() == [
+        "Migration avatars",
+        "  from  s3://sketch-legacy-s3 at AWS, us-east-1 (legacy: only read)",
+        "  to    s3://sketch-production-s3 at AWS, us-east-1 (production: written)",
+        "  objects: the production server copies them itself; at most 5 attempts per batch",
+        "  rows of public.avatars by id, where id > 1",
+        "    path: image/…  becomes  avatar/…",
+    ]
+
+
 def test_what_a_plan_says_of_a_queue_is_said_in_words(run_rowferry: Run, tmp_path: Path) -> None:
     tag = '[queue.tag]\nset = {tier = "cold", tenant = {column = "owner"}}\n'
     (tmp_path / "rowferry.toml").write_text(EXAMPLE.read_text() + tag)

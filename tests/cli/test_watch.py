@@ -78,6 +78,19 @@ def test_a_frame_shows_progress_workers_and_what_they_hold_and_the_last_errors()
     assert lines[-1] == HELP
 
 
+@pytest.mark.usefixtures("busy")
+def test_what_is_done_inside_an_open_batch_moves_the_bar_the_rate_and_the_workers_line(table: EntryTable) -> None:
+    told = "jsonb_build_object(c.attempt_id, 4), reported_at = now()"
+    table.execute(
+        f"update rowferry.worker set in_hand = {told} from rowferry.claimed_batches as c where c.worker_id = id"
+    )
+    lines = shown(State(snapshot_now()))
+    text = "\n".join(lines)
+    assert lines[1].endswith("66% 40 / 60")
+    assert "done in open batches 4 · waiting 17" in text
+    assert re.search(r"fra-2  4712  batch 4: 4/10 for \d+ s\b", text)
+
+
 def test_one_hundred_per_cent_is_said_only_when_nothing_waits_or_needs_an_operator() -> None:
     """The view says how much is settled: rowferry.share_done."""
     text = "\n".join(shown(State(make_snapshot(1, 0, 0, entries=100_000, done_share=0.99999))))

@@ -2,6 +2,7 @@
 
 import pytest
 from psycopg import sql
+from psycopg.types.json import Jsonb
 
 from rowferry.plan_file import parse_plan
 from support.entries.entry_table import EntryTable
@@ -44,6 +45,20 @@ def test_entries_that_came_later_are_picked_up_beside_the_ranges_that_wait(
         with subtests.test(f"{first} {later}"):
             assert (table.ranges()[waiting:], done.entries) == (ranges, sum(sizes))
             assert [batch["entry_count"] for batch in table.batches()[waiting:]] == sizes
+
+
+def test_a_narrow_range_within_a_wide_one_uncovers_nothing(table: EntryTable) -> None:
+    """As where batches that were done are put back in the queue, while others cover their entries again."""
+    table.add_legacy(range(0, 60, 2)).enqueue(30)
+    narrow = {"entries": "public.avatars.path", "first": "10", "last": "12", "on_conflict": "fail"}
+    table.execute(
+        "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) "
+        "select migration_id, queue_name, %s, 2 from rowferry.batch_queue",
+        [Jsonb(narrow)],
+    )
+    assert table.enqueue(5)[0].entries == 0
+    table.add_legacy([61])
+    assert table.enqueue(5)[0].entries == 1
 
 
 NAMES = (("public", "waiting", "id", "path"), ('My "Schema', "100% Avatars", "the % id", "Key"))

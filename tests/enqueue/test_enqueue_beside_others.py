@@ -54,6 +54,16 @@ def test_a_migration_is_paused_and_resumed_while_an_enqueue_runs(enqueued: Entry
     assert enqueued.execute("select from rowferry.migration where paused_at is not null")
 
 
+def test_a_new_migration_is_paused_while_its_first_enqueue_runs(
+    table: EntryTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(LOCK_TIMEOUT, "0.1")
+    table.add_legacy([1])
+    with slow_enqueue(table) as running, connect("test", autocommit=True) as connection:
+        assert [each["changed"] for each in pause(connection, "avatars")] == [True]
+    assert running.result()[0].entries == 1
+
+
 def test_a_plan_that_changes_during_an_enqueue_gets_no_batches_of_the_old_one(enqueued: EntryTable) -> None:
     with slow_enqueue(enqueued) as running:
         enqueued.execute(OTHER_BUCKET)

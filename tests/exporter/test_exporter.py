@@ -46,6 +46,9 @@ def read_states(gauges: dict[tuple[str, ...], float]) -> list[str]:
 def test_the_gauges_say_what_the_queue_holds(table: EntryTable, queue: QueueCollector) -> None:
     """Beside those that test_one_truth holds against the views."""
     table.add_legacy(range(1, 41)).enqueue(batch_size=10)
+    table.execute(
+        "insert into rowferry.queue (migration_id, name, max_claimed) select id, 'verify', 7 from rowferry.migration"
+    )
     with acting(table, "host-a:1:aa", "host-b:2:bb") as (done, broken):
         done.finish(done.claim())
         broken.finish(broken.claim(), failures=[missing(11)])
@@ -59,6 +62,7 @@ def test_the_gauges_say_what_the_queue_holds(table: EntryTable, queue: QueueColl
     assert gauges["rowferry_queue_estimated_end_timestamp_seconds", *here] > before
     assert gauges["rowferry_queue_oldest_due_seconds", *here] > 0
     assert ("rowferry_queue_max_claimed", *here) not in gauges
+    assert gauges["rowferry_queue_max_claimed", "avatars", "verify"] == 7
     assert gauges["rowferry_database_oldest_transaction_seconds", "rowferry"] > 0
     assert gauges["rowferry_database_oldest_transaction_seconds", "others"] == 0
     assert gauges["rowferry_table_dead_rows", "rowferry.batch_queue"] >= 0

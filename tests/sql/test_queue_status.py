@@ -157,6 +157,15 @@ def test_a_migration_is_done_once_all_its_queues_are(lines: Lines) -> None:
     assert (read_migration(lines)["state"] == "done") is False
 
 
+def test_a_queue_is_not_done_while_one_before_it_has_work(lines: Lines) -> None:
+    lines.register("m", {"copy": {"next": ["tag"]}, "tag": {}})
+    add(lines, "copy", 10)
+    add(lines, "tag", 10, "DONE")
+    rows = read(lines)
+    assert rows["tag"]["is_done"] is False
+    assert rows["tag"]["state"] == "idle"
+
+
 @pytest.mark.parametrize(
     ("rates", "slowest"),
     [
@@ -176,6 +185,16 @@ def test_the_slowest_queue_is_the_first_that_takes_as_long_as_the_chain(
             add(lines, queue, 10 * rate, "DONE")
         add(lines, queue, 1000 if queue == "copy" else 5)
     assert [name for name, row in read(lines).items() if row["is_slowest"]] == [slowest]
+
+
+def test_a_paused_queue_and_a_paused_migration_say_so(lines: Lines) -> None:
+    lines.register("m", {"copy": {"next": ["tag"]}, "tag": {}})
+    add(lines, "copy", 10)
+    lines.steer(("m", "tag"), "paused_at = now()")
+    serve(lines)
+    assert pick(read(lines), "state") == {"copy": "running", "tag": "paused"}
+    lines.session.execute("update rowferry.migration set paused_at = now()")
+    assert pick(read(lines), "state") == {"copy": "paused", "tag": "paused"}
 
 
 def test_the_oldest_due_batch_is_told_by_queue(lines: Lines) -> None:

@@ -21,6 +21,7 @@ from psycopg.rows import tuple_row
 
 from rowferry.db.connection import Connection, call, connect
 from rowferry.db.schema import initialise
+from support.postgres.ordinary import as_superuser
 from support.postgres.plans import explained
 
 MIGRATIONS = "insert into rowferry.migration (name, plan) values ('one', '{}'), ('two', '{}')"
@@ -231,6 +232,25 @@ def test_a_batch_that_moves_as_it_ends_is_counted_where_it_is(database: str) -> 
         for number, move in enumerate(map(sql.SQL, moves), start=1):
             assert connection.execute(done.format(move), (number,)).rowcount == 1
     compare(database)
+
+
+@pytest.mark.superuser("turns triggers off: session_replication_role")
+def test_a_change_behind_the_triggers_back_is_seen_and_mended(database: str) -> None:
+    with psycopg.connect(as_superuser(database), autocommit=True) as connection:
+        connection.execute(MIGRATIONS)
+        connection.execute(INSERT, {"many": 50})
+        connection.execute("update rowferry.batch_queue set started_at = now() - id * interval '1 minute'")
+        compare(database)
+        with connection.transaction():
+            connection.execute("set local session_replication_role = replica")
+            connection.execute("delete from rowferry.batch_queue where id % 3 = 0")
+        with pytest.raises(AssertionError):
+            compare(database)
+        assert connection.execute("select rowferry.recount_batches()").fetchall() == [(34,)]
+        compare(database)
+        began = "select payload ->> 'entries', min(started_at) from rowferry.batch_queue group by 1 order by 1"
+        told = "select label, min(started_at) from rowferry.batch_tally group by 1 order by 1"
+        assert connection.execute(told).fetchall() == connection.execute(began).fetchall()
 
 
 def test_the_tally_stays_small(any_database: str) -> None:

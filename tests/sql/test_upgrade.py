@@ -11,7 +11,7 @@ from rowferry import __version__
 from rowferry.db.connection import Connection, call, connect
 from rowferry.db.schema import Initialised, check_version, initialise
 from rowferry.db.statements import list_sql, sql_folder, statement
-from rowferry.errors import UsageError
+from rowferry.errors import DatabaseBusy, UsageError
 from support.processes.cli import Run, refused
 from support.processes.processes import wait_for
 
@@ -107,6 +107,19 @@ def test_a_migration_that_fails_changes_nothing(old: str, made_up: Path) -> None
         assert reader.execute(COLUMNS).fetchall() == [(0,)]
         assert reader.execute("select version from rowferry.installation").fetchall() == [("0.0.9",)]
         assert reader.execute("select max(number) from rowferry.schema_migration").fetchall() == [(NEXT - 1,)]
+
+
+@pytest.mark.usefixtures("made_up")
+def test_tables_that_workers_hold_are_not_waited_for_for_ever(old: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROWFERRY_LOCK_TIMEOUT", "0.2")
+    with psycopg.connect(old) as worker:
+        worker.execute("select from rowferry.batch_queue for update skip locked")
+        with pytest.raises(DatabaseBusy, match=r"so nothing was changed: session .* stop workers"):
+            upgrade()
+        worker.rollback()
+        assert worker.execute(COLUMNS).fetchall() == [(0,)]
+        worker.rollback()
+        assert upgrade().migrations == (NAME,)
 
 
 @pytest.mark.usefixtures("made_up")
