@@ -27,20 +27,20 @@ def batches(table: EntryTable) -> EntryTable:
 
 
 @pytest.mark.parametrize(
-    ("after_seconds", "batch", "requeues", "error", "is_own"),
+    ("after_seconds", "met", "is_own"),
     [
-        pytest.param(11, 1, 0, FAULT, True, id="another-succeeded-since"),
-        pytest.param(9, 1, 0, FAULT, False, id="another-succeeded-before"),
-        pytest.param(None, 1, 0, FAULT, False, id="none-succeeded"),
-        pytest.param(11, 1, 1, FAULT, False, id="met-before-it-was-requeued"),
-        pytest.param(11, 1, 0, "another fault", False, id="met-for-the-first-time"),
-        pytest.param(11, 3, 0, FAULT, False, id="met-by-another-batch"),
+        pytest.param(11, (1, 0, FAULT), True, id="another-succeeded-since"),
+        pytest.param(9, (1, 0, FAULT), False, id="another-succeeded-before"),
+        pytest.param(None, (1, 0, FAULT), False, id="none-succeeded"),
+        pytest.param(11, (1, 1, FAULT), False, id="met-before-it-was-requeued"),
+        pytest.param(11, (1, 0, "another fault"), False, id="met-for-the-first-time"),
+        pytest.param(11, (3, 0, FAULT), False, id="met-by-another-batch"),
     ],
 )
 def test_a_fault_is_a_batchs_own_where_another_has_succeeded_since(
-    batches: EntryTable, after_seconds: int | None, batch: int, requeues: int, error: str, is_own: bool
+    batches: EntryTable, after_seconds: int | None, met: tuple[int, int, str], is_own: bool
 ) -> None:
     if after_seconds is not None:
         batches.execute(SUCCEEDED, (after_seconds, 2))
-    found = batches.execute("select * from rowferry.judge_fault(%s, %s, %s)", (batch, requeues, error))
+    found = batches.execute("select * from rowferry.judge_fault(%s, %s, %s)", met)
     assert found == [{"is_own": is_own, "waiting": 3 if after_seconds is None else 2}]
