@@ -158,7 +158,9 @@ def test_workers_elsewhere_do_the_work(staying: Migration) -> None:
 
 
 def test_a_person_switches_and_presses_enter_and_no_pass_overwrites_since(staying: Migration) -> None:
-    with in_terminal("cutover", "--yes", "--processes", "1", "--on-conflict", "overwrite", **PLAIN) as terminal:
+    with in_terminal(
+        "cutover", "--yes", "--processes", "1", "--on-conflict", "overwrite", size=(80, 24), **PLAIN
+    ) as terminal:
         wait_for(lambda: "then press Enter" in terminal.output)
         made = len(passes(staying))
         wait_for_next_second()
@@ -188,12 +190,12 @@ def test_a_cutover_that_ends_at_any_moment_goes_on(
     staying.execute("insert into public.files select n, 'f' || n, %s from generate_series(6, 60) as n", (LONG_AGO,))
     for number in range(6, 61):
         staying.legacy.put(f"f{number}", b"v1")
-    with in_terminal("cutover", *ONE, **PLAIN) as terminal:
+    with in_terminal("cutover", *ONE, size=(80, 24), **PLAIN) as terminal:
         wait_for(lambda: "DONE" in staying.statuses())
         terminal.process.send_signal(first)
         terminal.wait()
     well(cut_over(staying))
-    with in_terminal("cutover", "--finish", *ONE, **PLAIN) as terminal:
+    with in_terminal("cutover", "--finish", *ONE, size=(80, 24), **PLAIN) as terminal:
         wait_for(lambda: staying.execute("select from rowferry.batch_queue where queue_name = 'verify'") != [])
         terminal.process.send_signal(second)
         terminal.wait()
