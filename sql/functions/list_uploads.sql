@@ -1,7 +1,8 @@
 -- Returns those of the production keys that have an upload recorded: the legacy object, and the numbers of the parts
 -- that are recorded. `is_awaited`: it lacks parts that batches of the claimed batch's queue are to send, so that there
 -- is nothing to do for it yet.
--- Writes: nothing. Called by: rowferry_queues/parts/perform.py and send.py, in the transaction of the claim.
+-- Writes: nothing. Called by: rowferry_queues/parts/perform.py, rowferry_queues/parts/send.py, in the transaction of
+-- the claim.
 create or replace function rowferry.list_uploads(p_batch_id bigint, p_production text, p_keys text [])
 returns table (
     key text,
