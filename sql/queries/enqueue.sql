@@ -64,8 +64,8 @@ rowferry_walked as (
 select
     f.*,
     row_number() over rowferry_order as position,
-    lag(f.stretch) over rowferry_order is distinct from f.stretch
-    or lead(f.stretch) over rowferry_order is distinct from f.stretch as is_end
+    coalesce(lag(f.stretch) over rowferry_order <> f.stretch, true)
+    or coalesce(lead(f.stretch) over rowferry_order <> f.stretch, true) as is_end
 from (
     select w.*
     from rowferry_walked as w
