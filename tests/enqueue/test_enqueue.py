@@ -26,9 +26,12 @@ LATER = (
     ([*range(100, 110)], 10, [5, 7, 500], 10, [("5", "7"), ("500", "500")], [2, 1]),
     ([10, 11], 10, [1, 20], 10, [("1", "1"), ("20", "20")], [1, 1]),  # no range reaches across a waiting one
     ([10, 20], 10, [15], 10, [], []),  # what is within a waiting range is left to its batch
-    ([100, 200], 1, [90, 91, *range(101, 111)], 5, [("90", "91"), ("101", "105"), ("106", "110")], [2, 5, 5]),
+    ([100, 200], 1, [90, 91, *range(101, 106)], 5, [("90", "91"), ("101", "103"), ("104", "105")], [2, 3, 2]),
 )
-"""Ids that wait, the size of their batches, ids that came later and their batches' size, new ranges and their sizes."""
+"""Ids that wait, the size of their batches, ids that came later and their batches' size, new ranges and their sizes.
+
+Entries are cut after each batch size from the first one on, and wherever a range waits.
+"""
 
 
 def test_entries_that_came_later_are_picked_up_beside_the_ranges_that_wait(
