@@ -28,8 +28,6 @@ ROOT = Path(__file__).parent.parent
 TREES = ROOT / "build" / "regression"
 LATENCY_MS, BODY_BYTES = 70, 20_000
 IN_FLIGHT = 512
-PACE = (f"--parallel={IN_FLIGHT}", f"--min-parallel={IN_FLIGHT}")
-"""So many objects are in flight whatever happens."""
 PLAN = """\
 [migration]
 name = "bench"
@@ -92,7 +90,7 @@ class Contestant:
                 "--processes=1",
                 "--until-empty",
                 "--log-format=json",
-                *PACE,
+                *self._list_bounds(),
             ]
             start = run_measured(worker, environment)
             self._call(environment, "enqueue", "--yes", "--batch-size=250")
@@ -101,6 +99,14 @@ class Contestant:
         assert migrated == rows, f"{self.name} migrated {migrated} of {rows} entries"
         without_start = used.cpu_seconds - start.cpu_seconds
         return Figures(rows / seconds, 1000 * used.cpu_seconds / rows, 1000 * without_start / rows)
+
+    def _list_bounds(self) -> list[str]:
+        """Return the options by which so many objects are in flight whatever happens; one had another name once."""
+        asked = subprocess.run(
+            [self._program, "worker", "--min-parallel=1", "--help"], capture_output=True, check=False
+        )
+        least = "--parallel-least" if asked.returncode else "--min-parallel"
+        return [f"--parallel={IN_FLIGHT}", f"{least}={IN_FLIGHT}"]
 
     @property
     def _program(self) -> str:
