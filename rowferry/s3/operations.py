@@ -29,9 +29,8 @@ Source: Amazon S3 User Guide, "Using Requester Pays general purpose buckets"."""
 
 COPY_LIMIT_BYTES = 5 * 1024**3
 """The most that CopyObject copies. Source: Amazon S3 API Reference, "CopyObject"."""
-PUT_LIMIT_BYTES = 100 * 1024**2
-"""The largest object that goes in one PUT: so much is sent anew after a failure, and many proxies bound bodies.
-Source: Amazon S3 User Guide, "Multipart upload overview": by parts from 100 MB on."""
+PUT_LIMIT_BYTES = 1024**3
+"""The largest object that goes in one PUT: so much is sent anew after a failure, and many proxies bound bodies."""
 BOTH_SIDES = frozenset({"CopyObject", "UploadPartCopy"})
 """Operations that read one side and write the other: their names say enough."""
 WRITES = BOTH_SIDES | {"PutObject", "CreateMultipartUpload", "UploadPart", "CompleteMultipartUpload"}

@@ -3,24 +3,30 @@
 import asyncio
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any, ClassVar
 
 import pytest
 
 from rowferry.batch import Outcome
-from rowferry.errors import AccessDenied, NotStarted, ObjectDamaged
-from rowferry.http import event_loop
+from rowferry.errors import AccessDenied, NotFinished, NotStarted, ObjectDamaged, ObjectError, Throttled
+from rowferry.http import connection, event_loop
 from rowferry.plan import LegacySide, MigrationSettings, ObjectPrefix, OnConflict, Plan, ProductionSide
-from rowferry_worker.copying import one_put, stream_copy
+from rowferry.s3.responses import Response
+from rowferry_lab.servers.fake_s3.http import Request
+from rowferry_worker.copying import one_put, put_limit, stream_copy
 from rowferry_worker.copying.copy import copy_object
 from rowferry_worker.copying.stream_copy import StreamCopy
 from rowferry_worker.migration import choose_method
 from rowferry_worker.multipart.large import LargeObjects
+from rowferry_worker.multipart.records import Recorded, UploadRecord, UploadRecords
+from rowferry_worker.objects import link_trial
 from rowferry_worker.objects.memory import BodyBudget, add_tls
 from rowferry_worker.objects.pipe import PIPE_BYTES, ObjectPipe
-from support.s3.copies import OLD
-from support.s3.fake_buckets import refuse
-from support.s3.pipes import SECONDS, Pipe, corrupt
+from support.s3.copies import NEW, OLD
+from support.s3.fake_buckets import LOST, refuse
+from support.s3.pipes import SECONDS, Pipe, corrupt, cut_off
 
 BODY = bytes(range(256)) * 4096
 """1 MiB, which is large here: its share is PIPE_BYTES, half of it."""
@@ -154,8 +160,8 @@ def test_one_object_is_hashed_until_the_server_has_confirmed_its_digest(pipe: Pi
 
 def test_what_passes_unhashed_beside_the_first_is_no_proof(pipe: Pipe, hashed: list[ObjectPipe]) -> None:
     pipe.support.confirms_digests = None
-    pipe.method._put_limit.hashed = 1
-    assert copy_many(pipe) == [Outcome.MIGRATED] * OBJECTS
+    with pipe.method._put_limit.hashed.counting(True):
+        assert copy_many(pipe) == [Outcome.MIGRATED] * OBJECTS
     assert (hashed, pipe.support.confirms_digests) == ([], None)
 
 
@@ -164,38 +170,183 @@ def test_what_was_damaged_on_its_way_beside_the_first_is_written_again_hashed(
 ) -> None:
     pipe.support.confirms_digests = None
     pipe.deviations["production"].append(corrupt)
-    pipe.method._put_limit.hashed = 1
-    assert pipe.copy().outcome is Outcome.MIGRATED
+    with pipe.method._put_limit.hashed.counting(True):
+        assert pipe.copy().outcome is Outcome.MIGRATED
     assert (pipe.written, len(set(map(id, hashed)))) == (BODY, 1)
     assert pipe.support.confirms_digests is True, "by the second time"
+
+
+@pytest.fixture
+def tried(pipe: Pipe, monkeypatch: pytest.MonkeyPatch) -> Pipe:
+    """The object is so large that its PUT is tried."""
+    monkeypatch.setattr(put_limit, "TRIED_BYTES", 128 * 1024)
+    monkeypatch.setattr(put_limit, "ALWAYS_BYTES", 64 * 1024)
+    monkeypatch.setattr(connection, "HEARD_BYTES", 64 * 1024)
+    return pipe
+
+
+BY_PARTS = ["CreateMultipartUpload ok", *["UploadPart ok"] * 16, "CompleteMultipartUpload ok"]
+
+
+class Begun(UploadRecords):
+    """An earlier attempt has begun each upload."""
+
+    async def take(self, key: str, legacy_key: str) -> UploadRecord:
+        return UploadRecord(self, key, Recorded("begun", "", legacy_key, "", len(BODY), 64 * 1024))
+
+
+def written_by(pipe: Pipe) -> list[str]:
+    """Return the writes that a copy has counted, reads left out."""
+    return [word for word in pipe.recorded if not word.startswith(("Get", "Head"))]
+
+
+def test_what_passes_soon_is_written_at_once(tried: Pipe) -> None:
+    assert tried.copy().outcome is Outcome.MIGRATED
+    assert (written_by(tried), tried.written) == (["PutObject ok"], BODY)
+
+
+def test_a_slow_connection_is_given_up_and_its_object_goes_by_parts(
+    tried: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link_trial, "JUDGED_AFTER", 0.0)
+    monkeypatch.setattr(link_trial, "REST_SECONDS", 0.0)
+    assert tried.copy().outcome is Outcome.MIGRATED
+    assert (written_by(tried), tried.written) == (BY_PARTS, BODY)
+    assert tried.methods("production").count("PUT cut off") == 1
+    del tried.production[NEW]
+    assert tried.copy().outcome is Outcome.MIGRATED
+    assert tried.methods("production").count("PUT cut off") == 1, "the next one goes by parts at once"
+
+
+def refuse_large(pipe: Pipe, status: int, code: str = "") -> None:
+    def refuse_put(request: Request) -> Response | None:
+        length = int(request.header(b"content-length") or 0)
+        is_large = request.operation == "PutObject" and length > 65536
+        return refuse(status, code or f"HTTP {status}") if is_large else None
+
+    pipe.interfere_early = refuse_put
+
+
+@pytest.mark.parametrize("status", [403, 413])
+def test_where_a_proxy_bounds_bodies_objects_go_by_parts(tried: Pipe, status: int) -> None:
+    refuse_large(tried, status)
+    assert tried.copy().outcome is Outcome.MIGRATED
+    assert tried.written == BODY
+    assert written_by(tried)[1:] == BY_PARTS, "the PUT is not sent again"
+
+
+def fails_at_first(pipe: Pipe, error: type[ObjectError], put: str) -> None:
+    """The copy ends with an error that costs no attempt; the next one sends parts."""
+    with pytest.raises(error) as raised:
+        pipe.copy()
+    assert not raised.value.costs_attempt
+    assert written_by(pipe) == [put]
+    assert pipe.copy().outcome is Outcome.MIGRATED
+    assert (written_by(pipe)[1:], pipe.written) == (BY_PARTS, BODY)
+
+
+@pytest.mark.parametrize(("status", "error"), [(500, NotFinished), (502, NotFinished), (503, Throttled)])
+def test_where_a_proxy_gives_large_bodies_up_the_next_attempt_sends_parts(
+    tried: Pipe, status: int, error: type[ObjectError]
+) -> None:
+    refuse_large(tried, status)
+    fails_at_first(tried, error, f"PutObject {'Throttled' if error is Throttled else 'ServerFault'}")
+
+
+def test_where_a_large_put_breaks_off_the_next_attempt_sends_parts(tried: Pipe) -> None:
+    tried.deviations["production"].append(cut_off)
+    fails_at_first(tried, NotFinished, "PutObject Unreachable")
+
+
+def test_where_a_large_read_breaks_off_the_next_attempt_sends_parts(tried: Pipe) -> None:
+    tried.deviations["legacy"].append(cut_off)
+    with pytest.raises(NotFinished):
+        tried.copy()
+    assert tried.copy().outcome is Outcome.MIGRATED
+    assert (written_by(tried), tried.written) == (BY_PARTS, BODY)
+
+
+def test_a_large_put_that_has_arrived_without_an_answer_is_found(tried: Pipe) -> None:
+    def write_and_break_off(pipe: Pipe, request: Request) -> Response:
+        pipe.put("production", NEW, request.body)
+        return LOST
+
+    tried.deviations["production"].append(write_and_break_off)
+    with pytest.raises(NotFinished):
+        tried.copy()
+    assert tried.copy().outcome is Outcome.KEPT
+    assert (written_by(tried), tried.written) == (["PutObject Unreachable"], BODY)
 
 
 @pytest.mark.parametrize("trusts", [None, False])
 @pytest.mark.parametrize("on_conflict", ["fail", "keep"])
 def test_a_large_object_that_was_written_damaged_is_replaced_by_the_next_attempt(
-    pipe: Pipe, on_conflict: OnConflict, trusts: bool | None
+    tried: Pipe, on_conflict: OnConflict, trusts: bool | None
 ) -> None:
-    pipe.support.confirms_digests = trusts
-    pipe.options = replace(pipe.options, on_conflict=on_conflict)
-    pipe.deviations["production"].append(corrupt)
+    tried.support.confirms_digests = trusts
+    tried.options = replace(tried.options, on_conflict=on_conflict)
+    tried.deviations["production"].append(corrupt)
     with pytest.raises(ObjectDamaged):
-        pipe.copy()
-    assert pipe.written != BODY
-    assert pipe.copy().outcome is Outcome.MIGRATED
-    assert pipe.written == BODY
+        tried.copy()
+    assert tried.written != BODY
+    assert tried.copy().outcome is Outcome.MIGRATED
+    assert tried.written == BODY
 
 
-def test_a_large_object_whose_etag_is_not_its_digest_is_sent_twice_and_fails(pipe: Pipe) -> None:
-    pipe.deviations["legacy"] += [corrupt] * 9
+def test_a_large_object_whose_etag_is_not_its_digest_is_sent_twice_and_fails(tried: Pipe) -> None:
+    tried.deviations["legacy"] += [corrupt] * 9
     with pytest.raises(ObjectDamaged):
-        pipe.copy()
-    assert pipe.written is None
-    assert len([word for word in pipe.methods("production") if word.startswith("PUT")]) <= 2
-    assert pipe.method._put_limit.allows(len(BODY)), "others are not to suffer for it"
+        tried.copy()
+    assert tried.written is None
+    assert len([word for word in tried.methods("production") if word.startswith("PUT")]) <= 2
+    assert tried.method._put_limit.allows(len(BODY)), "others are not to suffer for it"
 
 
-def test_a_large_put_that_is_refused_is_not_sent_by_parts(pipe: Pipe) -> None:
-    pipe.deviations["production"].append(lambda *_: refuse(403, "AccessDenied"))
+class Taken(UploadRecords):
+    """Notes when a record of an upload is taken, and when it is given back."""
+
+    steps: ClassVar[list[str]] = []
+
+    async def take(self, key: str, legacy_key: str) -> UploadRecord | None:
+        self.steps.append("take")
+        return UploadRecord(self, key)
+
+    async def tell(self, function: str, key: str, *arguments: Any) -> bool | None:
+        self.steps.append(function)
+        return True
+
+
+def test_the_record_of_the_upload_is_held_until_what_is_in_doubt_is_written_anew(tried: Pipe) -> None:
+    tried.options = replace(tried.options, large_objects=LargeObjects(Taken()))
+    Taken.steps.clear()
+    tried.deviations["production"].append(corrupt)
+    assert tried.copy().outcome is Outcome.MIGRATED
+    assert (Taken.steps, tried.written) == (["take", "take", "end_upload"], BODY)
+
+
+@pytest.mark.parametrize(
+    ("status", "steps"), [(200, ["take", "end_upload"]), (500, ["take", "end_upload"]), (413, ["take"])]
+)
+def test_the_record_of_the_upload_is_held_during_the_put(tried: Pipe, status: int, steps: list[str]) -> None:
+    tried.options = replace(tried.options, large_objects=LargeObjects(Taken()))
+    Taken.steps.clear()
+    if status != 200:
+        refuse_large(tried, status)
+    with suppress(NotFinished):
+        tried.copy()
+    assert Taken.steps[: len(steps)] == steps
+    assert len(Taken.steps) == 2 or status == 413, "which is held on until the parts are sent"
+
+
+def test_a_large_put_that_is_refused_is_not_sent_by_parts(tried: Pipe) -> None:
+    tried.deviations["production"].append(lambda *_: refuse(403, "AccessDenied"))
     with pytest.raises(AccessDenied):
-        pipe.copy()
-    assert "CreateMultipartUpload ok" not in pipe.recorded
+        tried.copy()
+    assert "CreateMultipartUpload ok" not in tried.recorded
+
+
+def test_an_upload_that_was_begun_goes_on_by_parts(tried: Pipe) -> None:
+    tried.options = replace(tried.options, large_objects=LargeObjects(Begun()))
+    assert tried.copy().outcome is Outcome.MIGRATED
+    assert written_by(tried)[-len(BY_PARTS) :] == BY_PARTS
+    assert "PutObject ok" not in tried.recorded

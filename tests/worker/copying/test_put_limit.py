@@ -1,9 +1,35 @@
 """Which objects go in one PUT: such as pass in a few seconds over the link there is."""
 
+import time
+
+import pytest
+
+from rowferry.errors import (
+    AccessDenied,
+    Cancelled,
+    CutOff,
+    NotFinished,
+    ObjectDamaged,
+    ObjectError,
+    ObjectRejected,
+    PreconditionFailed,
+    ServerFault,
+    Throttled,
+    TimedOut,
+    Unreachable,
+)
 from rowferry.s3.operations import PUT_LIMIT_BYTES
-from rowferry_worker.copying.put_limit import ALWAYS_BYTES, PUT_SECONDS, PutLimit
-from rowferry_worker.copying.stream_copy import StreamCopy, limit_put
-from rowferry_worker.multipart.part_size import STREAM_PART_BYTES
+from rowferry_worker.copying.put_limit import (
+    ALWAYS_BYTES,
+    NO_TRIAL_SECONDS,
+    PUT_SECONDS,
+    TRIED_BYTES,
+    GoByParts,
+    PutLimit,
+)
+from rowferry_worker.copying.stream_copy import StreamCopy
+from rowferry_worker.objects.link_trial import TooSlow
+from rowferry_worker.objects.own_copies import DamagedWrite
 from rowferry_worker.objects.pipe import MOST_SHARE_BYTES, PIPE_BYTES, share_of_pipe
 from support.s3.copies import NEW, copy_once, fake_with, options_of
 
@@ -12,12 +38,6 @@ MB = 1_000_000
 
 def test_a_link_is_expected_to_be_fast() -> None:
     assert PutLimit().allows(PUT_LIMIT_BYTES)
-
-
-def test_the_plan_says_from_which_size_on_objects_go_by_parts() -> None:
-    assert limit_put(None, has_md5=True) == PUT_LIMIT_BYTES
-    assert limit_put(1000 * MB, has_md5=True) == 1000 * MB
-    assert limit_put(1000 * MB, has_md5=False) == limit_put(None, has_md5=False) == STREAM_PART_BYTES
 
 
 def test_over_a_slow_link_large_objects_go_by_parts() -> None:
@@ -46,11 +66,79 @@ def test_a_link_that_has_become_faster_is_tried_again() -> None:
     assert all(limit.allows(100 * MB) for _ in range(9))
 
 
+REFUSED = [
+    TooSlow(MB),
+    ObjectRejected("EntityTooLarge", ""),
+    ObjectRejected("HTTP 413", ""),
+    AccessDenied("HTTP 403", "a page"),
+]
+FREE = [Throttled("SlowDown", "")]
+COUNTED = [ServerFault("HTTP 502", ""), TimedOut("TimedOut", ""), Unreachable("ConnectionLost", "")]
+
+
+@pytest.mark.parametrize(
+    ("error", "end"),
+    [(error, GoByParts) for error in REFUSED]
+    + [(error, type(None)) for error in FREE]
+    + [(error, NotFinished) for error in COUNTED],
+    ids=lambda value: getattr(value, "code", ""),
+)
+def test_after_a_large_put_that_failed_such_go_by_parts_for_ten_minutes(
+    error: ObjectError, end: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit, now = PutLimit(), time.monotonic()
+    assert isinstance(limit.judge(error, PUT_LIMIT_BYTES), end)
+    assert not limit.allows(PUT_LIMIT_BYTES)
+    assert limit.allows(TRIED_BYTES)
+    monkeypatch.setattr(time, "monotonic", lambda: now + NO_TRIAL_SECONDS + 1)
+    assert limit.allows(PUT_LIMIT_BYTES)
+
+
+def test_a_link_that_is_slow_for_the_largest_may_pass_those_of_half_the_size() -> None:
+    limit = PutLimit()
+    assert isinstance(limit.judge(TooSlow(MB), PUT_LIMIT_BYTES), GoByParts)
+    assert limit.allows(PUT_LIMIT_BYTES // 2)
+    assert not limit.allows(PUT_LIMIT_BYTES // 2 + 1)
+
+
+def test_a_slow_link_lets_nothing_pass_that_was_refused_before() -> None:
+    limit = PutLimit()
+    for error in (ObjectRejected("HTTP 413", ""), TooSlow(MB)):
+        assert isinstance(limit.judge(error, PUT_LIMIT_BYTES), GoByParts)
+    assert not limit.allows(TRIED_BYTES + 1)
+
+
+OTHER = [
+    AccessDenied("AccessDenied", ""),
+    PreconditionFailed("PreconditionFailed", ""),
+    ObjectRejected("InvalidTag", ""),
+    ObjectDamaged("DigestMismatch", ""),
+    DamagedWrite("DigestMismatch", ""),
+    ServerFault("ObjectChanged", ""),
+    CutOff("Silent", ""),
+    Cancelled("Cancelled", ""),
+]
+
+
+@pytest.mark.parametrize("error", OTHER, ids=lambda error: type(error).__name__)
+def test_what_parts_would_meet_as_well_is_no_failure_of_one_put(error: ObjectError) -> None:
+    limit = PutLimit()
+    assert limit.judge(error, PUT_LIMIT_BYTES) is None
+    assert limit.allows(PUT_LIMIT_BYTES)
+
+
+@pytest.mark.parametrize("error", REFUSED + FREE + COUNTED, ids=lambda error: error.code)
+def test_what_was_not_tried_says_nothing_of_large_objects(error: ObjectError) -> None:
+    limit = PutLimit()
+    assert limit.judge(error, TRIED_BYTES) is None
+    assert limit.allows(PUT_LIMIT_BYTES)
+
+
 def test_few_large_objects_are_begun_at_once() -> None:
     assert share_of_pipe(1000) == 1000
     assert share_of_pipe(MB) == PIPE_BYTES
     assert share_of_pipe(80 * MB) == 10 * MB
-    assert share_of_pipe(1000 * MB) == MOST_SHARE_BYTES
+    assert share_of_pipe(PUT_LIMIT_BYTES) == MOST_SHARE_BYTES
 
 
 def test_an_object_that_would_pass_too_slowly_goes_by_parts() -> None:

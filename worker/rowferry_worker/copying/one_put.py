@@ -4,16 +4,18 @@ import time
 from functools import partial
 from typing import NamedTuple
 
-from rowferry.errors import ObjectError
+from rowferry.errors import NotFinished, ObjectError
 from rowferry.s3.operations import Request, content_md5, put_object
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_written_etag
-from rowferry_worker.copying.put_limit import PutLimit
+from rowferry.s3.retry import TRIES
+from rowferry_worker.copying.put_limit import GoByParts, PutLimit, is_tried
 from rowferry_worker.copying.transfer import ObjectWrite, Written
 from rowferry_worker.multipart.part_size import STREAM_PART_BYTES
 from rowferry_worker.objects.compare import md5_of
 from rowferry_worker.objects.digests import hash_body, mismatch
 from rowferry_worker.objects.intents import Probe, check_again, check_early, write_object
+from rowferry_worker.objects.link_trial import LinkTrial
 from rowferry_worker.objects.memory import Hold
 from rowferry_worker.objects.own_copies import DamagedWrite
 from rowferry_worker.objects.pipe import ObjectPipe
@@ -30,7 +32,7 @@ class Unconfirmed(NamedTuple):
     """Of what the server has written; empty where it has written nothing."""
 
 
-Put = Written | Unconfirmed
+Put = Written | GoByParts | Unconfirmed
 
 
 class Taken(NamedTuple):
@@ -59,7 +61,8 @@ async def put_whole(
 ) -> Put:
     """Write the object whose headers, at least, have come. `is_hashed`: hash what is read in any case.
 
-    Raises ObjectDamaged where it is not what its ETag says, DamagedWrite when something else was written.
+    Raises ObjectDamaged where it is not what its ETag says, DamagedWrite when something else was written, NotFinished
+    when a PUT that was tried has failed and the next attempt is to send parts.
     """
     s3, seen, properties = write.s3, taken.response, write.properties
     if seen.body_bytes > STREAM_PART_BYTES:  # a server may read it all before it refuses it
@@ -67,15 +70,12 @@ async def put_whole(
     demand(read_etag, seen, taken.read)
     await s3.refuse_web_server(taken.read, seen)
     is_hashed = is_hashed or _must_hash(write, seen, limit)
-    is_counted = is_hashed and seen.stream is not None
-    limit.hashed += is_counted
-    try:
-        body = await _take_body(write, taken, is_hashed=is_hashed)
+    is_passed_on = seen.stream is not None
+    with limit.hashed.counting(is_hashed and is_passed_on), limit.trials.counting(is_tried(seen.body_bytes)):
+        body = await _take_body(write, taken, limit, is_hashed=is_hashed)
         described = await properties.describe(s3, write.source_key, seen, "PutObject", keep_class=keep_class)
         started = time.monotonic()
-        put = await _send(write, body, described.headers)
-    finally:
-        limit.hashed -= is_counted
+        put = await _send(write, body, described.headers, limit)
     if not isinstance(put, str):
         return put
     limit.note(seen.body_bytes, time.monotonic() - started)
@@ -93,16 +93,19 @@ def _must_hash(write: ObjectWrite, seen: Response, limit: PutLimit) -> bool:
     if md5_of(seen) is None or isinstance(write.intent, Probe):
         return True
     if confirms is None and seen.stream is not None:
-        return not limit.hashed
+        return not limit.hashed.under_way
     return confirms is not True
 
 
-async def _take_body(write: ObjectWrite, taken: Taken, *, is_hashed: bool) -> Body:
+async def _take_body(write: ObjectWrite, taken: Taken, limit: PutLimit, *, is_hashed: bool) -> Body:
     """Take the body, or what passes it on. Raises ObjectDamaged where it is not what its ETag says."""
     expected, seen = md5_of(taken.response), taken.response
     if expected is not None and seen.stream is not None:
+        trial = LinkTrial(seen.body_bytes, limit.trials) if is_tried(seen.body_bytes) else None
         before_end = partial(check_again, write.target, write.intent)
-        pipe = ObjectPipe(write.s3, taken.read, seen, seen.stream, checks_read=is_hashed, before_end=before_end)
+        pipe = ObjectPipe(
+            write.s3, taken.read, seen, seen.stream, checks_read=is_hashed, before_end=before_end, trial=trial
+        )
         return Body(expected, is_hashed, pipe=pipe)
     taken.hold.resize(2 * seen.body_bytes)  # the pieces and the whole, or the body and the request with it
     whole = seen.body if seen.stream is None else await seen.stream.read_all()
@@ -112,16 +115,26 @@ async def _take_body(write: ObjectWrite, taken: Taken, *, is_hashed: bool) -> Bo
     return Body(digest, is_hashed, whole)
 
 
-async def _send(write: ObjectWrite, body: Body, headers: list[tuple[str, str]]) -> str | Unconfirmed:
-    """Write the object and return its ETag. Raises as `put_whole`."""
-    target, headers = write.target, [*headers, content_md5(body.digest)]
+async def _send(
+    write: ObjectWrite, body: Body, headers: list[tuple[str, str]], limit: PutLimit
+) -> str | GoByParts | Unconfirmed:
+    """Write the object and return its ETag. A PUT that is tried is sent once. Raises as `put_whole`."""
+    target, size_bytes = write.target, len(body.whole) if body.pipe is None else body.pipe.length
+    headers = [*headers, content_md5(body.digest)]
     request = put_object(target.key, body.whole, headers=headers, source=body.pipe, if_none_match=False)
+    tries = 1 if is_tried(size_bytes) else TRIES
     try:
-        etag, written = await write_object(target, write.intent, request, read_written_etag)
+        etag, written = await write_object(target, write.intent, request, read_written_etag, tries=tries)
     except ObjectError as error:
         if not body.is_hashed and error.code in REFUSED_DIGESTS:
             return Unconfirmed()
-        raise
+        match limit.judge(error, size_bytes):
+            case GoByParts() as by_parts:
+                return by_parts
+            case NotFinished() as unfinished:
+                raise unfinished from error
+            case None:
+                raise
     finally:
         if body.pipe is not None:
             body.pipe.close()

@@ -8,7 +8,7 @@ from rowferry.errors import RESPONSE_TOO_LONG, NotStarted, ObjectRejected
 from rowferry.s3.operations import PUT_LIMIT_BYTES, get_object
 from rowferry.s3.responses import Response
 from rowferry_worker.copying.one_put import Put, Taken, Unconfirmed, put_whole
-from rowferry_worker.copying.put_limit import PutLimit
+from rowferry_worker.copying.put_limit import GoByParts, PutLimit, is_tried
 from rowferry_worker.copying.transfer import ObjectWrite, Written, transfer_parts
 from rowferry_worker.multipart.completion import Large
 from rowferry_worker.multipart.part_size import SMALLEST_PART_BYTES, STREAM_PART_BYTES
@@ -92,16 +92,28 @@ class StreamCopy:
             return put
         return await self._transfer_parts(write, await write.s3.head("legacy", write.source_key))
 
-    async def _put(self, write: ObjectWrite, *, is_hashed: bool = False) -> Put | None:
-        """Read the object and write it in one PUT; None: it goes by parts, and nothing of it was read."""
+    async def _put(self, write: ObjectWrite, *, is_hashed: bool = False) -> Put:
+        """Read the object and write it in one PUT; what came of one that goes by parts is not read.
+
+        The record of the upload of an object above TRIED_BYTES is held meanwhile, so that no other batch sends the same
+        object: one that is begun goes on by parts, and one of another batch is waited for there.
+        """
         with await self._bodies.hold(tls_connections=self._tls_connections) as hold:
             taken = await self._take_in_turn(write, hold)
             if taken is None:
-                return None
+                return GoByParts()
+            put, record = None, None
             try:
-                return await put_whole(write, taken, self._put_limit, keep_class=self.keeps_class, is_hashed=is_hashed)
+                if is_tried(taken.response.body_bytes):
+                    record = await write.large_objects.records.take(write.target.key, write.source_key)
+                    if record is None or record.recorded is not None:
+                        return (put := GoByParts())
+                put = await put_whole(write, taken, self._put_limit, keep_class=self.keeps_class, is_hashed=is_hashed)
+                return put
             finally:
                 _close(taken.response)
+                if record is not None and not isinstance(put, GoByParts | Unconfirmed):
+                    await record.end()
 
     async def _take_in_turn(self, write: ObjectWrite, hold: Hold) -> Taken | None:
         """Ask for an object; None where it goes by parts. A large one is asked for once more when there is room for it.
@@ -157,4 +169,5 @@ def limit_part(threshold_bytes: int | None) -> int:
 
 def limit_put(threshold_bytes: int | None, *, has_md5: bool) -> int:
     """Return the most bytes that go in one PUT: an object whose MD5 is not known has to be in memory as a whole."""
-    return (threshold_bytes or PUT_LIMIT_BYTES) if has_md5 else limit_part(threshold_bytes)
+    most = PUT_LIMIT_BYTES if has_md5 else STREAM_PART_BYTES
+    return min(most, threshold_bytes or most)

@@ -130,7 +130,7 @@ async def check_again(target: Target, intent: Intent) -> None:
 
 
 async def write_object(
-    target: Target, intent: Intent, request: Request, read_etag: Callable[[Response], str]
+    target: Target, intent: Intent, request: Request, read_etag: Callable[[Response], str], *, tries: int = TRIES
 ) -> tuple[str, Response]:
     """Send what writes the object, under the intent's conditions, and return its ETag and the response.
 
@@ -138,12 +138,13 @@ async def write_object(
     there that may not be replaced, ServerFault when the one that was to be replaced is another, or gone.
     """
     support, operation = target.support, cast("WriteOperation", request.operation)
+    tries = 1 if isinstance(intent, Probe) else tries
     try:
-        response = await _send(target, intent, request)
+        response = await _send(target, intent, request, tries)
     except ObjectRejected as refusal:
         if refusal.code not in CONDITION_REFUSED or not isinstance(intent, Protect) or support.supported(operation):
             raise
-        response = await _send(target, intent, request, with_condition=False)
+        response = await _send(target, intent, request, tries, with_condition=False)
         support.note(operation, supported=False)
     except ObjectNotFound as error:
         if isinstance(intent, Replace) and error.side == "production":  # Amazon S3, to If-Match: it has gone
@@ -152,10 +153,11 @@ async def write_object(
     return demand(read_etag, response, request), response
 
 
-async def _send(target: Target, intent: Intent, request: Request, *, with_condition: bool = True) -> Response:
+async def _send(
+    target: Target, intent: Intent, request: Request, tries: int, *, with_condition: bool = True
+) -> Response:
     """Send a write; right before each try, the key is checked if need be."""
     s3, support, operation = target.s3, target.support, cast("WriteOperation", request.operation)
-    tries = 1 if isinstance(intent, Probe) else TRIES
     for tried in range(1, tries + 1):
         await s3.take_turn("production", operation)
         target.begun_at = time.monotonic()

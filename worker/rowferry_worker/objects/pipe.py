@@ -1,5 +1,6 @@
 """A body that is written while it is read; no more of it is in memory than what is on its way."""
 
+import time
 from collections.abc import Awaitable, Callable
 
 from msgspec.structs import replace
@@ -12,6 +13,7 @@ from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response, name_request
 from rowferry_worker.objects.compare import md5_of
 from rowferry_worker.objects.digests import mismatch, start_md5
+from rowferry_worker.objects.link_trial import LinkTrial
 from rowferry_worker.objects.requests import ObjectRequests, object_changed
 
 PIPE_BYTES = 2 * UNREAD_BYTES
@@ -38,11 +40,12 @@ class ObjectPipe(Pipe):
         *,
         checks_read: bool,
         before_end: Callable[[], Awaitable[None]],
+        trial: LinkTrial | None = None,
     ) -> None:
         """`response` is that of `read`, `stream` its body.
 
         `checks_read`: hold the bytes against the ETag, which is their MD5; `before_end`: further checks, awaited before
-        the last piece is written.
+        the last piece is written. `trial` is told what passes, and may end it.
         """
         super().__init__(stream.length, stream)
         self._s3 = s3
@@ -52,6 +55,7 @@ class ObjectPipe(Pipe):
         self._expected = md5_of(response)
         self._checks_read = checks_read
         self._before_end = before_end
+        self._trial = trial
 
     async def ask(self) -> BodyStream | bytes:
         """Return the body of a new GET, sent once for each try of the write.
@@ -69,11 +73,15 @@ class ObjectPipe(Pipe):
         raise object_changed("legacy", self._read_again.key)
 
     def begin(self) -> None:
-        """Begin with an empty digest."""
+        """Begin with an empty digest, and a new trial."""
         self._digest = start_md5()
+        if self._trial is not None:
+            self._trial.begin()
 
     def note(self, piece: bytes) -> None:
-        """Take a piece into the digest."""
+        """Take a piece into the digest. Raises TooSlow when the connection is given up."""
+        if self._trial is not None:
+            self._trial.note(len(piece), time.monotonic())
         if self._checks_read:
             self._digest.update(piece)
 
