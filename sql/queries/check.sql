@@ -365,14 +365,6 @@ select distinct k.legacy_key as key
 from ({object_keys}) as k
 where k.legacy_key = any(%(keys)s::text []);
 
--- name: names_any
--- The condition that a row names one of some legacy keys.
-exists (
-    select from (select {object_columns}) as e
-    cross join lateral ({listed}) as o
-    where %(legacy_object)s::text || o.rest collate "C" = any(%(keys)s::text [])
-)
-
 -- name: key_faults
 -- How many legacy keys of one table become usable production keys (null fault), and how many do not, and why.
 with judged as (

@@ -48,6 +48,14 @@ exists (
     where jsonb_typeof(p.value) = 'string' and {has_form}
 )
 
+-- name: names_any
+-- The condition that a row names one of some legacy keys.
+exists (
+    select from (select {object_columns}) as e
+    cross join lateral ({listed}) as o
+    where %(legacy_object)s::text || o.rest collate "C" = any(%(keys)s::text [])
+)
+
 -- name: has_state
 -- A column of `moved` holds the value that tells one form; the parameter is the form's.
 e.{column} = {value}::{type}
