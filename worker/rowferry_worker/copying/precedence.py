@@ -117,10 +117,11 @@ async def is_earlier_copy(s3: ObjectRequests, pair: Pair, clocks: Clocks, tried_
 
     A killed worker tells nobody what it has copied. But its copies were written since that attempt began, where nothing
     stood; no application writes there for a row that has not moved. `tried_for`: how many seconds the first attempt had
-    begun before the production object was asked for; None: this is the first. An age may be a second more than told.
+    begun before the production object was asked for; None: this is the first. An age may be nearly two seconds more
+    than is told: `Date` is cut to whole seconds, and some servers (versitygw) round `Last-Modified` up.
     """
     age = find_age(pair.production)
-    if tried_for is None or age is None or age + 1 > tried_for:
+    if tried_for is None or age is None or age + MARGIN_SECONDS > tried_for:
         return False
     skew = await clocks.measure(s3, pair.legacy_key, pair.production_key)
     return put_in_order(pair.legacy, pair.production, skew) != "older"
