@@ -14,7 +14,7 @@ from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 
-RunAndWrite = Callable[[Callable[[], object]], tuple[int, str]]
+RunAndWrite = Callable[..., tuple[int, str]]
 KEY, NEW_KEY = f"{FROM}u2/me.png", f"{TO}u2/me.png"
 
 
@@ -25,14 +25,14 @@ def run_and_write(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> RunA
     migration.write_plan()
     all_passes = Run.all_passes
 
-    def run(write: Callable[[], object]) -> tuple[int, str]:
+    def run(write: Callable[[], object], *more: str) -> tuple[int, str]:
         def pass_and_write(self: Run) -> list[Throughput]:
             done = all_passes(self)
             write()
             return done
 
         monkeypatch.setattr(Run, "all_passes", pass_and_write)
-        done = migration.run_here("migrate", "--yes", "--processes", "1", "--log-file", "it.log")
+        done = migration.run_here("migrate", "--yes", "--processes", "1", "--log-file", "it.log", *more)
         return done.returncode, done.stdout + done.stderr
 
     return run
@@ -110,3 +110,12 @@ def test_nothing_is_listed_of_objects_that_never_change(
     migration.write_plan()
     monkeypatch.setattr(last_listing, "Walk", None)
     assert run_and_write(lambda: None)[0] == 0
+
+
+def test_nothing_is_repaired_where_different_objects_were_to_be_kept(
+    migration: Migration, run_and_write: RunAndWrite
+) -> None:
+    migration.production.put(NEW_KEY, b"of somebody else")
+    status, words = run_and_write(lambda: migration.legacy.put(KEY, b"written last"), "--on-conflict", "keep")
+    assert (status, migration.production.read(NEW_KEY)) == (0, b"of somebody else"), words
+    assert "different objects in production were to be kept" in words

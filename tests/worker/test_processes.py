@@ -248,3 +248,18 @@ def test_a_second_signal_is_passed_on_as_well() -> None:
         supervisor.send_signal(signal.SIGINT)
         assert supervisor.stdout.readline() == "two signals\n"
         assert supervisor.wait(100) == 0
+
+
+FORKING = """
+import os, subprocess, sys, tempfile
+from rowferry_worker.supervisor.fork import instead_of_exec
+with tempfile.TemporaryDirectory() as folder:
+    go_on = instead_of_exec(lambda: sys.exit(3), os.environ)
+    print(subprocess.Popen([sys.executable, "-c", ""], preexec_fn=go_on).wait(), os.path.isdir(folder))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there processes are forked")
+def test_the_end_of_a_process_leaves_the_folders_of_its_supervisor() -> None:
+    done = subprocess.run([sys.executable, "-c", FORKING], capture_output=True, text=True, check=True)
+    assert done.stdout == "3 True\n"

@@ -65,6 +65,9 @@ class LastListing:
         copied = sum(each.counts.migrated for each in done)
         if self.plan.legacy.immutable or not moved or not copied:
             return 0
+        if getattr(run.request.choices, "on_conflict", None) == "keep":
+            run.reporter.print(REMAINS.format(why="different objects in production were to be kept"))
+            return 0
         try:
             with run.reporter.show_activity("looking for objects that were rewritten during the run") as on_progress:
                 pairs = {entries.label: list(self._find_written(entries, copied)) for entries in moved}

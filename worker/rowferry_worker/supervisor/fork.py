@@ -1,10 +1,10 @@
 """Goes on in a copy of the supervisor, which has imported all that a worker needs, instead of in a new interpreter."""
 
 import atexit
+import logging
 import os
 import signal
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
@@ -20,7 +20,7 @@ def instead_of_exec(work: Work, environment: Mapping[str, str]) -> Callable[[], 
     None where a copy cannot go on: another thread may hold a lock, and system libraries other than Linux's may not
     outlive a fork.
     """
-    if sys.platform != "linux" or threading.active_count() > 1:
+    if sys.platform != "linux" or len(os.listdir("/proc/self/task")) > 1:  # noqa: PTH208 - those of libraries too
         return None
     return partial(_go_on, work, environment, _list_files())
 
@@ -33,15 +33,21 @@ def _go_on(work: Work, environment: Mapping[str, str], files: Collection[int]) -
         signal.signal(signal.SIGINT, signal.default_int_handler)
         for file in _list_files().difference(files):
             os.close(file)
+        atexit._clear()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - the supervisor's, which may remove folders
         os.environ.clear()
         os.environ.update(environment)
         status = work()
+    except SystemExit as ended:
+        status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except BaseException:  # noqa: BLE001 - the end of a process
         traceback.print_exc()
     finally:
-        atexit._run_exitfuncs()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as the end of an interpreter does
-        sys.stdout.flush()
-        os._exit(status)
+        try:
+            atexit._run_exitfuncs()  # noqa: SLF001 # pyright: ignore[reportPrivateUsage] - as an interpreter's end does
+            logging.shutdown()
+            sys.stdout.flush()
+        finally:
+            os._exit(status)
 
 
 def _list_files() -> set[int]:
