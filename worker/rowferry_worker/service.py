@@ -54,7 +54,7 @@ class SlotWatchdog:
 NO_DATABASE = 75
 """Exit status of a supervised process that finds no database at its start (EX_TEMPFAIL of sysexits.h): try again."""
 
-_NUMBER, _COUNT = "ROWFERRY__NUMBER", "ROWFERRY_PROCESS_COUNT"
+_NUMBER, _COUNT = "ROWFERRY_PROCESS_NUMBER", "ROWFERRY_PROCESS_COUNT"
 _SUPERVISOR, _PIPE = "ROWFERRY_SUPERVISOR_PID", "ROWFERRY_SUPERVISOR_PIPE"
 
 HOST_NAME = "ROWFERRY_HOST_NAME"
