@@ -49,7 +49,9 @@ class LastListing:
 
     @classmethod
     def begin(cls, plan: Plan) -> "LastListing":
-        """Ask for the time before the first pass begins."""
+        """Ask for the time before the first pass begins, where objects may be rewritten behind rows that move."""
+        if plan.legacy.immutable or not _list_moved(plan):
+            return cls(plan, None)
         try:
             with closing(open_object_client(plan.legacy)) as client:
                 return cls(plan, read_date(client.ask(head_bucket("legacy"), tries=TRIES).headers))
@@ -61,7 +63,7 @@ class LastListing:
 
         Rows that stay are compared in each pass. `done`: what the run has done.
         """
-        moved = [entries for entries in self.plan.entries if entries.rows == "move"]
+        moved = _list_moved(self.plan)
         copied = sum(each.counts.migrated for each in done)
         if self.plan.legacy.immutable or not moved or not copied:
             return 0
@@ -110,6 +112,10 @@ class LastListing:
         done = replace(run, request=request).one_pass()
         reporter.report_outcomes(done)
         return sum(each.counts.unsettled for each in done)
+
+
+def _list_moved(plan: Plan) -> list[Entries]:
+    return [entries for entries in plan.entries if entries.rows == "move"]
 
 
 def _list(client: ObjectClient, prefix: str, most_pages: int) -> Iterator[ListedObject]:
