@@ -100,6 +100,11 @@ class Contestant:
         without_start = used.cpu_seconds - start.cpu_seconds
         return Figures(rows / seconds, 1000 * used.cpu_seconds / rows, 1000 * without_start / rows)
 
+    def run_at(self, server_name: str, rows: int) -> "Figures":
+        """Migrate so many rows at a fresh server, since one remembers what was written."""
+        with SERVERS[server_name](Objects(rows, BODY_BYTES, LATENCY_MS)) as server:
+            return self.run(server.endpoint_url, rows, trust("AWS_CA_BUNDLE", server))
+
     def _list_bounds(self) -> list[str]:
         """Return the options by which so many objects are in flight whatever happens; one had another name once."""
         asked = subprocess.run(
@@ -138,9 +143,7 @@ def measure(
     for number in range(rounds):
         for name in servers:
             for contestant in contestants[:: 1 if number % 2 == 0 else -1]:
-                # A fresh one each time, since it remembers what was written.
-                with SERVERS[name](Objects(rows, BODY_BYTES, LATENCY_MS)) as server:
-                    figures = contestant.run(server.endpoint_url, rows, trust("AWS_CA_BUNDLE", server))
+                figures = contestant.run_at(name, rows)
                 seen[name][contestant.name].append(figures)
                 words = "{:8,.0f} entries/s {:7.3f} ms, {:7.3f} without the start".format(*figures)
                 print(f"{name:<10} {contestant.name:<16} {words}", file=sys.stderr)

@@ -17,8 +17,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from bench.regression import BODY_BYTES, LATENCY_MS, ROOT, Contestant
-from bench.servers import SERVERS, STUB, Objects, trust
+from bench.regression import ROOT, Contestant
+from bench.servers import SERVERS, STUB
 
 COUNTS = "ROWFERRY_TRACE_COUNTS"
 """The variable that names the file for the counts of a worker."""
@@ -50,9 +50,7 @@ def count_calls() -> None:
 
 def measure(contestant: Contestant, server_name: str, rows: int) -> float:
     """Migrate so many rows and return the CPU of that, in seconds."""
-    with SERVERS[server_name](Objects(rows, BODY_BYTES, LATENCY_MS)) as server:
-        figures = contestant.run(server.endpoint_url, rows, trust("AWS_CA_BUNDLE", server))
-    return figures.cpu * rows / 1000
+    return contestant.run_at(server_name, rows).cpu * rows / 1000
 
 
 def read_counts(server_name: str, rows: int, legacy: str) -> Counter[str]:
