@@ -231,10 +231,11 @@ print("two signals", flush=True)
 """
 SUPERVISES = f"""
 import sys
+from contextlib import nullcontext
 from datetime import timedelta
 from rowferry_worker.supervisor.supervisor import Supervisor
 command = [sys.executable, "-c", {COUNTS_SIGNALS!r}]
-sys.exit(Supervisor(1, command, timedelta(seconds=60)).run())
+sys.exit(Supervisor(1, command, timedelta(seconds=60)).run(nullcontext()))
 """
 
 

@@ -93,8 +93,8 @@ class KnownFinder:
 def _name_apart(proposal: Proposal) -> Proposal:
     """Return a proposal for another state, as of a mirror, with a new one of its own: rows must tell them apart."""
     moved = {column: [old, f"{new}_{old}"] for column, (old, new) in proposal.entries["moved"].items()}
-    comments = [words.replace(f'"{NEW_VALUE}"', " and ".join(f'"{new}"' for _, new in moved.values()))
-                for words in proposal.comments]  # fmt: skip
+    named = " and ".join(f'"{new}"' for _, new in moved.values())
+    comments = [words.replace(f'"{NEW_VALUE}"', named) for words in proposal.comments]
     name = "_".join(str(old) for old, _ in moved.values())
     return replace(proposal, entries={**proposal.entries, "moved": moved, "name": name}, comments=comments)
 

@@ -53,7 +53,7 @@ def run_processes(
         count = bound_processes(connection, count)
     log_machine(count)
     if metrics_port is None:
-        return _run(Supervisor(count, command, grace, work=work))
+        return _run(Supervisor(count, command, grace, work=work), nullcontext())
     with share_metrics() as shared:
         supervisor = Supervisor(
             count, command, grace, work=work, environment=shared.environment, on_death=shared.forget
@@ -76,9 +76,9 @@ def bound_processes(connection: Connection, wanted: int) -> int:
     return allowed
 
 
-def _run(supervisor: "Supervisor", beside: AbstractContextManager[object] | None = None) -> int:
+def _run(supervisor: "Supervisor", beside: AbstractContextManager[object]) -> int:
     """Run a supervisor and return its exit status; raise what its processes ended by, if they said so."""
-    status = supervisor.run(beside or nullcontext())
+    status = supervisor.run(beside)
     if supervisor.last_words and status == MISTAKE:
         raise UsageError(supervisor.last_words)
     if supervisor.last_words and status == WORK_LEFT:
@@ -130,7 +130,7 @@ class Supervisor:
         self.last_words = ""
         """Why a process ended by mistake or left work, as it said; else the last relayed line of the last that died."""
 
-    def run(self, beside: AbstractContextManager[object] = nullcontext()) -> int:  # noqa: B008
+    def run(self, beside: AbstractContextManager[object]) -> int:
         """Return the exit status once all have ended: 2 when one ended by a user's mistake, 3 by work left, else 0.
 
         SIGTERM and SIGINT are passed on, the second one as well. Must be called on the main thread. `beside` is entered
