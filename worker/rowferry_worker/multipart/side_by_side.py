@@ -59,9 +59,10 @@ class PartSender:
 
         Raises the error of the first part that fails for good; the others have ended then, or are cancelled.
         """
-        others = 0 if self._large.room is None else min(AT_ONCE, len(self._missing)) - 1
+        room, others = self._large.room, min(AT_ONCE, len(self._missing)) - 1
         tasks = [asyncio.create_task(self._send_in_own_place())]
-        tasks += [asyncio.create_task(self._send_elsewhere(self._large.room)) for _ in range(others)]
+        if room is not None:
+            tasks += [asyncio.create_task(self._send_elsewhere(room)) for _ in range(others)]
         try:
             done, under_way = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
             error = next((error for task in done if not task.cancelled() and (error := task.exception())), None)
@@ -82,9 +83,9 @@ class PartSender:
             await self._send_one()
         self._stop()
 
-    async def _send_elsewhere(self, room: PartRoom | None) -> None:
+    async def _send_elsewhere(self, room: PartRoom) -> None:
         """Send parts, each in a place that it waits for."""
-        while room is not None and not self._is_over():
+        while not self._is_over():
             self._waiting.add(asyncio.current_task())
             async with self._line:
                 await asyncio.sleep(0)  # let other objects ask as well
