@@ -7,7 +7,9 @@ there. A process that it has started finds the test by its ancestors.
 import atexit
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import coverage
 
@@ -50,6 +52,12 @@ def end() -> None:
         measured.save()
 
 
+def leave(status: int, leave: Callable[[int], NoReturn] = os._exit) -> NoReturn:
+    """Save what was measured and end the process, as its exit functions may be those of another that was forked."""
+    end()
+    leave(status)
+
+
 def find_test() -> str | None:
     """Return the test that the nearest recorded ancestor runs; None where there is none."""
     pid = os.getpid()
@@ -73,5 +81,6 @@ def read_fields(pid: int) -> list[int]:
 if FOLDER.is_dir():
     os.register_at_fork(after_in_child=begin_child)
     atexit.register(end)
+    os._exit = leave
     if not any("multiprocessing.forkserver" in argument for argument in sys.orig_argv):  # it forks what is measured
         begin_child()
