@@ -179,8 +179,9 @@ references: $(VENV)/.with-dev ## Write the references of docs/ anew from what th
 check: $(VENV)/.with-dev ## Run every static check: ruff, pyright, import contracts, SQL, shell, docs and help. Needs no network.
 	@tools/check $(VENV)
 
-audit: $(VENV)/.with-dev ## Ask OSV for known vulnerabilities of what is pinned. CI runs it apart from the push: nightly.
-	@$(VENV)/bin/python tools/audit
+audit: $(VENV)/.with-dev ## Ask OSV for known vulnerabilities of what is pinned; needs the network. CI runs it apart from the push: nightly.
+	@$(VENV)/bin/pip-audit --disable-pip --progress-spinner=off --vulnerability-service=osv \
+		$(foreach lock,$(filter-out %/oldest.txt,$(wildcard requirements/*.txt)),--requirement=$(lock))
 
 format: $(VENV)/.with-dev ## Format the Python code and mend what ruff can mend by itself.
 	@$(VENV)/bin/ruff check --fix --quiet . || true
