@@ -3,9 +3,10 @@
 -- `p_migrated`, `p_kept` and `p_bytes` are this attempt's; `p_read_ids` are the entries that it read; the five arrays
 -- are parallel, one element for each entry that was neither migrated nor kept. The counts of the batch then balance:
 -- entry_count is the sum of its seven outcomes. Entries whose outcome the payload names in `read_again` were read
--- again, and are not counted twice. `unsettled` in the payload gets the ids that are left. Settled entries are handed
--- on to the queues that are next (rowferry.hand_on): all that the batch means where it is DONE and nothing of it was
--- settled before; else what this attempt has settled, and no earlier one.
+-- again, and are not counted twice. `unsettled` in the payload gets the ids that are left, and `unread` the first id of
+-- a range where the first attempt with outcomes did not read it. Settled entries are handed on to the queues that are
+-- next (rowferry.hand_on): all that the batch means where it is DONE and nothing of it was settled before; else what
+-- this attempt has settled, and no earlier one.
 -- Raises object_not_in_prerequisite_state where this transaction has not claimed the batch, no_data_found where the
 -- attempt belongs to another batch or has its verdict.
 -- Writes: batch_queue, batch_attempt, entry_failure. Called by: rowferry_worker/batch/verdict.py, in the transaction
@@ -70,6 +71,13 @@ begin
         case
             when jsonb_typeof(q.payload -> 'unsettled') is distinct from 'array' then q.payload -> 'read_again'
         end as read_again,
+        case
+            when
+                q.payload ->> 'first' <> all(p_read_ids)
+                and q.payload ? 'entries' and not q.payload ? 'only'
+                and q.migrated + q.kept = 0 and not q.has_failures
+                then jsonb_build_object('unread', q.payload -> 'first')
+        end as unread,
         q.migrated + q.kept = 0
         -- Of a batch that its time budget has cut, entries behind its new end may be settled.
         and not q.payload ?| array['is_begun', 'last_before'] as has_settled_nothing,
@@ -160,8 +168,9 @@ begin
         error = p_error,
         -- Null may stay where nothing is left: a large payload is not written once more for that.
         payload = case
-            when v_before.unsettled is null or (p_verdict = 'DONE' and v_before.unsettled = 'null') then q.payload
-            else q.payload || jsonb_build_object('unsettled', array(
+            when v_before.unsettled is null or (p_verdict = 'DONE' and v_before.unsettled = 'null')
+                then coalesce(q.payload || v_before.unread, q.payload)
+            else q.payload || coalesce(v_before.unread, '{}') || jsonb_build_object('unsettled', array(
                 select o.id
                 from unnest(p_entry_ids, p_outcomes) as o (id, outcome)
                 where o.outcome in ('missing', 'conflict', 'failed')

@@ -194,7 +194,7 @@ comment on column rowferry.batch_queue.payload is
 'Which entries are meant, and what the queue needs to know beside them. Entries: their label, and first and last id '
 '(inclusive, as text); or objects, where no row has them: a listing that is to be cut, or a range of keys; or items, '
 'each with an id. `only`: the ids that alone are meant. `unsettled`: the ids that the last attempt left; null: all. '
-'`is_begun`: it was split from a batch that had settled some.';
+'`is_begun`: it was split from a batch that had settled some. `unread`: its first id, which no worker has found.';
 comment on column rowferry.batch_queue.entry_count is
 'Entries in the batch: as counted at enqueue, then as read by the last attempt plus those settled before.';
 comment on column rowferry.batch_queue.attempts is

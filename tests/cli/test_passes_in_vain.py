@@ -29,29 +29,32 @@ create function public.go_on() returns trigger language plpgsql as $$
 begin
     if (select count(*) < 6 from rowferry.batch_queue) then
         {}
-        insert into public.avatars select 100 + count(*), 'image/u1/me.png' from rowferry.batch_queue;
     end if;
     return null;
 end $$;
-create trigger go_on after insert on rowferry.batch_queue for each statement execute function public.go_on();
+create trigger go_on after {} for each statement execute function public.go_on();
 """
+PASS = "insert on rowferry.batch_queue"
+VERDICT = "update of status on rowferry.batch_queue"
+INSERT = "insert into public.avatars select 100 + count(*), 'image/u1/me.png' from rowferry.batch_queue;"
 
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(
-    ("where", "done_first", "status"),
+    ("where", "when", "what", "status"),
     [
-        ("true", "delete from public.avatars where path like 'image/%';", 0),
-        ("current_setting('application_name') !~ 'worker' or id > 6", "", 1),
+        ("true", PASS, "delete from public.avatars where path like 'image/%';" + INSERT, 0),
+        ("true", VERDICT, "update public.avatars set path = 'image/u1/me.png' where id = 1;", 0),
+        ("current_setting('application_name') !~ 'worker' or id > 6", PASS, INSERT, 1),
     ],
-    ids=["it deletes what a pass has found", "beside rows that no worker sees"],
+    ids=["it deletes what a pass has found", "it sets back what workers move", "beside rows that no worker sees"],
 )
-def test_an_application_goes_on_meanwhile(migration: Migration, where: str, done_first: str, status: int) -> None:
-    """With each pass it inserts a row."""
+def test_an_application_goes_on_meanwhile(migration: Migration, where: str, when: str, what: str, status: int) -> None:
+    """Until there are six batches: with each pass, or with each verdict of a worker."""
     migration.fill(6)
     migration.plan["entries"][0]["where"] = where
     migration.write_plan()
-    migration.execute(LIVE.format(done_first))
+    migration.execute(LIVE.format(what, when))
     done = migration.run_here(
         "migrate", "--yes", "--no-objects", "--processes", "1", "--log-file", str(migration.folder / "log")
     )
