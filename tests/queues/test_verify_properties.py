@@ -67,9 +67,9 @@ def test_verify_names_tags_that_are_not_those_of_the_legacy_object(moto_migratio
     assert "its tags are not those of the legacy object" in migration.failure_of(1)[2]
 
 
-def test_the_framing_of_a_body_is_no_property(moto_migration: Migration) -> None:
+def test_the_framing_of_a_body_is_no_property(versitygw_migration: Migration) -> None:
     """SDKs send it, and some servers keep it; a PUT that says so again is refused by others."""
-    migration = moto_migration
+    migration = versitygw_migration
     for number, transfer in enumerate(("server", "stream")):
         migration.plan["migration"]["transfer"] = transfer
         migration.add(2 * number, f"{transfer}-1", b"body", ContentEncoding="aws-chunked")
