@@ -1,5 +1,6 @@
 """An S3 server's response: its status, headers and XML, and the error that it stands for. No I/O."""
 
+import re
 from collections.abc import Mapping
 from datetime import timedelta
 from urllib.parse import urlsplit
@@ -12,6 +13,10 @@ from rowferry.http.stream import BodyStream
 from rowferry.s3.cures import is_of_side
 from rowferry.s3.errors import classify
 from rowferry.s3.operations import BOTH_SIDES, Request
+
+PAGE_BYTES, PAGE_CHARACTERS = 2048, 100
+"""How much of a page is looked at, and how many characters of what it says are told."""
+_TITLE = re.compile(r"<title>([^<]*)</title>", re.IGNORECASE)
 
 
 class Response(Struct, frozen=True):
@@ -77,7 +82,7 @@ def _classify(response: Response, *, succeeded: bool) -> ObjectError:
         message = f"{message} (request {request_id[:40]})".lstrip()
     if 300 <= response.status < 400 and (place := read_endpoint(response)):
         message = f"{message.rstrip('. ')}; the server names the endpoint {place}".lstrip("; ")
-    error = classify(response.status, code, message)
+    error = classify(response.status, code, message or read_page(response))
     error.retry_after = _read_retry_after(response.headers)
     return error
 
@@ -94,6 +99,14 @@ def read_error(body: bytes) -> tuple[str, str]:
     if root is None or name_of(root) != "Error":
         return "", ""
     return _child_text(root, "Code"), _child_text(root, "Message")
+
+
+def read_page(response: Response) -> str:
+    """Return what the page of a web server or proxy says in the place of S3's error; empty where it is no page."""
+    page = response.body[:PAGE_BYTES].decode(errors="replace")
+    found = _TITLE.search(page)
+    words = " ".join((found[1] if found else page.partition("\n")[0]).split())
+    return "" if words[:1] in "<{[" else words.removeprefix(f"{response.status} ")[:PAGE_CHARACTERS]
 
 
 def read_endpoint(response: Response) -> str | None:

@@ -48,11 +48,17 @@ SAID = [
     Said("AccessDenied", "x-amz-acl bucket-owner-full-control is required", "PutObject", "acl = "),
     Said("AccessControlListNotSupported", "The bucket does not allow ACLs", "PutObject", "leave `acl` out"),
     Said("InvalidStorageClass", "", "PutObject", "storage_class"),
+    Said("InvalidRequest", "Missing required header: x-amz-checksum-crc32", "PutObject", "take Content-MD5 as well"),
     Said("InvalidRequest", "Content-MD5 HTTP header is required (Object Lock)", "UploadPart", 'transfer = "stream"'),
     Said(
         "AccessDenied", "with an explicit deny in a resource-based policy", "PutObject", "as the bucket's policy", 403
     ),
+    Said("AccessDenied", "with an explicit deny in a resource-based policy", "GetObject", "meet its condition", 403),
+    Said("AccessDenied", "explicit deny: aws:MultiFactorAuthPresent", "PutObject", "session with MFA", 403),
+    Said("AccessDenied", "explicit deny in a service control policy", "PutObject", "the administrator", 403),
+    Said("AccessDenied", "because no VPC endpoint policy allows it", "PutObject", "address of this host", 403),
     Said("HTTP 403", "", "ListObjectsV2", "firewall", 403),
+    Said("KMS.DisabledException", "arn:aws:kms:eu-west-1:1:key/1 is disabled.", "GetObject", "enable it again", 400),
     Said("AccessDenied", "not authorized to perform: kms:GenerateDataKey", "PutObject", "kms:GenerateDataKey"),
     # Credentials, regions, endpoints
     Said("SignatureDoesNotMatch", "", "ListObjectsV2", "where it is right, correct `region` of [production]"),
@@ -65,10 +71,25 @@ SAID = [
         'region = "eu-west-3"',
     ),
     Said("AuthorizationHeaderMalformed", "", "", "correct `region`"),
+    Said(
+        "AuthorizationHeaderMalformed",  # Garage
+        "unexpected scope: 20261127/us-east-1/s3/aws4_request, expected: 20261127/garage/s3/aws4_request",
+        "",
+        'region = "garage"',
+    ),
+    Said("InvalidArgument", "Unsupported Authorization Type", "ListObjectsV2", "Version 4", 400),
     Said("PermanentRedirect", "use the endpoint s3.eu-central-1.wasabisys.com.", "", "write that as endpoint_url"),
     Said("TemporaryRedirect", "", "", "correct `endpoint_url`", 307),
     Said("ExpiredToken", "", "", "renew the production credentials"),
     Said("RequestTimeTooSkewed", "", "", "NTP"),
+    Said("SignatureDoesNotMatch", "Signature not yet current: 20261127T180000Z is still later", "", "NTP", 403),
+    Said("AccessDenied", "Request has expired", "ListObjectsV2", "NTP", 403),
+    Said(
+        "HTTP 302", "the server names the endpoint https://sso.example.com", "ListObjectsV2", "sso.example.com, if", 302
+    ),
+    Said("HTTP 308", "", "ListObjectsV2", "perhaps with https", 308),
+    Said("InvalidBucketName", "The specified bucket is not valid.", "ListObjectsV2", "correct `bucket`", 400),
+    Said("InvalidRequest", "use CreateSession for a directory bucket", "", "general purpose bucket", 400),
     Said("AccessDenied", "", "HeadObject", "s3:ListBucket, without which a missing object looks forbidden"),
     Said("AccessDenied", "", "ListObjectsV2", "give the legacy credentials s3:ListBucket", 403, LEGACY),
     # Limits
@@ -79,6 +100,10 @@ SAID = [
         "smaller multipart",
     ),
     Said("HTTP 413", "", "PutObject", "client_max_body_size", 413),
+    Said("EntityTooLarge", "The object exceeded the maximum allowed size", "PutObject", "the bucket's limit", 413),
+    Said("InvalidRequest", "The specified copy source is larger than 1", "CopyObject", "smaller multipart", 400),
+    Said("MissingContentLength", "", "PutObject", "proxy_request_buffering", 411),
+    Said("HTTP 415", "", "PutObject", "text/x-rowferry", 415),
     Said("QuotaExceeded", "", "PutObject", "raise the quota"),
     Said(
         "AccessDenied", "storage_cap_exceeded: Cannot upload files, storage cap exceeded", "PutObject", "raise the cap"
@@ -102,6 +127,9 @@ SAID = [
     ),
     Said("NotImplemented", "", "PutObject", 'tags = "none"', 501),
     Said("MethodNotAllowed", "", "PutObject", 'tags = "none"', 405),
+    Said("InvalidArgument", "Invalid argument. (request 17)", "PutObject", 'tags = "none"'),
+    Said("InvalidTag", "Object tags cannot be greater than 10", "CopyObject", "change the tags", 400),
+    Said("XMinioServerNotInitialized", "", "ListObjectsV2", "later", 503),
     Said("EntityTooSmall", "", "CompleteMultipartUpload", "so that it goes in one piece"),
     Said("NoSuchUpload", "", "CompleteMultipartUpload", "lifecycle"),
     Said("ServiceUnavailable", "", "PutObject", "later", 503),
@@ -111,6 +139,7 @@ SAID = [
     Said("NotImplemented", "", "CreateMultipartUpload", "so that it goes in one piece", 501),
     # What holds for a whole account, or for what lies between
     Said("AllAccessDisabled", "", "GetObject", "ask the provider"),
+    Said("HTTP 402", "", "GetObject", "ask the provider", 402),
     Said("HTTP 407", "", "GetObject", "HTTPS_PROXY", 407),
     Said("HTTP 400", "The plain HTTP request was sent to HTTPS port", "", "begins with https://", 400),
     Said("InvalidAccessKeyId", "", "ListObjectsV2", "to valid ones"),
