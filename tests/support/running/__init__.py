@@ -1,1 +1,1 @@
-"""What a run of the tests says about itself: which skips it allows, and what ran on what."""
+"""What a run of the tests says about itself: which skips it allows."""

@@ -1,4 +1,4 @@
-"""A pytest plugin: with CI=true a skip outside tests/skips.toml is a failure, and the last lines say what ran."""
+"""A pytest plugin: with CI=true a skip outside tests/skips.toml is a failure; the last lines say what did not run."""
 
 import os
 from collections import Counter
@@ -7,11 +7,8 @@ from collections.abc import Generator, Iterator, Sequence
 import pytest
 
 from support.running.skips import AllowedSkip, find_entry, find_part, read_allowed_skips, read_why_not_run
-from support.running.what_ran import count_tests, describe_run, find_used
 
 Report = pytest.TestReport | pytest.CollectReport
-USED = "rowferry_used"
-"""The property of a report that names a server or a program; xdist carries it to the process that prints."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -39,15 +36,11 @@ class RunRecord:
 
     def __init__(self, allowed: Sequence[AllowedSkip]) -> None:
         self._allowed = allowed
-        self._tests = self._superusers = 0
-        self._used: Counter[str] = Counter()
         self._skipped: Counter[tuple[AllowedSkip | None, str]] = Counter()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
-        if report.when == "call":
-            report.user_properties += [(USED, name) for name in find_used(item)]
         self._refuse_unlisted(report)
         return report
 
@@ -68,10 +61,6 @@ class RunRecord:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if is_skip(report):
             self._count_skip(report)
-        elif report.when == "call":
-            self._tests += 1
-            self._superusers += "superuser" in report.keywords
-            self._used.update(str(value) for name, value in report.user_properties if name == USED)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if is_skip(report):
@@ -83,28 +72,18 @@ class RunRecord:
         self._skipped[entry, reason] += 1
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        lines = [*self._describe_run(), *self._list_absent()]
+        lines = list(self._list_absent())
         if lines:
-            terminalreporter.section("what ran")
+            terminalreporter.section("what did not run")
             terminalreporter.write("".join(f"{line}\n" for line in lines))
-
-    def _describe_run(self) -> Iterator[str]:
-        """Yield what ran on what, and what was skipped for which reason: only in CI, where nobody looked on."""
-        if not is_ci():
-            return
-        yield from describe_run(self._used, self._tests)
-        yield f"as a superuser: {count_tests(self._superusers)}"
-        for (entry, reason), number in sorted(self._skipped.items(), key=lambda item: item[0][1]):
-            if entry is not None and not entry.part:
-                yield f"skipped: {count_tests(number)}: {reason} (allowed: {entry.where}, because {entry.why})"
 
     def _list_absent(self) -> Iterator[str]:
         """Yield a line for each part that is absent, and for each reason that no entry knows."""
         absent: Counter[str] = Counter()
         for (entry, reason), number in self._skipped.items():
             if entry is None:
-                yield f"skipped, and with CI=true an error: {count_tests(number)}: {reason}"
+                yield f"skipped, and with CI=true an error: {number} tests: {reason}"
             elif entry.part:
                 absent[entry.part] += number
         for part, number in sorted(absent.items()):
-            yield f"NOT RUN: {part} ({read_why_not_run(part) or 'it is not installed'}): {count_tests(number)}"
+            yield f"NOT RUN: {part} ({read_why_not_run(part) or 'it is not installed'}): {number} tests"
