@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from references.commands import write_man_pages
 from rowferry_cli.command import name_variable
 from support.docs.command_line import find_command, list_commands, list_make_targets, list_options, parse_command
 from support.docs.doc_pages import ROOT, SHELLS, list_code, read_blocks, read_table
@@ -81,3 +82,12 @@ def test_the_variables_that_follow_no_rule_are_all_named() -> None:
         for name, option in options
         if option.envvar != name_variable(name, option.opts[-1])
     }
+
+
+def test_every_command_has_a_man_page_with_all_its_options(subtests: pytest.Subtests) -> None:
+    pages = {page: text for page, _, text in write_man_pages("https://docs.example")}
+    for name in list_commands():
+        assert f"**rowferry-{name}**(1)" in pages["rowferry"]
+        for option in [option for option in list_options(name) if not option.hidden]:
+            with subtests.test(f"{name} {option.opts[-1]}"):
+                assert re.search(rf"^  .*{option.opts[-1]}\b", pages[f"rowferry-{name}"], re.MULTILINE)

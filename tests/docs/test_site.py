@@ -1,4 +1,4 @@
-"""The site of the docs: its order has every page once, and its links lead where those on a forge lead."""
+"""The site of the docs: its order has every page once, and its links to other hosts are well formed."""
 
 import posixpath
 import re
@@ -6,12 +6,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from forge_pages import DOCS, LIST_PAGES, add_toctrees, is_left_out, list_sections, point_links
+from forge_pages import DOCS, LIST_PAGES, is_left_out, list_sections
 from support.docs.doc_pages import PAGES, read_links
 
 pytestmark = pytest.mark.texts
-
-REPOSITORY = "https://forge.example/rowferry"
 
 
 def list_pages(list_page: str) -> list[str]:
@@ -30,31 +28,6 @@ def list_written() -> list[str]:
 def test_every_page_is_in_the_order_of_the_site_once() -> None:
     named = [page for list_page in LIST_PAGES for page in list_pages(list_page)]
     assert sorted([*named, "index.md"]) == sorted(list_written())
-
-
-def test_a_list_becomes_a_toctree_under_its_heading() -> None:
-    text = "# T\n\nSee [this](a.md).\n\n## One\n\n- [A](a.md): what it is\n- [B](b.md#part)\n\n## Two\n\nNo list.\n"
-    assert list(list_sections(text)) == [("One", ["a.md"])]
-    assert add_toctrees(text).endswith("```{toctree}\n:hidden:\n:caption: One\n\na.md\n```")
-
-
-@pytest.mark.parametrize(
-    ("folder", "link", "pointed"),
-    [
-        ("", "plan.md#urls", "plan.md#urls"),
-        ("", "#here", "#here"),
-        ("", "https://other.example/a.md", "https://other.example/a.md"),
-        ("", "adr/", f"{REPOSITORY}/tree/main/docs/adr"),
-        ("", "adr/0001-the-lock-is-the-lease.md", f"{REPOSITORY}/blob/main/docs/adr/0001-the-lock-is-the-lease.md"),
-        ("", "internals/sweep.md#read-the-csv", f"{REPOSITORY}/blob/main/docs/internals/sweep.md#read-the-csv"),
-        ("", "../README.md#more", f"{REPOSITORY}/blob/main/README.md#more"),
-        ("", "../sql/views", f"{REPOSITORY}/tree/main/sql/views"),
-        ("recipes", "../plan.md", "../plan.md"),
-        ("recipes", "../../CHANGELOG.md", f"{REPOSITORY}/blob/main/CHANGELOG.md"),
-    ],
-)
-def test_a_link_of_the_forge_leads_to_the_same_place(folder: str, link: str, pointed: str) -> None:
-    assert point_links(f"see [it]({link}).", folder, REPOSITORY) == f"see [it]({pointed})."
 
 
 def test_every_link_to_another_host_is_well_formed() -> None:
