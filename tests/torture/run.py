@@ -80,17 +80,8 @@ class Run:
                 self.violation_count += world.auditor.count
                 self.violations += world.auditor.violations
 
-    def as_document(self, what: str) -> dict[str, Any]:
-        """Return the run's line of the results."""
-        return {
-            "scenario": self.name,
-            "what": what,
-            "faults": dict(sorted(self.faults.items())),
-            "missing": self.missing,
-            "entries": self.entries,
-            "audits": self.audits,
-            "violations": self.violation_count,
-            "seconds": round(self.seconds),
-            "seed": self.seed,
-            "skipped": self.skipped,
-        }
+    def as_row(self, what: str) -> str:
+        """Return the run's line of the table in docs/internals/torture.md."""
+        faults = [f"{count:,} {kind}" for kind, count in sorted(self.faults.items()) if count]
+        numbers = (f"{number:,}" for number in (self.entries, self.audits, self.violation_count, round(self.seconds)))
+        return f"| {' | '.join([self.name, what, ', '.join(faults), *numbers, str(self.seed)])} |"

@@ -1,12 +1,17 @@
-"""The short form of `make torture`, and proof that its final account finds what it is there for."""
+"""The short form of `make torture`, and proof that its auditor and its final account find what they are there for."""
 
+import re
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 
 import psycopg
 import pytest
 
+from support.docs.doc_pages import read_table
+from support.processes.processes import wait_for
 from torture import final_checks
+from torture.__main__ import PAGE
 from torture.builder import PART_BYTES, make_world
 from torture.final_checks import Expected, check_locks, run_final_checks
 from torture.run import Run
@@ -38,6 +43,16 @@ def test_nothing_is_lost_doubled_or_left_behind(name: str) -> None:
     assert run.violation_count == 0
     assert run.promised
     assert run.missing == []
+
+
+@pytest.mark.soak
+def test_the_table_in_the_docs_is_of_all_scenarios_and_nothing_was_violated() -> None:
+    rows = read_table(PAGE, "The runs")
+    assert rows
+    assert [(name, what) for name, what, *_ in rows] == [(name, kind.what) for name, kind in SCENARIOS.items()]
+    for name, _, faults, *_, violations, _, _ in rows:
+        assert violations == "0"
+        assert all(re.search(rf"[1-9][\d,]* {re.escape(kind)}", faults) for kind in SCENARIOS[name].faults)
 
 
 @pytest.fixture(scope="module")
@@ -85,3 +100,24 @@ def test_the_final_account_finds_a_session_that_was_left_behind(world: World, mo
         left.execute("select from public.avatars for update")
         assert any(words.startswith("locks are left") for words in check_locks(world, Expected()))
     assert list(check_locks(world, Expected())) == []
+
+
+@pytest.mark.soak
+@one_after_the_other
+def test_the_auditor_sees_at_once_and_says_when_it_cannot() -> None:
+    with make_world(seed=1) as world:
+        world.fill(ENTRIES)
+        world.enqueue(ENTRIES)
+        world.rowferry("worker", "--until-empty")
+        seen = world.auditor.audits
+        wait_for(lambda: world.auditor.audits > seen + 2 * ENTRIES)
+        assert world.auditor.violations == []
+        for fault in ("a row that names nothing", "a row with another's object", "a spoilt object", "a lost object"):
+            SEEDED_FAULTS[fault].seed(world)
+            wait_for(partial(has_violation, world, SEEDED_FAULTS[fault].violation))
+        world.migration.execute("alter table public.avatars rename to elsewhere")
+        wait_for(partial(has_violation, world, "the auditor itself failed"))
+
+
+def has_violation(world: World, words: str) -> bool:
+    return any(found.startswith(words) for found in world.auditor.violations)
