@@ -30,14 +30,7 @@ def photos(found: Discovering) -> Discovering:
 
 def test_a_column_of_keys_is_found_and_counted(photos: Discovering) -> None:
     (entries,) = photos.find_entries()
-    assert entries == {
-        "table": "public.photos",
-        "id": "id",
-        "key": "path",
-        "from": "",
-        "to": "",
-        "rows": "stay",
-    }
+    assert entries == {"table": "public.photos", "id": "id", "key": "path", "from": "", "to": "", "rows": "stay"}
     assert (
         "# 15 of 20 sampled rows name existing objects.\n"
         "# They begin with image/ (15).\n"

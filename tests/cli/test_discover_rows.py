@@ -118,10 +118,7 @@ def test_what_stands_before_a_key_stays_there(
 def test_the_readme_ends_in_the_plan_that_it_shows(avatars: Discovering) -> None:
     (block,) = [one for one in read_blocks("sh", pages=[README]) if "plan --discover" in one.text]
     command = shlex.split(block.text[block.text.index("rowferry plan --discover") :].replace("\\\n", " "))
-    urls = {
-        "old-uploads": avatars.url_of(avatars.legacy.bucket),
-        "new-uploads": avatars.url_of("new-uploads"),
-    }
+    urls = {"old-uploads": avatars.url_of(avatars.legacy.bucket), "new-uploads": avatars.url_of("new-uploads")}
     well(avatars.run(*[urls.get(word.rpartition("/")[2], word) for word in command[1:]]))
     (shown,) = [tomllib.loads(one.text) for one in read_blocks("toml", pages=[README])]
     written = tomllib.loads(avatars.plan_path.read_text())

@@ -85,10 +85,7 @@ def test_nothing_more_is_sent_to_the_queue_where_nothing_was_rewritten(
     ],
 )
 def test_where_a_listing_cannot_tell_the_run_says_what_remains(
-    case: tuple[str, object, str],
-    migration: Migration,
-    run_and_write: RunAndWrite,
-    monkeypatch: pytest.MonkeyPatch,
+    case: tuple[str, object, str], migration: Migration, run_and_write: RunAndWrite, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, value, why = case
     monkeypatch.setattr(last_listing, name, value)

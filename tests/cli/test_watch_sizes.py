@@ -18,14 +18,7 @@ from rowferry_cli.watch.snapshot import Snapshot, read_snapshot
 from support.entries.entry_table import EntryTable
 from support.processes.terminal import in_terminal
 from support.queue.queue_states import Actor, acting, missing
-from support.screens.watching import (
-    MIGRATION,
-    NOW,
-    RUNNING,
-    change_queue,
-    make_running,
-    shown,
-)
+from support.screens.watching import MIGRATION, NOW, RUNNING, change_queue, make_running, shown
 
 SIZES = [(60, 12), (80, 24), (120, 40), (200, 50)]
 

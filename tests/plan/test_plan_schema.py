@@ -34,10 +34,7 @@ CHANGES: tuple[tuple[dict[str, Any], list[str]], ...] = (
     ({"legacy": {"bucket": "a", "buckets": "b"}}, ["legacy.buckets"]),
     ({"legacy": {}}, ["legacy.bucket"]),
     ({"migration": {"name": "a", "transfer": "copy"}}, ["migration.transfer"]),
-    (
-        {"queue": {"verify": {"then": ["tag"], "of": "a.b", "priority": 3, "weight": 0.5, "max_claimed": 7}}},
-        [],
-    ),
+    ({"queue": {"verify": {"then": ["tag"], "of": "a.b", "priority": 3, "weight": 0.5, "max_claimed": 7}}}, []),
     ({"queue": {"of_another_package": {"anything": [1, {"at": "all"}]}}}, []),
     ({"queue": {"verify": {"weigth": 2}}}, ["queue.verify.weigth"]),
     ({"queue": {"verify": {"then": "tag"}}}, ["queue.verify.then"]),

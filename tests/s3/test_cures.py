@@ -109,12 +109,7 @@ SAID = [
         "AccessDenied", "storage_cap_exceeded: Cannot upload files, storage cap exceeded", "PutObject", "raise the cap"
     ),
     Said("MetadataTooLarge", "", "PutObject", "shorten the metadata"),
-    Said(
-        "InvalidArgument",
-        "Part number must be an integer between 1 and 1000",
-        "UploadPart",
-        'provider = "scaleway"',
-    ),
+    Said("InvalidArgument", "Part number must be an integer between 1 and 1000", "UploadPart", 'provider = "scaleway"'),
     # What a server does not have
     Said("NotImplemented", "", "UploadPartCopy", 'transfer = "stream"', 501),
     Said("NotImplemented", "", "CopyObject", 'transfer = "stream"', 501),

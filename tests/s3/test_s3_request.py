@@ -52,8 +52,7 @@ def test_nothing_in_a_key_is_normalised(key: str, encoded: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "code"),
-    [("", "InvalidKey"), ("é" * 512 + "a", "KeyTooLongError"), ("half\ud800", "InvalidKey")],
+    ("key", "code"), [("", "InvalidKey"), ("é" * 512 + "a", "KeyTooLongError"), ("half\ud800", "InvalidKey")]
 )
 def test_what_no_server_can_store_is_refused_with_the_reason(key: str, code: str) -> None:
     with pytest.raises(ObjectRejected) as refused:
@@ -81,11 +80,7 @@ PART = operations.upload_part_copy(
 )
 REQUESTS: tuple[tuple[Request, str, dict[str, str]], ...] = (
     (COPY, "PUT new%20%2B", {"x-amz-copy-source": "/old//a%20b%3Fc"}),
-    (
-        PINNED,
-        "PUT k",
-        {"x-amz-copy-source": "/b/k", "If-None-Match": "*", "x-amz-copy-source-if-match": '"abc"'},
-    ),
+    (PINNED, "PUT k", {"x-amz-copy-source": "/b/k", "If-None-Match": "*", "x-amz-copy-source-if-match": '"abc"'}),
     (ranged(None, None), "GET k", {}),
     (ranged(0, 0), "GET k", {"Range": "bytes=0-0"}),
     (ranged(5, None), "GET k", {"Range": "bytes=5-"}),
@@ -103,11 +98,7 @@ REQUESTS: tuple[tuple[Request, str, dict[str, str]], ...] = (
     (
         PART,
         "PUT k?partNumber=1&uploadId=u",
-        {
-            "x-amz-copy-source": "/old/s",
-            "x-amz-copy-source-if-match": '"e"',
-            "x-amz-copy-source-range": "bytes=0-9",
-        },
+        {"x-amz-copy-source": "/old/s", "x-amz-copy-source-if-match": '"e"', "x-amz-copy-source-range": "bytes=0-9"},
     ),
     (ACL, "PUT k?acl=", {"x-amz-acl": "public-read"}),
 )

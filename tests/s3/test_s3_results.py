@@ -54,11 +54,7 @@ CONFIRMED: tuple[tuple[Read, Response, object], ...] = (
         "e",
     ),
     (read_copied_etag, xml(b"\n\n<CopyPartResult><ETag>e</ETag></CopyPartResult>"), "e"),
-    (
-        read_copied_etag,
-        xml(b'<s:CopyObjectResult xmlns:s="x"><s:ETag>&#34;e&#34;</s:ETag></s:CopyObjectResult>'),
-        "e",
-    ),
+    (read_copied_etag, xml(b'<s:CopyObjectResult xmlns:s="x"><s:ETag>&#34;e&#34;</s:ETag></s:CopyObjectResult>'), "e"),
     (read_copied_etag, xml(b"<CopyObjectResult><Many>%s</Many><ETag>e</ETag></CopyObjectResult>" % (b"x" * 5000)), "e"),
     (read_copied_etag, xml(b"<CopyObjectResponse><ETag>e</ETag></CopyObjectResponse>"), "e"),
     (read_completed_etag, xml(COMPLETED % b"&quot;e-2&quot;"), "e-2"),

@@ -154,12 +154,7 @@ def test_a_range_is_no_listing_and_a_listing_must_be_claimed(session: Session) -
 
 @pytest.mark.versions
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(
-    st.sets(KEYS, max_size=14),
-    st.sets(KEYS, max_size=8),
-    st.integers(1, 4),
-    st.integers(1, 5),
-)
+@given(st.sets(KEYS, max_size=14), st.sets(KEYS, max_size=8), st.integers(1, 4), st.integers(1, 5))
 def test_each_key_is_in_one_batch_whatever_waits(
     session: Session, keys: set[str], bounds: set[str], size: int, at_once: int
 ) -> None:

@@ -40,15 +40,7 @@ class Scene:
         variables = {"migration": "avatars", "batch": str(self.batch), "worker": FIRST, "host": "fra-2"}
         settings = [f"--set={name}={value}" for name, value in variables.items()]
         ended = subprocess.run(
-            [
-                find_psql(),
-                "-X",
-                "-q",
-                "--csv",
-                "--set=ON_ERROR_STOP=1",
-                *settings,
-                self.table.dsn,
-            ],
+            [find_psql(), "-X", "-q", "--csv", "--set=ON_ERROR_STOP=1", *settings, self.table.dsn],
             input=sql,
             cwd=folder,
             env={**os.environ, "PGTZ": "UTC"},

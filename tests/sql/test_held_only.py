@@ -16,10 +16,7 @@ from support.postgres.roles import new_role
 from support.queue.held_batches import split
 
 DONE: tuple[Any, ...] = ("DONE", None, None, 10, 0, 0, [], [], [], [], [], [])
-ACTS = {
-    "finish_batch": DONE,
-    "fail_batch": ("ERROR", None, "e"),
-}
+ACTS = {"finish_batch": DONE, "fail_batch": ("ERROR", None, "e")}
 
 
 @pytest.fixture

@@ -60,11 +60,7 @@ IDS = {
     "jsonb": "jsonb_build_object('a', i)",
     "numeric(9,2)": "i / 7.0",
 }
-COLUMNS = {
-    "alone": "id",
-    "first of two": ["id", "number"],
-    "last of three": ["even", "number", "id"],
-}
+COLUMNS = {"alone": "id", "first of two": ["id", "number"], "last of three": ["even", "number", "id"]}
 FILL = "insert into public.things select {}, i %% 2 = 0, i / 5, 'image/' || i from generate_series(1, 40) as i where {}"
 
 

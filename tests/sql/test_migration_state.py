@@ -223,14 +223,14 @@ STORIES: dict[str, Sequence[Step]] = {
     ],
     # Fewer than three, or longer ago than the longest wait between two of them; batches that move, or at a stop.
     "batches that were put back long ago wait for nothing": [
-        *(*COPYING, put_back("9 min"), put_back("8 min"), put_back("5 min"), RUNNING),
+        *(*COPYING, put_back("9 min"), put_back("8 min"), put_back("5 min"), RUNNING)
     ],
     "batches that were put back twice wait for nothing": [*COPYING, put_back("1 min"), put_back("1 min"), RUNNING],
     "batches that move wait for nothing": [
-        *(*COPYING, *3 * [put_back("1 min", '{"migrated": 3, "kept": 0}', "the worker was told to stop")], RUNNING),
+        *(*COPYING, *3 * [put_back("1 min", '{"migrated": 3, "kept": 0}', "the worker was told to stop")], RUNNING)
     ],
     "batches that were put back by a stop wait for nothing": [
-        *(*COPYING, *3 * [put_back("1 min", "", "the worker was told to stop")], RUNNING),
+        *(*COPYING, *3 * [put_back("1 min", "", "the worker was told to stop")], RUNNING)
     ],
     # One queue has no worker, the batches of the other wait for their next attempt.
     "work that is due for no worker is not called running": [

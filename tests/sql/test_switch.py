@@ -71,9 +71,7 @@ def test_going_back_keeps_since_when_it_was_away(is_confirmed: bool, migration: 
         assert read(migration) == (None, None, NOON, True)
 
 
-def test_a_batch_learns_of_the_moment_whatever_its_payload_says(
-    migration: Session,
-) -> None:
+def test_a_batch_learns_of_the_moment_whatever_its_payload_says(migration: Session) -> None:
     with migration:
         parameters: dict[str, Any] = {"migration_id": 1, "switched_at": None}
         (row,) = migration.execute(statement("read_timeline"), parameters).fetchall()

@@ -46,9 +46,7 @@ def strike(table: EntryTable) -> int:
     return int(row["n"])
 
 
-def test_a_row_whose_update_ends_its_backend_ends_in_error_after_bounded_losses(
-    versitygw_migration: Migration,
-) -> None:
+def test_a_row_whose_update_ends_its_backend_ends_in_error_after_bounded_losses(versitygw_migration: Migration) -> None:
     migration = versitygw_migration
     migration.fill(8)
     migration.execute(STRIKES)

@@ -8,13 +8,7 @@ from pathlib import Path
 import pytest
 
 from rowferry_worker import machine
-from rowferry_worker.machine import (
-    bound_objects,
-    choose_bodies_budget,
-    choose_processes,
-    count_cores,
-    measure_memory,
-)
+from rowferry_worker.machine import bound_objects, choose_bodies_budget, choose_processes, count_cores, measure_memory
 from rowferry_worker.options import Options
 from support.processes.processes import run_to_end
 

@@ -54,10 +54,7 @@ def standby(primary: EmbeddedPostgres) -> Iterator[EmbeddedPostgres]:
 
 @pytest.fixture
 def replicated(
-    primary: EmbeddedPostgres,
-    moto_buckets: Buckets,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
+    primary: EmbeddedPostgres, moto_buckets: Buckets, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[Migration]:
     """An empty migration in a database that has a replica."""
     migration = Migration(as_owner(primary.dsn()), moto_buckets, moto_buckets, tmp_path)

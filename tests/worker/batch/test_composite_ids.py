@@ -64,10 +64,9 @@ def compose_bound(end: str, tenant_type: str) -> str:
 @pytest.mark.parametrize("tenant_type", ["text", 'text collate "C"', "date", "float8"])
 def test_every_legacy_entry_is_in_exactly_one_waiting_range(tenant_type: str, table: EntryTable) -> None:
     """Whatever the batch sizes, what became of earlier batches, and what came later."""
-    tenants = {
-        "date": st.dates().map(str),
-        "float8": st.floats().map(repr),
-    }.get(tenant_type, st.text('aAbBäß-_ 0,."[\\', max_size=3))
+    tenants = {"date": st.dates().map(str), "float8": st.floats().map(repr)}.get(
+        tenant_type, st.text('aAbBäß-_ 0,."[\\', max_size=3)
+    )
     bounds = {end: compose_bound(end, tenant_type) for end in ("first", "last")}
 
     @settings(max_examples=15)

@@ -22,11 +22,7 @@ TABLE = """
     select i::bigint as id, 't' || i %% 100 as tenant, '2026-01-01'::date + i / 1000 as day, 'image/' || i as path
     from generate_series(1, %s) as i
 """
-FORMS = {
-    "one": ("id",),
-    "two": ("tenant", "id"),
-    "three": ("day", "tenant", "id"),
-}
+FORMS = {"one": ("id",), "two": ("tenant", "id"), "three": ("day", "tenant", "id")}
 
 
 def check_by_index(plans: list[Plan], most_pages: int) -> None:

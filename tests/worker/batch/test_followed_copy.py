@@ -282,9 +282,7 @@ def test_from_the_second_pass_on_a_copy_is_known_as_one_by_its_etag(
     assert (found.outcome, found.is_unclear) == (Outcome.CONFLICT, True)
 
 
-def test_a_copy_that_nobody_saw_end_is_not_taken_for_the_applications(
-    remembering: LargeObjects,
-) -> None:
+def test_a_copy_that_nobody_saw_end_is_not_taken_for_the_applications(remembering: LargeObjects) -> None:
     """The worker died between the write and its note, and the application had rewritten the object meanwhile."""
     fake = FakeBuckets(WRITING, {OLD: written_at(b"version 1", 9)}, {NEW: written_at(b"version 0", 10)})
     options = replace(options_of(StreamCopy(), "supported", "older"), timeline=Timeline(began=at(0), switched=at(5)))
@@ -309,9 +307,7 @@ def test_a_write_that_did_not_happen_is_nobodys(remembering: LargeObjects) -> No
     assert not known.is_pending
 
 
-def test_the_bytes_of_an_old_copy_may_be_the_applications_later_on(
-    remembering: LargeObjects,
-) -> None:
+def test_the_bytes_of_an_old_copy_may_be_the_applications_later_on(remembering: LargeObjects) -> None:
     """It went back to what it had before, in production: that is no copy, though it has the ETag of one."""
     noted, later = time.time() - NOON.timestamp(), time.time() - NOON.timestamp() + 3600
     fake = FakeBuckets(WRITING, {OLD: written_at(b"version 1", int(noted) - 60)}, {NEW: written_at(b"version 0", 0)})

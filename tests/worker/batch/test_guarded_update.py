@@ -150,8 +150,7 @@ def test_a_row_that_is_deleted_meanwhile_is_deleted(
 @some_forms
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize(
-    ("body", "words"),
-    [("return null;", "the update left the row as it was"), ("return old;", "(a trigger?)")],
+    ("body", "words"), [("return null;", "the update left the row as it was"), ("return old;", "(a trigger?)")]
 )
 def test_a_row_that_a_trigger_does_not_let_move_has_failed_and_the_others_move(
     migration: Migration, name: str, body: str, words: str

@@ -22,12 +22,7 @@ from support.s3.request_log import LoggedRequest, logged
 
 pytestmark = pytest.mark.by_day("copied", "streamed in parts", "copied-*", "streamed in parts-*")
 
-KEPT = {
-    "content-type": "image/x-odd",
-    "content-encoding": "x-odd",
-    "content-language": "de",
-    "x-amz-meta-author": "me",
-}
+KEPT = {"content-type": "image/x-odd", "content-encoding": "x-odd", "content-language": "de", "x-amz-meta-author": "me"}
 """Headers of a legacy object that no plan changes."""
 GIVEN = {
     "ContentType": KEPT["content-type"],
