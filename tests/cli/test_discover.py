@@ -50,18 +50,6 @@ def test_a_generated_column_is_not_proposed_unless_it_is_named(found: Discoverin
     assert [entries["key"] for entries in found.find_entries("pics.path")] == ["path"]
 
 
-def test_a_column_that_says_when_a_row_changed_serves_later_passes(photos: Discovering) -> None:
-    photos.execute("alter table photos add updated_at timestamptz default now()")
-    (entries,) = photos.find_entries()
-    assert (entries["rows"], entries["changed"]) == ("stay", "updated_at")
-
-
-def test_a_column_that_may_say_where_objects_are_is_shown_with_its_values(photos: Discovering) -> None:
-    photos.execute("alter table photos add storage text default 'amazon'")
-    photos.find_entries()
-    assert 'moved = { storage = ["amazon", "…"] }' in photos.plan_path.read_text()
-
-
 def test_folders_without_any_object_are_left_out(photos: Discovering) -> None:
     photos.insert("photos", [(n, "", f"elsewhere/{n}.png", n) for n in range(100, 110)])
     (entries,) = photos.find_entries()
@@ -285,17 +273,13 @@ def test_a_whole_plan_is_never_overwritten(photos: Discovering) -> None:
     assert photos.discover("--plan", "other.toml").returncode == 0
 
 
-def test_json_tells_the_same_and_writes_no_file(photos: Discovering) -> None:
+def test_json_tells_the_same_also_beside_a_whole_plan_and_writes_no_file(photos: Discovering) -> None:
     told = photos.find_json()
     assert not photos.plan_path.exists()
     (entries,) = told["entries"]
     assert (entries["existing"], entries["sampled"], entries["key"]) == (15, 20, "path")
-    assert "[[entries]]" in told["plan"]
-
-
-def test_json_shows_a_plan_of_its_own_beside_a_whole_one(photos: Discovering) -> None:
-    entries = photos.find_entries()
-    assert tomllib.loads(photos.find_json()["plan"])["entries"] == entries
+    written = photos.find_entries()
+    assert [tomllib.loads(each["plan"])["entries"] for each in (told, photos.find_json())] == [written, written]
 
 
 def test_only_the_named_columns_are_looked_at(photos: Discovering) -> None:
@@ -361,9 +345,10 @@ def test_a_bucket_that_belongs_to_another_database_is_told(found: Discovering) -
     assert not found.plan_path.exists()
 
 
-def test_wrong_credentials_are_told(photos: Discovering) -> None:
+def test_wrong_credentials_and_options_without_discover_are_one_sentence(photos: Discovering) -> None:
     said = refused(photos.discover(ROWFERRY_LEGACY_ACCESS_KEY_ID="", ROWFERRY_LEGACY_SECRET_ACCESS_KEY=""))
     assert "credentials" in said
+    assert "--discover" in refused(photos.run("plan", "--legacy", "old"))
 
 
 @pytest.mark.parametrize("url", ["http://user:hush@127.0.0.1:1/old", "https://user:hush@server"])
@@ -382,9 +367,3 @@ def test_a_terminal_shows_how_far_it_is(photos: Discovering) -> None:
         assert terminal.wait() == 0
         assert "2/2" in terminal.output
         assert "15 of 20 sampled rows" in terminal.output
-
-
-def test_options_of_discovering_need_it(photos: Discovering) -> None:
-    done = photos.run("plan", "--legacy", "old")
-    assert done.returncode == 2
-    assert "--discover" in done.stderr

@@ -161,30 +161,24 @@ def measure(clock: MovingTime, now: float, finished: int, reached: int, *, is_he
     return left.total_seconds()
 
 
-def test_the_time_left_does_not_rise_while_a_dead_worker_is_waited_for_nor_after() -> None:
+def test_the_time_left_rises_only_in_a_stall_that_nobody_can_explain() -> None:
     clock = MovingTime(0)
     assert measure(clock, 8, 600, 200) == pytest.approx(2)
     told = [measure(clock, 8 + wait, 600, 200, is_held_up=True) for wait in range(1, 12)]
     told += [measure(clock, 20, 600, 200), measure(clock, 20.5, 600, 300), measure(clock, 21, 950, 0)]
     assert told == sorted(told, reverse=True)
-
-
-def test_the_time_left_rises_in_a_stall_that_nobody_can_explain() -> None:
     clock = MovingTime(0)
     assert measure(clock, 10, 500, 0) == pytest.approx(10)
     assert measure(clock, 24, 500, 0) == pytest.approx(10)
     assert measure(clock, 40, 500, 0) == pytest.approx(40)
 
 
-def test_a_moving_migration_has_a_pace_before_its_first_batch_ends() -> None:
+def test_a_moving_migration_has_a_pace_before_its_first_batch_ends_and_is_not_at_its_end_while_one_is_open() -> None:
     counts = Counts(batches=2, batches_init=2, entries=1000, waiting=1000, in_hand=3, reached=3)
     line = str(Throughput(counts, timedelta(seconds=10), MIGRATE.words, "migrate"))
     assert "3 more in open batches" in line
     assert "0.3 entries/s" in line
     none = str(Throughput(Counts(entries=1000, waiting=1000), timedelta(seconds=10), MIGRATE.words, "migrate"))
     assert "entries/s" not in none, "it has not begun yet"
-
-
-def test_a_run_is_not_at_its_end_while_a_batch_is_open() -> None:
     counts = Counts(batches=1, batches_init=1, entries=500, waiting=500, in_hand=500, reached=500)
     assert Throughput(counts, timedelta(seconds=1), MIGRATE.words, "migrate").counts.percent == 99

@@ -17,10 +17,6 @@ def test_it_asks_once_after_all_checks_and_says_what_the_application_must_do_fir
     assert (shown.count("[y/N]"), "✓" in shown.split("[y/N]")[0]) == (1, True)
     assert "your application must find objects in both buckets before you go on (docs/application.md)." in lines[-3]
     assert migration.rows() == {"1": "image/u1/me.png"}
-
-
-def test_one_yes_is_enough(migration: Migration) -> None:
-    migration.fill(1)
     migrate(migration, "y\n")
     migration.audit()
 

@@ -26,24 +26,6 @@ def filled(migration: Migration) -> Migration:
     return migration
 
 
-def test_the_data_are_shown_before_the_work_and_after_it(filled: Migration) -> None:
-    lines = run(filled)
-    before, after = (
-        lines.index(["entries", ENTRIES, *counts]) for counts in (["3", "0", "0", "3"], ["0", "3", "0", "3"])
-    )
-    assert before < lines.index(["Legacy", "objects", "are", "only", "read.", "Nothing", "is", "deleted."]) < after
-    assert [line for line in lines if line[:1] == ["objects"]] == [["objects", "3", "0", "3"]], "counted once"
-
-
-def test_objects_are_not_counted_where_that_is_not_asked_for(filled: Migration) -> None:
-    assert not [line for line in run(filled, "--no-objects") if line[:1] == ["objects"]]
-
-
-def test_the_status_can_be_all_that_is_asked_for(filled: Migration) -> None:
-    assert ["entries", ENTRIES, "3", "0", "0", "3"] in run(filled, "--status-only")
-    assert (filled.batches(), filled.production.listing()) == ([], {})
-
-
 def test_what_is_shown_meanwhile_goes_by_the_time_in_which_work_could_move(
     filled: Migration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,8 +36,19 @@ def test_what_is_shown_meanwhile_goes_by_the_time_in_which_work_could_move(
 
     monkeypatch.setattr(MovingTime, "note", lambda *_args, **_more: timedelta(seconds=7))
     monkeypatch.setattr(Reporter, "report", report)
-    run(filled, "--no-objects")
+    assert not [line for line in run(filled, "--no-objects") if line[:1] == ["objects"]], "nobody has asked for them"
     assert {each.moving for each in shown} == {timedelta(seconds=7)}
+
+
+def test_the_data_are_shown_alone_or_before_the_work_and_after_it(filled: Migration) -> None:
+    assert ["entries", ENTRIES, "3", "0", "0", "3"] in run(filled, "--status-only")
+    assert (filled.batches(), filled.production.listing()) == ([], {})
+    lines = run(filled)
+    before, after = (
+        lines.index(["entries", ENTRIES, *counts]) for counts in (["3", "0", "0", "3"], ["0", "3", "0", "3"])
+    )
+    assert before < lines.index(["Legacy", "objects", "are", "only", "read.", "Nothing", "is", "deleted."]) < after
+    assert [line for line in lines if line[:1] == ["objects"]] == [["objects", "3", "0", "3"]], "counted once"
 
 
 def test_workers_that_cannot_go_on_are_told_of_in_one_sentence(filled: Migration) -> None:

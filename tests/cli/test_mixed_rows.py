@@ -38,10 +38,8 @@ def test_revert_takes_the_rows_that_move_and_names_the_others(mixed: Migration) 
     assert set(mixed.rows().values()) == {f"image/u{number}/me.png" for number in range(1, 5)}
     (batch,) = [batch for batch in mixed.batches() if batch["queue_name"] == "revert"]
     assert outcomes([batch]) == {"migrated": 4}
-
-
-def test_the_queue_revert_leaves_rows_that_stay_out_too(mixed: Migration) -> None:
-    assert mixed.run_here("run", "revert", "--yes").returncode == 0
+    assert mixed.migrate()["migrated"] >= 4
+    assert mixed.run_here("run", "revert", "--yes").returncode == 0, "by the name of its queue"
     assert set(mixed.rows().values()) == {f"image/u{number}/me.png" for number in range(1, 5)}
 
 
@@ -53,13 +51,10 @@ def test_a_table_whose_rows_stay_cannot_be_reverted_by_itself(mixed: Migration, 
     assert "--table" in done.stderr
 
 
-def test_verify_compares_every_kind(mixed: Migration) -> None:
+def test_verify_reports_and_cutover_treat_each_kind_in_its_own_words(mixed: Migration) -> None:
     verified = verify(mixed)
     assert sum(batch["kept"] for batch in verified) == 4 + 3 + 1
     mixed.check_balance()
-
-
-def test_a_report_speaks_of_each_table_in_its_own_words(mixed: Migration) -> None:
     blocks = mixed.run_here("report").stdout.split("\nmigrate: ")
     by_label = {block.split("\n")[0]: block for block in blocks[1:]}
     assert "object copied, row updated" in by_label["public.avatars.path"]
@@ -72,17 +67,11 @@ def test_a_report_speaks_of_each_table_in_its_own_words(mixed: Migration) -> Non
         "public.files.path": "stay",
         "variants/*": "none",
     }
-
-
-def test_the_page_of_a_report_says_which_rows_move(mixed: Migration) -> None:
     assert mixed.run_here("report", "--html", "report.html").returncode == 0
     page = (mixed.folder / "report.html").read_text(encoding="utf-8")
     assert "public.files.path (rows stay)" in page
     assert "variants/* (no rows)" in page
     assert "public.avatars.path (" not in page
-
-
-def test_cutover_says_what_the_switch_is_for(mixed: Migration) -> None:
     done = well(mixed.run_here("cutover", "--yes"))
     assert "The rows of public.avatars.path say where each object is, and need no switch." in done.stdout
     assert "The switch is for public.files.path, variants/*." in done.stdout

@@ -33,14 +33,11 @@ def test_the_moment_has_come_when_passes_get_no_shorter(passes: list[PassResult]
     assert found == moment or (moment is ... and found is not None)
 
 
-def test_a_pass_says_what_it_took_and_why_later_ones_take_more() -> None:
+def test_a_pass_says_what_it_took_and_why_later_ones_take_more_in_words_and_to_a_script() -> None:
     assert str(made(2, 1234.56, 7)) == "Pass 2: 1,234.6 s, 100 entries, 7 copied, 3 left"
     assert str(made(2, 1, 7, held_back_by="process 9")) == (
         "Pass 2: 1.0 s, 100 entries, 7 copied, 3 left; later passes take more than they had to, because of process 9"
     )
-
-
-def test_a_script_gets_each_figure_of_a_pass() -> None:
     assert made(2, 1.23456, 7, held_back_by="process 9").as_document() == {
         "pass": 2,
         "seconds": 1.235,

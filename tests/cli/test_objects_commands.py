@@ -26,11 +26,6 @@ def run(migration: Migration, *arguments: str, status: int = 0) -> str:
     return done.stdout if status != 2 else done.stderr
 
 
-def migrate(migration: Migration) -> None:
-    """Copy all objects, where the words of the command do not matter."""
-    migration.migrate()
-
-
 def test_a_migration_lists_once_and_ends(listed: Migration) -> None:
     said = run(listed, "migrate", "--yes")
     assert "Migration avatars: variants/* in" in said
@@ -44,37 +39,28 @@ def test_a_migration_lists_once_and_ends(listed: Migration) -> None:
     assert "objects copied 0, equal 12" in again
 
 
-def test_an_interrupted_migration_ends_its_pass_and_begins_no_other(listed: Migration) -> None:
-    run(listed, "enqueue", "--yes")
-    assert "variants/*: no listing, as the pass before has not ended\n" in run(listed, "enqueue", "--yes")
-    said = run(listed, "migrate", "--yes")
-    assert "variants/*: the pass before has not ended; it goes on." in said
-    assert "objects copied 12, equal 0" in said
-
-
-def test_a_dry_run_names_the_listing(listed: Migration) -> None:
+def test_a_listing_is_named_before_it_waits_reported_while_it_does_and_ended_by_the_next_migrate(
+    listed: Migration,
+) -> None:
     assert "variants/*: a listing would be enqueued\n" in run(listed, "migrate", "--yes", "--dry-run")
     assert listed.batches() == []
-
-
-def test_the_report_and_the_manifest_show_what_waits(listed: Migration) -> None:
     run(listed, "enqueue", "--yes")
     said = run(listed, "report", "--manifest", "left.jsonl", status=1)
     assert "migrate: variants/*" in said
     (line,) = (listed.folder / "left.jsonl").read_text().splitlines()
     found = json.loads(line)
     assert (found["entries_of"], found["first"], found["entries"]) == ("variants/*", PREFIX, 0)
+    assert "variants/*: no listing, as the pass before has not ended\n" in run(listed, "enqueue", "--yes")
+    said = run(listed, "migrate", "--yes")
+    assert "variants/*: the pass before has not ended; it goes on." in said
+    assert "objects copied 12, equal 0" in said
 
 
-def test_the_report_says_that_listings_count_objects_again(listed: Migration) -> None:
+def test_the_report_of_several_listings_and_a_verification_and_its_watch(listed: Migration) -> None:
     words = "of several passes: an entry may count more than once"
     for is_repeated in (False, True):
-        migrate(listed)
+        listed.migrate()
         assert (words in listed.run("report").stdout) is is_repeated
-
-
-def test_a_verification_and_its_watch(listed: Migration) -> None:
-    migrate(listed)
     listed.production.delete("v/03.png")
     said = run(listed, "verify", status=1)
     assert "  missing              1  no production object\n" in said
@@ -86,11 +72,13 @@ def test_a_verification_and_its_watch(listed: Migration) -> None:
     check_copies(listed, NAMES)
 
 
-def test_there_is_nothing_to_revert(listed: Migration) -> None:
-    migrate(listed)
+def test_there_is_nothing_to_revert_and_a_pruned_queue_begins_anew(listed: Migration) -> None:
+    listed.migrate()
     said = run(listed, "revert", "--yes", status=2)
     assert said.startswith("rowferry: No row names the objects of variants/*, so there is nothing to revert: point ")
     check_copies(listed, NAMES)
+    assert "Pruned" in run(listed, "prune", "--older-than", "0s", "--yes")
+    assert "objects copied 0, equal 12" in run(listed, "migrate", "--yes")
 
 
 @pytest.mark.soak
@@ -110,7 +98,7 @@ def test_one_label_is_worked_on_alone(listed: Migration) -> None:
     listed.plan["objects"].append({"prefix": "other/", "name": "others"})
     put_objects(listed, ["a"], prefix="other/")
     listed.write_plan()
-    migrate(listed)
+    listed.migrate()
     assert "objects compared 1, " in run(listed, "verify", "--table", "others")
     assert "has variants/*, others" in run(listed, "verify", "--table", "avatars", status=2)
     one = ("--table", "variants/*", "--first", f"{PREFIX}03", "--last", f"{PREFIX}05.png")
@@ -120,9 +108,3 @@ def test_one_label_is_worked_on_alone(listed: Migration) -> None:
 
 def test_the_plan_is_explained(listed: Migration) -> None:
     assert "  objects without rows\n    variants/…  becomes  v/…\n" in run(listed, "plan")
-
-
-def test_a_pruned_queue_begins_anew(listed: Migration) -> None:
-    migrate(listed)
-    assert "Pruned" in run(listed, "prune", "--older-than", "0s", "--yes")
-    assert "objects copied 0, equal 12" in run(listed, "migrate", "--yes")

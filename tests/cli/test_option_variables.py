@@ -96,17 +96,16 @@ def test_an_option_of_the_past_is_one_sentence_with_what_to_do(run_rowferry: Cal
         )
 
 
-def test_a_wrong_value_on_the_command_line_names_the_option(run_rowferry: Callable[..., Done]) -> None:
+def test_a_wrong_value_on_the_command_line_names_the_option_which_is_completed_also_where_help_hides_it(
+    run_rowferry: Callable[..., Done],
+) -> None:
     done = run_rowferry("worker", "--parallel", "0", ROWFERRY_WORKER_PARALLEL="9")
     assert "Invalid value for '--parallel': 0 is not" in done.stderr
+    words = {"COMP_WORDS": "rowferry worker --min", "COMP_CWORD": "2"}
+    assert "--min-parallel" in run_rowferry(_ROWFERRY_COMPLETE="bash_complete", **words).stdout
 
 
 def test_an_address_that_kubernetes_puts_into_a_variable_is_no_port(monkeypatch: pytest.MonkeyPatch) -> None:
     """A service called rowferry-exporter sets ROWFERRY_EXPORTER_PORT in every pod."""
     monkeypatch.setenv("ROWFERRY_EXPORTER_PORT", "tcp://10.0.0.7:9465")
     assert find_command("exporter").make_context("exporter", []).params["port"] == 9465
-
-
-def test_an_option_is_completed_that_only_the_full_help_shows(run_rowferry: Callable[..., Done]) -> None:
-    words = {"COMP_WORDS": "rowferry worker --min", "COMP_CWORD": "2"}
-    assert "--min-parallel" in run_rowferry(_ROWFERRY_COMPLETE="bash_complete", **words).stdout

@@ -22,16 +22,13 @@ def partial(migration: Migration) -> Migration:
     return migration
 
 
-def test_migrate_says_before_and_after_what_it_leaves_behind(partial: Migration) -> None:
+def test_migrate_status_reports_watch_and_the_board_say_what_it_leaves_behind_until_the_plan_is_complete(
+    partial: Migration,
+) -> None:
+    """All but the first read it without S3."""
     done = well(partial.run_here("migrate", "--yes"))
     assert done.stdout.count("names 3 of 5 objects (60%)") == 2
     assert "State: done, for a part of the legacy bucket" in done.stdout
-
-
-def test_status_and_report_read_it_without_s3(partial: Migration) -> None:
-    assert partial.run_here("migrate", "--yes").returncode == 0
-    for key in ("lfs/a", "lfs/b", "packages/1"):
-        partial.legacy.delete(key)
     shown = partial.run_here("status", "--no-objects").stdout
     assert WORDS in shown
     assert "State: done, for a part of the legacy bucket" in shown
@@ -46,14 +43,14 @@ def test_status_and_report_read_it_without_s3(partial: Migration) -> None:
     page = (partial.folder / "report.html").read_text(encoding="utf-8")
     assert "Done in part" in page
     assert "names 3 of 5 objects (60%)" in page
-
-
-def test_watch_and_the_board_say_it_too(partial: Migration) -> None:
-    assert partial.run_here("migrate", "--yes").returncode == 0
     assert "Stays behind: 3 of 5 objects (60%), in lfs/, packages/" in partial.run_here("watch", "--once").stdout
     (row,) = partial.execute("select left_behind, what_to_do from rowferry.migration_state")
     assert row["left_behind"] == 3
     assert row["what_to_do"] == "It was a part of the bucket; what the plan leaves out: rowferry status"
+    partial.plan["objects"] = [{"prefix": "lfs/"}, {"prefix": "packages/"}]
+    partial.write_plan()
+    assert partial.run_here("check", "--allow-empty").returncode == 0
+    assert "covers a part" not in partial.run_here("status").stdout
 
 
 def test_few_objects_that_deleted_rows_have_left_are_no_part(partial: Migration) -> None:
@@ -63,14 +60,6 @@ def test_few_objects_that_deleted_rows_have_left_are_no_part(partial: Migration)
         record_coverage(connection, "avatars", Coverage(folders))
     assert Coverage(folders).left == folders[1:2]
     assert partial.execute("select left_behind from rowferry.migration_state") == [{"left_behind": 1}]
-
-
-def test_a_check_after_the_plan_was_completed_ends_it(partial: Migration) -> None:
-    assert partial.run_here("migrate", "--yes").returncode == 0
-    partial.plan["objects"] = [{"prefix": "lfs/"}, {"prefix": "packages/"}]
-    partial.write_plan()
-    assert partial.run_here("check", "--allow-empty").returncode == 0
-    assert "covers a part" not in partial.run_here("status").stdout
 
 
 def test_a_dry_run_records_nothing(partial: Migration) -> None:

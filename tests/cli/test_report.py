@@ -41,7 +41,9 @@ def check_manifest(account: Report, lines: list[dict[str, Any]]) -> None:
     assert account.balances
 
 
-def test_entries_are_the_sum_of_the_outcomes(eventful: Migration) -> None:
+def test_entries_are_the_sum_of_the_outcomes_and_the_manifest_names_each_and_why(
+    eventful: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
     account, lines = read(eventful)
     assert [(table["queue"], table["label"]) for table in account.tables] == [
         ("migrate", "public.avatars.path"),
@@ -53,10 +55,6 @@ def test_entries_are_the_sum_of_the_outcomes(eventful: Migration) -> None:
     assert (verified["kept"], verified["missing"]) == (6, 1)
     check_manifest(account, lines)
     assert not account.settled
-
-
-def test_the_manifest_names_each_entry_and_why(eventful: Migration) -> None:
-    _, lines = read(eventful)
     by_outcome = {line["outcome"]: line for line in lines if line["queue"] == "migrate"}
     lost = by_outcome["missing"]
     assert (lost["id"], lost["key"], lost["status"], lost["attempt"]) == ("8", "image/lost.png", "ERROR", 1)
@@ -67,12 +65,8 @@ def test_the_manifest_names_each_entry_and_why(eventful: Migration) -> None:
     waiting = by_outcome["waiting"]
     assert (waiting["entries"], waiting["first"], waiting["last"], waiting["status"]) == (1, "23", "23", "INIT")
     assert [line["id"] for line in lines if line["queue"] == "verify"] == ["2"]
-
-
-def test_the_manifest_is_the_same_however_it_is_fetched(eventful: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, at_once = read(eventful)
     monkeypatch.setattr(accounts, "FETCHED_AT_ONCE", 1)
-    assert read(eventful)[1] == at_once
+    assert read(eventful)[1] == lines, "however it is fetched"
 
 
 def test_what_is_only_tried_again_is_told_once_as_waiting(migration: Migration) -> None:
@@ -176,12 +170,9 @@ def test_the_command_tells_by_its_exit_status(migration: Migration) -> None:
     assert (migration.folder / "rest.jsonl").read_text() == ""
 
 
-def test_a_manifest_that_cannot_be_written_is_one_sentence(eventful: Migration) -> None:
+def test_an_operator_needs_no_plan_and_a_manifest_that_cannot_be_written_is_one_sentence(eventful: Migration) -> None:
     eventful.write_plan()
     done = eventful.run("report", "--manifest", "no/such/folder/rest.jsonl")
     assert (done.returncode, done.stdout, len(done.stderr.splitlines())) == (2, "", 1)
-
-
-def test_an_operator_needs_no_plan(eventful: Migration) -> None:
     done = eventful.run("report", "--migration", "avatars", ROWFERRY_PLAN="/nowhere.toml")
     assert (done.returncode, "Migration avatars" in done.stdout) == (1, True)

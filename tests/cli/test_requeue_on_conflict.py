@@ -11,6 +11,7 @@ from support.processes.cli import well
 
 FOREIGN = b"another object"
 KEY = "avatar/u2/me.png"
+ASKED = ("--yes", "--no-objects", "--processes", "1", "--log-file", "it.log")
 
 
 @pytest.fixture
@@ -41,7 +42,8 @@ def test_a_requeue_says_what_becomes_of_a_conflict(
     assert (taken.counts(), taken.production.read(KEY)) == (counts, object_is)
 
 
-def test_errors_names_commands_that_end_a_conflict_as_they_are_typed(taken: Migration) -> None:
+def test_the_message_and_errors_name_commands_that_end_a_conflict_as_they_are_typed(taken: Migration) -> None:
+    assert "`rowferry requeue --on-conflict`" in taken.failure_of(2)[2]
     lines = taken.run_here("errors").stdout.splitlines()
     named = [line.partition("rowferry ")[2] for line in lines if line.startswith(("    where ", "    to "))]
     assert [command.rpartition(" ")[2] for command in named] == ["older", "overwrite"]
@@ -49,16 +51,11 @@ def test_errors_names_commands_that_end_a_conflict_as_they_are_typed(taken: Migr
     assert taken.work() == {"migrated": 3}
 
 
-def test_the_message_of_a_conflict_names_the_command(taken: Migration) -> None:
-    assert "`rowferry requeue --on-conflict`" in taken.failure_of(2)[2]
-
-
 @pytest.mark.by_day("migrate")
 @pytest.mark.parametrize("command", ["migrate", "enqueue"])
 def test_a_choice_of_a_pass_holds_for_what_was_requeued_before(taken: Migration, command: str) -> None:
     taken.run_here("requeue", "--all")
-    asked = ("--yes", "--no-objects", "--processes", "1", "--log-file", str(taken.folder / "log"))
-    done = taken.run_here(command, *(asked if command == "migrate" else ()), "--on-conflict", "overwrite")
+    done = taken.run_here(command, *(ASKED if command == "migrate" else ()), "--on-conflict", "overwrite")
     taken.work()
     assert "--on-conflict overwrite holds for 1 waiting batch, too." in done.stdout, done.stdout + done.stderr
     assert taken.counts() == {"migrated": 3}
@@ -66,30 +63,23 @@ def test_a_choice_of_a_pass_holds_for_what_was_requeued_before(taken: Migration,
 
 def test_migrate_ends_with_a_command_that_works_as_it_is_typed(taken: Migration) -> None:
     """Of batches in ERROR that it was not told to requeue, it names the command that takes its own choice along."""
-    asked = ("--yes", "--no-objects", "--processes", "1", "--log-file", str(taken.folder / "log"))
-    done = taken.run_here("migrate", *asked, "--on-conflict", "overwrite")
+    done = taken.run_here("migrate", *ASKED, "--on-conflict", "overwrite")
     last = done.stdout.splitlines()[-1]
     assert done.returncode == 1
     command = last.split("`")[3]
     assert command == "rowferry requeue --all --on-conflict overwrite"
     assert taken.run_here(*shlex.split(command)[1:]).returncode == 0
-    well(taken.run_here("migrate", *asked))
+    well(taken.run_here("migrate", *ASKED))
     assert taken.counts() == {"migrated": 3}
 
 
-def test_migrate_says_that_a_conflict_needs_a_choice(taken: Migration) -> None:
+def test_migrate_says_that_a_conflict_needs_a_choice_and_requeues_with_it(taken: Migration) -> None:
     """Requeued without one, it would be the same conflict."""
-    done = taken.run_here(
-        "migrate", "--yes", "--no-objects", "--processes", "1", "--log-file", str(taken.folder / "log")
-    )
+    done = taken.run_here("migrate", *ASKED)
     assert done.stdout.splitlines()[-1].endswith(
         "conflicts need --on-conflict older, which replaces what is older, or overwrite."
     )
-
-
-def test_migrate_requeues_with_its_own_choice(taken: Migration) -> None:
-    asked = ("--yes", "--no-objects", "--processes", "1", "--log-file", str(taken.folder / "log"))
-    well(taken.run_here("migrate", *asked, "--requeue", "--on-conflict", "overwrite"))
+    well(taken.run_here("migrate", *ASKED, "--requeue", "--on-conflict", "overwrite"))
     assert taken.counts() == {"migrated": 3}
 
 

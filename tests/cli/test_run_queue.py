@@ -99,12 +99,12 @@ def test_what_a_queue_writes_to_must_be_there(noted: EntryTable, run_rowferry: R
     assert noted.batches() == []
 
 
-def test_a_name_that_is_nearly_right_is_told(run_rowferry: Run, plug_in: PlugIn) -> None:
-    done = run_rowferry("run", "nott")
-    assert done.returncode == 2
-    assert done.stderr == (
-        "rowferry: There is no queue 'nott' here (did you mean note?): correct the name, or install its package.\n"
-    )
+def test_a_name_that_is_nearly_right_is_told_and_names_are_completed(run_rowferry: Run, plug_in: PlugIn) -> None:
+    words = "There is no queue 'nott' here (did you mean note?): correct the name, or install its package.\n"
+    assert refused(run_rowferry("run", "nott")) == f"rowferry: {words}"
+    for words, count in (("rowferry run no", "2"), ("rowferry worker --queue no", "3")):
+        found = run_rowferry(_ROWFERRY_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=count)
+        assert found.stdout == "plain,note\n"
 
 
 @pytest.mark.parametrize("command", ["migrate", "cutover"])
@@ -217,12 +217,6 @@ def test_a_package_cannot_take_the_name_of_another_queue(plug_in: PlugIn, run_ro
     assert "The queue verify is in " in done.stderr
     assert "thief 1.5" in done.stderr
     assert "uninstall one of them" in done.stderr
-
-
-def test_names_of_queues_are_completed(plug_in: PlugIn, run_rowferry: Run) -> None:
-    for words, count in (("rowferry run no", "2"), ("rowferry worker --queue no", "3")):
-        found = run_rowferry(_ROWFERRY_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=count)
-        assert found.stdout == "plain,note\n"
 
 
 @pytest.mark.parametrize("command", [["verify"], ["migrate", "--allow-empty"]])

@@ -37,16 +37,12 @@ def show(status: DataStatus, *, terminal: bool = False) -> str:
     return console.file.getvalue()  # type: ignore[attr-defined]
 
 
-def test_entries_are_counted_by_the_form_of_their_key(table: EntryTable) -> None:
+def test_entries_are_counted_by_the_form_of_their_key_within_the_condition(table: EntryTable) -> None:
     table.insert({"1": "image/1", "2": "image/2", "3": "avatar/3", "4": "other/4", "5": None})
     (counts,) = read_rows(table).tables
     assert [counts[form] for form in ("legacy", "production", "unexpected", "total")] == [2, 1, 2, 5]
-
-
-def test_rows_outside_the_condition_are_no_entries(table: EntryTable) -> None:
     table.plan["entries"][0]["where"] = "id > 1"
-    table.insert({"1": "image/1", "2": "image/2"})
-    assert read_rows(table).entries["total"] == 1
+    assert read_rows(table).entries["total"] == 4
 
 
 def test_several_tables_are_counted_one_by_one_and_together(table: EntryTable) -> None:
@@ -60,15 +56,18 @@ def test_several_tables_are_counted_one_by_one_and_together(table: EntryTable) -
     assert "all entries" in show(status)
 
 
-def test_objects_of_both_buckets_are_counted(any_migration: Migration) -> None:
+def test_objects_of_both_buckets_are_counted_and_nothing_is_written(any_migration: Migration) -> None:
     any_migration.fill(3)
     any_migration.production.put("avatar/x", b"x")
+    before = any_migration.legacy.listing(), any_migration.production.listing()
     heard: list[str] = []
     assert read(any_migration, on_progress=heard.append).objects == {
         "legacy": ObjectCount(3),
         "production": ObjectCount(1),
     }
     assert "counting entries" in heard
+    assert (any_migration.legacy.listing(), any_migration.production.listing()) == before
+    assert any_migration.batches() == []
 
 
 def test_objects_without_rows_are_counted_below_their_prefixes(migration: Migration) -> None:
@@ -94,13 +93,10 @@ def test_without_the_listing_no_bucket_is_asked(migration: Migration, monkeypatc
     assert read_rows(migration).objects is None
 
 
-def test_a_bucket_that_cannot_be_listed_is_named(migration: Migration) -> None:
+def test_a_bucket_that_cannot_be_listed_is_named_and_a_table_that_is_missing_before_it(migration: Migration) -> None:
     migration.plan["production"]["bucket"] = "there-is-none"
     with pytest.raises(UsageError, match="objects of the production bucket there-is-none cannot be counted"):
         read(migration)
-
-
-def test_a_table_that_is_missing_is_named_before_the_buckets_are_listed_to_their_end(migration: Migration) -> None:
     migration.plan["entries"][0]["table"] = "public.nowhere"
     with pytest.raises(UsageError, match=r"no table public\.nowhere"):
         read(migration)
@@ -148,7 +144,7 @@ def test_the_command_prints_plain_columns_without_a_terminal(migration: Migratio
     assert ["objects", "2", "0", "2"] in [line.split() for line in done.stdout.splitlines()]
 
 
-def test_json_has_every_number(migration: Migration) -> None:
+def test_json_has_every_number_and_null_for_objects_that_were_not_counted(migration: Migration) -> None:
     migration.given(2, batch_size=1).write_plan()
     document = json.loads(migration.run("status", "--json").stdout)
     assert document["objects"] == {"legacy": 2, "production": 0}
@@ -158,6 +154,7 @@ def test_json_has_every_number(migration: Migration) -> None:
     assert (queue["queue"], document["state"]) == ("migrate", "no_workers")
     assert [queue[name] for name in ("batches_init", "batches_done", "batches", "waiting")] == [2, 0, 2, 2]
     assert set(queue) > set(Outcome)
+    assert json.loads(migration.run("status", "--json", "--no-objects").stdout)["objects"] is None
 
 
 def test_a_long_listing_is_broken_off_and_told_as_at_least(
@@ -192,17 +189,3 @@ def test_objects_are_not_counted_again_after_a_migration(logged_migration: Migra
     after = [place for place in listed if place > min(copied)]
     assert len(after) == 1, "only what was rewritten meanwhile is looked for, in one page"
     assert after[0] > max(copied)
-
-
-def test_json_leaves_objects_null_when_they_were_not_counted(migration: Migration) -> None:
-    migration.write_plan()
-    assert json.loads(migration.run("status", "--json", "--no-objects").stdout)["objects"] is None
-
-
-def test_the_status_writes_nothing(migration: Migration) -> None:
-    migration.fill(2)
-    before = migration.legacy.listing()
-    read(migration)
-    assert migration.legacy.listing() == before
-    assert migration.production.listing() == {}
-    assert migration.batches() == []

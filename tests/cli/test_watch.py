@@ -27,6 +27,7 @@ from rowferry_cli.watch.snapshot import Snapshot, read_snapshot
 from support.entries.entry_table import EntryTable
 from support.postgres.ordinary import as_owner, ordinary_postgres
 from support.postgres.roles import log_in, new_role
+from support.processes.cli import refused
 from support.processes.processes import wait_for
 from support.processes.terminal import ALTERNATE_SCREEN, ORDINARY_SCREEN, in_terminal, without_size
 from support.queue.queue_states import Actor, acting, denied, missing
@@ -244,11 +245,13 @@ def test_the_command_is_told_of_a_bug_of_the_reading_thread(monkeypatch: pytest.
 
 
 @pytest.mark.usefixtures("chain")
-def test_a_queue_can_be_chosen_from_the_start() -> None:
+def test_a_queue_can_be_chosen_from_the_start_and_what_is_not_there_is_a_mistake() -> None:
     assert "> migrate" in run_watch("--queue", "migrate").stdout
-    refused = run_watch("--queue", "tgas")
-    assert refused.returncode == 2
-    assert refused.stderr == "rowferry: Migration avatars has no queue 'tgas'; it has migrate, thumbnails.\n"
+    for wrong, words in (
+        (("--queue", "tgas"), "Migration avatars has no queue 'tgas'; it has migrate, thumbnails."),
+        (("--migration", "nobody"), "There is no migration 'nobody' in this database; there is avatars."),
+    ):
+        assert refused(run_watch(*wrong)) == f"rowferry: {words}\n"
 
 
 # How often it looks
@@ -275,14 +278,11 @@ def test_requeueing_is_asked_and_only_y_does_it() -> None:
     assert KeyHandler().press("e", make_snapshot(1, 0, 0)) == KeyHandler(reply="No batch is in ERROR.")
 
 
-def test_the_first_frame_says_that_the_queue_is_read_or_what_is_in_the_way() -> None:
+def test_before_the_first_snapshot_it_says_that_it_reads_or_what_is_in_the_way_and_only_q_means_anything() -> None:
     assert "Reading the queue …" in shown(State())
     silent = shown(State(trouble="The database does not answer."))
     assert "The database does not answer." in silent
     assert "Reading the queue …" not in silent
-
-
-def test_before_the_first_snapshot_only_q_means_anything() -> None:
     assert [KeyHandler().press(key, None) for key in "prey"] == [KeyHandler()] * 4
     assert KeyHandler().press("q", None).is_over
 
@@ -377,13 +377,6 @@ def test_it_says_that_the_database_is_away_and_goes_on_when_it_is_back(monkeypat
 
 
 # Without one
-
-
-def test_a_migration_that_is_not_there_is_a_mistake(table: EntryTable) -> None:
-    table.enqueue()
-    ended = run_watch("--migration", "nobody")
-    assert ended.returncode == 2
-    assert ended.stderr == "rowferry: There is no migration 'nobody' in this database; there is avatars.\n"
 
 
 def run_watch(*arguments: str) -> subprocess.CompletedProcess[str]:
