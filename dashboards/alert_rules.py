@@ -1,4 +1,4 @@
-"""The alerts, once for Prometheus and for Grafana; `write_alerts.py` writes both. docs/runbook.md explains each.
+"""The alerts of Prometheus; `write_alerts.py` writes them. docs/runbook.md explains each.
 
 Prometheus may scrape the exporters of several databases: every rule keeps `instance`, the exporter, so that the workers
 of one database do not hide that another has none. Rules about hosts keep `cluster`, the label of a database's targets:
@@ -25,13 +25,9 @@ class Alert:
     lasts: str
     """How long the condition holds before it fires, as Prometheus writes durations."""
     expr: str
-    """For Prometheus."""
     summary: str
     panel: str
     """The panel that shows it, as `BOARD: TITLE`."""
-    query: str | None = None
-    """For Grafana without Prometheus: a file in alert_queries, which returns a row for each that is sick. None: only
-    Prometheus knows."""
 
 
 ALERTS = (
@@ -50,7 +46,6 @@ ALERTS = (
         f"unless on (instance, migration) ({IS_DEFERRED})",
         "{{ $labels.migration }}: {{ VALUE }} batches are waiting and none has finished for ten minutes",
         "migration: What bounds it: a batch's time by step",
-        "no_progress",
     ),
     Alert(
         "RowferryPausedByWorker",
@@ -59,7 +54,6 @@ ALERTS = (
         "rowferry_migration_paused_by_worker == 1",
         "{{ $labels.migration }}: a worker has paused it, because it cannot go on",
         "migration: All migrations",
-        "paused_by_worker",
     ),
     Alert(
         "RowferryNoWorkers",
@@ -69,7 +63,6 @@ ALERTS = (
         'and on (instance, migration) (rowferry_migration_state{state="no_workers"} == 1)',
         "{{ $labels.migration }}: {{ VALUE }} batches are waiting and no live worker serves them",
         "migration: Hosts",
-        "no_workers",
     ),
     Alert(
         "RowferryQueueStarved",
@@ -85,7 +78,6 @@ ALERTS = (
         "{{ $labels.migration }}, {{ $labels.queue }}: its oldest batch has been due for "
         "{{ VALUE | humanizeDuration }}, and workers claim only from other queues",
         "migration: Queues of the migration",
-        "queue_starved",
     ),
     Alert(
         "RowferryErrorShare",
@@ -94,7 +86,6 @@ ALERTS = (
         "migration_queue:rowferry_error_share:ratio > 0.01",
         "{{ $labels.migration }}, {{ $labels.queue }}: {{ VALUE | humanizePercentage }} of the finished entries failed",
         "migration: Errors by reason",
-        "error_share",
     ),
     Alert(
         "RowferryNeedsOperator",
@@ -104,7 +95,6 @@ ALERTS = (
         'and on (instance, migration) (rowferry_migration_state{state="needs_operator"} == 1)',
         "{{ $labels.migration }}: all else is done; {{ VALUE }} entries, or batches without any, need an operator",
         "migration: Errors by reason",
-        "needs_operator",
     ),
     Alert(
         "RowferryWorkerLost",
@@ -115,7 +105,6 @@ ALERTS = (
         f"and on (instance) (sum by (instance) ({HAS_WORK} == 1) > 0)",
         "{{ $labels.host }}: {{ VALUE }} worker processes were lost within the last hour",
         "workers: Hosts",
-        "worker_lost",
     ),
     Alert(
         "RowferryThrottled",
@@ -134,7 +123,6 @@ ALERTS = (
         'and on (instance) (sum by (instance) (rowferry_migration_state{state=~"running|stalled"}) > 0)',
         "A transaction of {{ $labels.of }} has been open for {{ VALUE | humanizeDuration }} and holds VACUUM back",
         "migration: Oldest transaction",
-        "old_transaction",
     ),
     Alert(
         "RowferryBlind",
@@ -206,6 +194,5 @@ ALERTS = (
         "unless on (instance, migration) (rowferry_migration_paused_by_worker == 1)",
         "{{ $labels.migration }}: a person paused it more than a day ago",
         "migration: All migrations",
-        "paused_long",
     ),
 )

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, event, given, settings
 from rowferry.formatting import format_rate
 from rowferry.reports.state import show_state
 from support.queue.histories import MIGRATIONS, Plan, Step, World, histories
+from support.screens.grafana import URGENT
 from support.screens.readers import OUTCOMES, READERS, Facts, Moment, look, read_views
 
 TITLES = {"needs_operator": "Needs an operator", "no_workers": "No workers"}
@@ -64,12 +65,11 @@ def hold_readers(world: World, folder: Path, patch: pytest.MonkeyPatch, history:
     world.live_through(*history)
     touched = {arguments.get("migration") for _, arguments in history[1]}
     with look(world.readers, folder, patch) as moment:
-        alerts = {name: moment.alert(name) for name in ALERTS}
+        urgent = {row["migration"]: row for row in moment.rows(URGENT)}
         truths = {migration: read_views(moment, migration) for migration in MIGRATIONS if migration in touched}
         for migration, truth in truths.items():
             event(f"{truth['state']}: {truth['cause'] or 'nothing holds it'}")
-            for name, rows in alerts.items():
-                hold_alert(name, [row for row in rows if row["migration"] == migration], migration, truth)
+            hold_alert(urgent.get(migration), truth)
             for reader, read in READERS.items():
                 hold(reader, read(moment, migration), migration, truth, moment)
 
@@ -176,48 +176,12 @@ def check_advice(reader: str, told: tuple[str, str | None], truth: Facts) -> Non
 
 CHECKS = {"advice": check_advice, "sums": check_sums, "said": check_words, "title": check_title, "tiles": check_tiles}
 
-ALERTS = (
-    "error_share",
-    "needs_operator",
-    "no_progress",
-    "no_workers",
-    "paused_by_worker",
-    "paused_long",
-    "queue_starved",
-)
 
-
-def hold_alert(name: str, rows: Sequence[dict[str, Any]], migration: str, truth: Facts) -> None:
-    """Hold the rows of an alert of one migration against what the screens show."""
+def hold_alert(fired: dict[str, Any] | None, truth: Facts) -> None:
+    """Hold Grafana's alert of a migration, None where it is silent, against what the screens show."""
     state, cause = truth["state"], truth["cause"]
-    values = [row["value"] for row in rows]
-    if name == "no_workers":
-        assert values == [truth["batches_init"]] * (state == "no_workers")
-    elif name == "needs_operator":
-        assert values == [truth["need"]] * (state == "needs_operator")
-    elif name == "paused_by_worker":
-        assert len(values) == (cause == "worker")
-    elif name == "paused_long":
-        assert len(values) == (state == "paused" and cause != "worker" and truth["is_paused_long"])
-    elif name == "error_share":
-        shares = {queue: truth[f"{queue}: failed_share"] or 0 for queue in truth["queues"]}
-        assert {row["queue"]: row["value"] for row in rows} == {q: share for q, share in shares.items() if share > 0.01}
-    elif name == "no_progress":
-        assert bool(values) == is_still(truth), (migration, truth)
-    else:
-        for row in rows:
-            queue = row["queue"]
-            assert (truth[f"{queue}: claimed"], truth[f"{queue}: rate"]) == (0, 0)
-            assert truth[f"{queue}: state"] not in {"done", "idle", "paused"}
-
-
-def is_still(truth: Facts) -> bool:
-    """Return what Prometheus' rule asks of the metrics at one moment; what is put off counts if it is due soon."""
-    open_batches = sum(truth[f"{name}: batches"][0] for name in truth["queues"] if not truth[f"{name}: is_paused"])
-    return (
-        open_batches > 0
-        and not any(truth[f"{name}: rate"] for name in truth["queues"])
-        and truth["state"] not in {"done", "needs_operator", "no_workers", "paused"}
-        and (truth["still"] is None or truth["still"] > 120 or truth["cause"] == "server_away")
-        and (truth["state"] != "waiting" or truth["cause"] == "server_away" or bool(truth["is_soon"]))
-    )
+    is_urgent = state in {"stalled", "no_workers", "needs_operator"} or cause in {"worker", "server_away"}
+    assert (fired is not None) == is_urgent, (fired, truth)
+    if fired is not None:
+        assert (fired["state"], fired["cause"]) == (state, cause)
+        assert (fired["severity"] == "warning") == (state == "needs_operator")

@@ -5,9 +5,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
+
 from support.checkout import ROOT
 
 FOLDER = ROOT / "dashboards"
+GRAFANA_ALERT = FOLDER / "grafana" / "alerting" / "rowferry.yaml"
+(URGENT_RULE,) = yaml.safe_load(GRAFANA_ALERT.read_text(encoding="utf-8"))["groups"][0]["rules"]
+URGENT: str = URGENT_RULE["data"][0]["model"]["rawSql"]
+"""The query of Grafana's own alert."""
 BOARDS = ("migration", "workers")
 
 

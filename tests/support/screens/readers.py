@@ -95,9 +95,6 @@ class Moment:
         )
         return self.rows(view.expand_sql((FOLDER / "queries" / f"{name}.sql").read_text(encoding="utf-8")))
 
-    def alert(self, name: str) -> list[dict[str, Any]]:
-        return self.rows((FOLDER / "alert_queries" / f"{name}.sql").read_text(encoding="utf-8"))
-
     def run(self, command: click.Command, *words: str) -> str:
         """Return what a command says; it may exit with 1, as where something is left to do."""
         done = CliRunner().invoke(command, words, catch_exceptions=False, standalone_mode=False, env={"COLUMNS": "200"})
@@ -142,9 +139,8 @@ def read_views(moment: Moment, migration: str) -> Facts:
         m=migration,
     )
     (still,) = moment.rows(
-        "select extract(epoch from now() - still_since)::float8 as still, "
-        "coalesce(paused_at < now() - interval '1 day', false) as is_paused_long, "
-        "next_at < now() + interval '10 min' as is_soon from rowferry.migration_state where migration = %(m)s",
+        "select extract(epoch from now() - still_since)::float8 as still from rowferry.migration_state "
+        "where migration = %(m)s",
         m=migration,
     )
     workers = moment.rows("select host, count(*) as live from rowferry.live_workers group by host")
