@@ -1,4 +1,4 @@
-"""The parts of the page that are computed from rows alone: intervals, charts, numbers, secrets, the plan."""
+"""The parts of the page that are computed from rows alone: intervals, charts, numbers, secrets."""
 
 import os
 from datetime import UTC, datetime, timedelta
@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from psycopg.rows import DictRow
 
-from rowferry_cli.report.chart import MOST_INTERVALS, MOST_ROWS, Chart, Span, find_pauses
+from rowferry_cli.report.chart import MOST_INTERVALS, MOST_ROWS, Chart, Span
 from rowferry_cli.report.hide import HIDDEN, clean, cut, find_secrets, hide_secrets
-from rowferry_cli.report.planned import write_plan
 from rowferry_cli.report.wording import write_bytes, write_rate, write_share, write_step
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -54,12 +52,6 @@ def test_the_table_behind_a_chart_adds_up_to_it() -> None:
     assert [sum(row.counts[name] for row in rows) for name in ("migrated", "kept")] == [sum(range(100)), 99]
 
 
-def test_pauses_are_shaded_as_far_as_the_chart_goes() -> None:
-    chart = chart_of(Span(NOON, NOON + 99.5 * MINUTE))
-    places = [chart.place(NOON + minutes * MINUTE) for minutes in (-1, 1, 90, 1000)]
-    assert places == [0.0, pytest.approx(0.01), pytest.approx(0.9), 1.0]
-
-
 # Wording
 
 
@@ -75,37 +67,6 @@ def test_pauses_are_shaded_as_far_as_the_chart_goes() -> None:
 def test_numbers_are_written_with_as_many_digits_as_mean_something(write: Any, values: tuple[Any], words: str) -> None:
     """A share is 100 % only where nothing is left."""
     assert [write(value) for value in values] == words.split("|")
-
-
-# Pauses
-
-
-def event(minute: int, kind: str, queue: str | None = None) -> DictRow:
-    return {"at": NOON + minute * MINUTE, "queue": queue, "kind": kind}
-
-
-def test_a_pause_goes_from_its_event_to_the_next_resume_of_the_same_queue() -> None:
-    found = [
-        event(5, "resumed"),
-        event(3, "resumed", "verify"),
-        event(1, "paused"),
-        event(2, "paused", "verify"),
-        event(8, "paused"),
-        event(0, "resumed"),
-        event(4, "requeued"),
-    ]
-    whole = [(NOON + MINUTE, NOON + 5 * MINUTE), (NOON + 8 * MINUTE, None)]
-    assert find_pauses(found, "migrate") == whole
-    assert find_pauses(found, "verify") == [*whole, (NOON + 2 * MINUTE, NOON + 3 * MINUTE)]
-
-
-def test_two_events_of_one_transaction_are_taken_in_the_order_that_can_be() -> None:
-    """Triggers record changes alone: who is not paused is paused first, and who is paused is resumed first."""
-    both = [event(1, "paused"), event(1, "resumed")]
-    for order in (both, both[::-1]):
-        assert find_pauses(order, "migrate") == [(NOON + MINUTE, NOON + MINUTE)]
-        again = [(NOON, NOON + MINUTE), (NOON + MINUTE, NOON + 2 * MINUTE)]
-        assert find_pauses([event(2, "resumed"), *order, event(0, "paused")], "migrate") == again
 
 
 # Secrets
@@ -186,28 +147,6 @@ def test_the_secrets_in_files_are_hidden_too(tmp_path: Path) -> None:
     environ |= {"A_TOKEN_FILE": str(tmp_path / "pipe"), "B_TOKEN_FILE": str(tmp_path), "C_TOKEN_FILE": "\0"}
     environ["ROWFERRY_LEGACY_SECRET_ACCESS_KEY"] = "in-the-variable"
     assert find_secrets(environ) == {"in-the-url", "in-the-file", "in-the-variable"}
-
-
-# The plan
-
-
-def test_the_plan_of_another_version_is_written_whatever_it_holds() -> None:
-    plan: dict[str, Any] = {
-        "migration": {"name": "m", "later": {"a": [1, {"b": None}]}},
-        "future": 3,
-        "list": [1, "two", {"three": 3}],
-        "nothing": None,
-        "queue": {"migrate": {"priority": 1}, "scalar": True},
-        "entries": [{"table": "t"}, {"table": "u"}],
-        "empty": {},
-    }
-    lines = write_plan(plan)
-    assert lines[:2] == ["future = 3", 'list = [1, "two", {three = 3}]'.replace("{", "{ ").replace("}", " }")]
-    assert lines[2:4] == ["", "[migration]"]
-    for group in (["[queue]", "scalar = true"], ["[queue.migrate]", "priority = 1"], ["[[entries]]", 'table = "u"']):
-        assert group in [lines[index : index + 2] for index in range(len(lines))]
-    assert "[empty]" in lines
-    assert [write_plan(one) for one in ({"future": 3}, {}, {"queue": 7})] == [["future = 3"], [], ["queue = 7"]]
 
 
 def test_foreign_text_shows_its_control_characters_and_is_cut_only_after_it_is_clean() -> None:

@@ -11,7 +11,7 @@ from rowferry.errors import PlanError
 from rowferry.plan import PROPERTIES, LegacySide, ProductionSide
 from rowferry.plan_file import parse_plan
 from rowferry.s3.properties import content_headers, write_headers
-from rowferry_cli.setup.plan import describe_plan
+from rowferry_cli.setup.plan_words import describe_plan
 from support.entries.entry_table import EntryTable
 
 NO_HEADER = {

@@ -1,12 +1,9 @@
-"""The rate of a queue over time: its intervals, what was finished in each, and when it was paused. Pure."""
+"""The rate of a queue over time: its intervals, and what was finished in each. Pure."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
-
-from psycopg.rows import DictRow
 
 from rowferry.batch import UNSETTLED, Outcome
 
@@ -20,8 +17,6 @@ STEPS = [
 ]
 LEADING = (1, 1.5, 2, 3, 4, 5, 6, 8, 10)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-Pause = tuple[datetime, datetime | None]
-"""From when until when; None: it goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +81,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """The rate of a queue over time; its pauses as far as it goes."""
+    """The rate of a queue over time."""
 
     queue: str
     step: timedelta
     intervals: Sequence[Interval]
-    pauses: Sequence[Pause] = ()
 
     @property
     def outcomes(self) -> list[str]:
@@ -121,11 +115,6 @@ class Chart:
         clock = "%H:%M:%S" if self.step < timedelta(minutes=1) else "%H:%M"
         return clock if self.intervals[0].begins_at.date() == self.ends_at.date() else f"%m-%d {clock}"
 
-    def place(self, moment: datetime) -> float:
-        """Return where a time is, from 0 to 1; what is outside is at its end."""
-        whole = self.ends_at - self.intervals[0].begins_at
-        return min(max((moment - self.intervals[0].begins_at) / whole, 0.0), 1.0)
-
     def tabulate(self) -> list[Interval]:
         """Return the same in at most MOST_ROWS intervals, each of as many of them."""
         width = -(-len(self.intervals) // MOST_ROWS)
@@ -146,24 +135,3 @@ def round_up(highest: float) -> float:
         return 1
     power = 10.0 ** int(f"{highest:e}".partition("e")[2])
     return next(lead * power for lead in LEADING if lead * power >= highest * 0.999999)
-
-
-def find_pauses(events: Sequence[DictRow], queue: str) -> list[Pause]:
-    """Return when the migration, or this queue of it, was paused; a resume without its pause is left out."""
-    ordered = sorted(events, key=lambda one: one["at"])
-    return [pause for name in (None, queue) for pause in _pair([one for one in ordered if one["queue"] == name])]
-
-
-def _pair(events: Sequence[DictRow]) -> Iterator[Pause]:
-    """Yield the pauses of events in order; those of one transaction, at the same time, follow from the state before."""
-    began_at: datetime | None = None
-    for at, same in groupby(events, key=lambda one: one["at"]):
-        kinds = {one["kind"] for one in same}
-        for kind in ("paused", "resumed") if began_at is None else ("resumed", "paused"):
-            if kind == "paused" and kind in kinds and began_at is None:
-                began_at = at
-            elif kind == "resumed" and kind in kinds and began_at is not None:
-                yield began_at, at
-                began_at = None
-    if began_at is not None:
-        yield began_at, None

@@ -17,15 +17,16 @@ from rowferry.batch import Outcome
 from rowferry.db.connection import Connection, fetch_one, translated_errors
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError
-from rowferry.formatting import count, count_batches, count_entries
+from rowferry.formatting import count, count_batches, count_entries, format_json
+from rowferry.plan_file import parse_plan
 from rowferry.queues import find_queue, name_packages
 from rowferry.reports.chain import find_meanings, show_queue_state
 from rowferry_cli.messages import NO_REASON, write_requeue
 from rowferry_cli.report import verdict, wording
-from rowferry_cli.report.chart import Chart, Span, find_pauses
+from rowferry_cli.report.chart import Chart, Span
 from rowferry_cli.report.data import Report, read_in_order
 from rowferry_cli.report.hide import clean, cut, find_secrets
-from rowferry_cli.report.planned import describe_plan, write_plan
+from rowferry_cli.setup.plan_words import describe_plan
 from rowferry_queues.verify.spec import VERIFY
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -34,6 +35,8 @@ MOST = {"page_hosts": 1_000, "page_retries": 20, "page_events": 200, "page_passe
 SAMPLES = 5
 """Of each reason."""
 MOST_OF_A_COMMAND = 400
+MOST_OF_A_PLAN = 200
+"""Lines of its description."""
 NAMES = {
     "count": count, "count_batches": count_batches, "count_entries": count_entries, "find_meanings": find_meanings,
     "name_packages": name_packages, "show_queue_state": show_queue_state, "TONES": verdict.TONES,
@@ -69,11 +72,11 @@ def read_rows(connection: Connection, report: Report) -> dict[str, Any]:
         "verified": verdict.judge_verification(report, sums.get(VERIFY.name)),
         "main": verdict.find_main(report),
         "whole": _find_duration(report.tables),
-        "planned": describe_plan(report.migration, migration["plan"]),
-        "plan": write_plan(migration["plan"]),
+        "planned": _describe_plan(report.migration, migration["plan"]),
+        "plan": format_json(migration["plan"], indent=2).splitlines(),
         "hosts": [row for row in hosts if row["host"] is not None],
         "sums": sums,
-        "charts": _read_charts(connection, named, sums, read["page_events"]),
+        "charts": _read_charts(connection, named, sums),
         "reasons": read["error_groups"],
         "samples": connection.execute(statement("page_samples"), named).fetchall(),
         "retries": read["page_retries"],
@@ -82,9 +85,15 @@ def read_rows(connection: Connection, report: Report) -> dict[str, Any]:
     }
 
 
-def _read_charts(
-    connection: Connection, named: dict[str, Any], sums: Mapping[str, DictRow], events: Sequence[DictRow]
-) -> dict[str, Chart]:
+def _describe_plan(migration: str, document: dict[str, Any]) -> list[str]:
+    """Return what was planned as `rowferry plan` says it; of a plan that cannot be read here, why not."""
+    try:
+        return list(describe_plan(parse_plan(document, f"of migration {migration}")))[:MOST_OF_A_PLAN]
+    except UsageError as error:
+        return [f"It cannot be put in words here. {error}"]
+
+
+def _read_charts(connection: Connection, named: dict[str, Any], sums: Mapping[str, DictRow]) -> dict[str, Chart]:
     """Return the chart of each queue that has finished batches: from the first start to the last end of any attempt."""
     spans = {queue: Span(row["began_at"], row["ended_at"]) for queue, row in sums.items() if row["batches"]}
     begins, steps = zip(*((one.begins_at, one.step) for one in spans.values()), strict=True) if spans else ((), ())
@@ -92,10 +101,7 @@ def _read_charts(
     counts: dict[str, dict[datetime, dict[str, int]]] = {queue: {} for queue in spans}
     for row in connection.execute(statement("page_pace"), named | chosen):
         counts[row["queue"]].setdefault(row["began_at"], {})[row["outcome"]] = row["entries"]
-    return {
-        queue: Chart(queue, span.step, span.cut(counts[queue]), find_pauses(events, queue))
-        for queue, span in spans.items()
-    }
+    return {queue: Chart(queue, span.step, span.cut(counts[queue])) for queue, span in spans.items()}
 
 
 def _find_duration(tables: Sequence[DictRow]) -> Any:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from rowferry_cli.command import Command, Group
-from rowferry_cli.messages import describe_direction
 from rowferry_cli.options import json_option, plan_option
 
 if TYPE_CHECKING:
-    from rowferry.plan import Plan, ProductionSide
     from rowferry_cli.discover.choose_rows import Rows
 
 GROUPS = (
@@ -141,41 +139,10 @@ def command(
         return
     if fields or legacy or production or to or rows or as_json:
         raise click.UsageError("this needs --discover or --for")
+    from rowferry_cli.setup.plan_words import describe_plan
+
     for line in describe_plan(read_plan(plan_path)):
         click.echo(line)
 
 
 EXAMPLE = Path(__file__).with_name("example_plan.toml")
-
-
-def describe_plan(plan: Plan) -> Iterator[str]:
-    """Yield the plan in words."""
-    from rowferry_cli.setup.plan_words import describe_entries, describe_queues
-
-    simulated = " (simulated: `rowferry prepare` may delete all of it)" if plan.migration.simulated else ""
-    yield f"Migration {plan.name}{simulated}"
-    yield from describe_direction(plan)
-    attempts = f"at most {plan.migration.max_attempts} attempts per batch"
-    if plan.has_both_sides:
-        copies = "the production server copies them itself" if plan.server_side else "workers download and upload them"
-        yield f"  objects: {copies}; {attempts}"
-    else:
-        yield f"  no object moves, since there is one bucket at most; {attempts}"
-    if plan.production_side is not None and (described := describe_properties(plan.production_side)):
-        yield f"  production objects: {described}"
-    for entries in plan.entries:
-        yield from describe_entries(entries)
-    for objects in plan.objects:
-        yield "  objects without rows"
-        yield f"    {objects.prefix}…  becomes  {objects.production_object_prefix}…"
-    yield from describe_queues(plan)
-
-
-def describe_properties(side: ProductionSide) -> str:
-    """Return what the plan says of production objects, as it is written there; empty where it says nothing."""
-    from msgspec import to_builtins
-
-    from rowferry.plan import PROPERTIES
-
-    said = to_builtins(side)
-    return ", ".join(f"{name} {said[name]}" for name in PROPERTIES if name in said)

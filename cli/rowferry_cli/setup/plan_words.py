@@ -1,11 +1,43 @@
-"""Says in plain English which rows a plan moves, and what becomes of their texts and objects."""
+"""Says in plain English what a plan means: its sides, and what becomes of rows, their texts and objects."""
 
 from collections.abc import Iterator
 from typing import cast
 
-from rowferry.plan import Entries, Plan, QueueSettings
+from msgspec import to_builtins
+
+from rowferry.plan import PROPERTIES, Entries, Plan, ProductionSide, QueueSettings
 from rowferry.queue_spec import QueueSpec
 from rowferry.queues import find_queue, read_settings
+from rowferry_cli.messages import describe_direction
+
+
+def describe_plan(plan: Plan) -> Iterator[str]:
+    """Yield the plan in words."""
+    simulated = " (simulated: `rowferry prepare` may delete all of it)" if plan.migration.simulated else ""
+    yield f"Migration {plan.name}{simulated}"
+    yield from describe_direction(plan)
+    attempts = f"at most {plan.migration.max_attempts} attempts per batch"
+    if plan.has_both_sides:
+        copies = "the production server copies them itself" if plan.server_side else "workers download and upload them"
+        yield f"  objects: {copies}; {attempts}"
+    else:
+        yield f"  no object moves, since there is one bucket at most; {attempts}"
+    if plan.production_side is not None and (described := describe_properties(plan.production_side)):
+        yield f"  production objects: {described}"
+    if limit := plan.database.max_rows_per_second:
+        yield f"  rows: at most {limit:g} a second, of all workers together"
+    for entries in plan.entries:
+        yield from describe_entries(entries)
+    for objects in plan.objects:
+        yield "  objects without rows"
+        yield f"    {objects.prefix}…  becomes  {objects.production_object_prefix}…"
+    yield from describe_queues(plan)
+
+
+def describe_properties(side: ProductionSide) -> str:
+    """Return what the plan says of production objects, as it is written there; empty where it says nothing."""
+    said = to_builtins(side)
+    return ", ".join(f"{name} {said[name]}" for name in PROPERTIES if name in said)
 
 
 def describe_entries(entries: Entries) -> Iterator[str]:
