@@ -1,13 +1,10 @@
 """Batches of earlier passes: waiting ones get the choice of a new pass; those in ERROR keep their entries from it."""
 
 import shlex
-from dataclasses import dataclass
 
 from rowferry.db.connection import Connection, call, fetch_one, translated_errors
-from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
-from rowferry.formatting import count, count_batches
-from rowferry.keys import Form
+from rowferry.formatting import count_batches
 from rowferry.plan import Plan
 from rowferry.queue_spec import QueueChoices, QueueSpec
 from rowferry_enqueue.enqueue import find_migration, translated_refusals
@@ -27,45 +24,23 @@ def choose_on_conflict(connection: Connection, plan: Plan, choices: QueueChoices
     return int(row["choose_on_conflict"])
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """Entries of one form, and the batches in ERROR of a queue whose ranges they are in."""
-
-    queue: str
-    form: str
-    entries: int
-    batches: int
-
-    def describe(self, migration: str) -> str:
-        """Return how many there are and what to do about them."""
-        entries = count(self.entries, f"{self.form} entry is", f"{self.form} entries are")
-        return (
-            f"{entries} skipped, in the ranges of {count_batches(self.batches)} in ERROR of the queue {self.queue}. "
-            f"`rowferry errors` says why; `rowferry requeue --all --migration {shlex.quote(migration)}` retries them."
-        )
-
-
-def find_skipped(connection: Connection, plan: Plan, queue: QueueSpec) -> Skipped | None:
-    """Return what the next pass of a queue skips; None: nothing, as of a queue that renews its batches in ERROR."""
+def describe_skipped(connection: Connection, plan: Plan, queue: QueueSpec) -> str | None:
+    """Return what the next pass of a queue skips, and what to do; None: nothing, as where it renews such batches."""
     settings = queue.read_settings(plan)
     if "table" not in queue.sources or "read_again" in queue.choices().payload(stays=False):
         return None
-    with translated_errors(), connection.transaction():
-        connection.execute(statement("lift_timeouts"))
-        migration_id = find_migration(connection, plan.name)
-        if migration_id is None:
-            return None
-        meant = [entries for entries in plan.entries if settings.means(entries.label)]
-        if queue.makes_passes:  # which take up those of rows that stay
-            meant = [entries for entries in meant if entries.rows == "move"]
-        form = queue.find_form(settings)
-        tables = [EntryQueries.of(connection, entries) for entries in meant]
-        rows = [_count(connection, queries, migration_id, queue.name, form) for queries in tables]
-    skipped = Skipped(queue.name, form, sum(row.entries for row in rows), sum(row.batches for row in rows))
-    return skipped if skipped.entries else None
-
-
-def _count(connection: Connection, queries: EntryQueries, migration_id: int, queue: str, form: Form) -> Skipped:
-    query = queries.compose("count_left_alone", wanted=queries.has_form(form))
-    chosen = {"migration_id": migration_id, "queue": queue, "label": queries.entries.label}
-    return Skipped(queue, form, **fetch_one(connection, query, queries.parameters(**chosen)))
+    if find_migration(connection, plan.name) is None:
+        return None
+    meant = [entries for entries in plan.entries if settings.means(entries.label)]
+    if queue.makes_passes:  # which take up those of rows that stay
+        meant = [entries for entries in meant if entries.rows == "move"]
+    chosen = {"name": plan.name, "queue": queue.name, "labels": [entries.label for entries in meant]}
+    with translated_errors():
+        batches = fetch_one(connection, statement("count_left_behind"), chosen)["batches"]
+    return (
+        f"{queue.find_form(settings).capitalize()} entries in the ranges of {count_batches(batches)} in ERROR of the "
+        f"queue {queue.name} are skipped. `rowferry errors` says why; "
+        f"`rowferry requeue --all --migration {shlex.quote(plan.name)}` retries them."
+        if batches
+        else None
+    )

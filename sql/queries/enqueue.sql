@@ -130,24 +130,3 @@ where p.migration_id = %(migration_id)s and p.queue_name = %(queue)s and p.label
 -- Puts the listing of a prefix in the queue: how many objects there are, its worker finds out.
 insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, max_attempts)
 values (%(migration_id)s, %(queue)s, %(payload)s, 0, %(max_attempts)s);
-
--- name: count_left_alone
--- How many wanted entries of a table no enqueue takes up, since batches in ERROR of the queue cover their ids, and in
--- how many batches. One range scan of the table for each batch in ERROR.
-select
-    count(*) filter (where c.entries > 0) as batches,
-    coalesce(sum(c.entries), 0)::bigint as entries
-from (
-    select q.payload
-    from rowferry.batch_queue as q
-    where
-        q.migration_id = %(migration_id)s
-        and q.queue_name = %(queue)s
-        and q.status = 'ERROR'
-        and q.payload ->> 'entries' = %(label)s
-) as q
-cross join lateral (
-    select count(*) as entries
-    from {table} as e
-    where ({columns}) >= ({first_of_batch}) and ({columns}) <= ({last_of_batch}) and {wanted} and {where}
-) as c;

@@ -81,8 +81,11 @@ from rowferry.migration as m
 where m.id = %(migration_id)s;
 
 -- name: count_left_behind
--- The entries of these labels that could not be migrated. Where rows move, no verify looks at them.
-select coalesce(sum(t.missing + t.conflict + t.failed), 0)::bigint as entries
+-- The entries of these labels that could not be migrated, and the batches in ERROR. Where rows move, no verify looks at
+-- such entries.
+select
+    coalesce(sum(t.missing + t.conflict + t.failed), 0)::bigint as entries,
+    coalesce(sum(t.batches_error), 0)::bigint as batches
 from rowferry.table_progress as t
 where t.migration = %(name)s and t.queue_name = %(queue)s and t.label = any(%(labels)s);
 

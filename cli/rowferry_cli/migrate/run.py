@@ -38,7 +38,7 @@ from rowferry_cli.status.data import read_data_status
 from rowferry_cli.status.tables import print_data_status
 from rowferry_enqueue.check import check_plan
 from rowferry_enqueue.enqueue import EnqueueRequest, find_migration, preview
-from rowferry_enqueue.waiting_batches import choose_on_conflict, find_skipped
+from rowferry_enqueue.waiting_batches import choose_on_conflict, describe_skipped
 from rowferry_queues.migrate.spec import MIGRATE, MigrateChoices
 
 COUNT_WITHIN = timedelta(seconds=5)
@@ -165,8 +165,8 @@ def _show_preview(connection: Connection, plan: Plan, options: MigrateOptions, r
 
 
 def _show_skipped(connection: Connection, plan: Plan, reporter: Reporter) -> None:
-    if left := find_skipped(connection, plan, MIGRATE):
-        reporter.print(left.describe(plan.name))
+    if words := describe_skipped(connection, plan, MIGRATE):
+        reporter.print(words)
 
 
 def _prepare_batches(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter) -> None:

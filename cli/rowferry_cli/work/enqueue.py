@@ -124,7 +124,7 @@ def _enqueue_entries(
     from rowferry.db.connection import connect
     from rowferry.db.schema import check_version
     from rowferry_enqueue.enqueue import EnqueueRequest, enqueue, preview, store_changed_plan
-    from rowferry_enqueue.waiting_batches import find_skipped
+    from rowferry_enqueue.waiting_batches import describe_skipped
 
     request = EnqueueRequest(spec, batch_size, limit, choices)
     with connect("enqueue", autocommit=True) as connection:
@@ -132,8 +132,8 @@ def _enqueue_entries(
         planned = preview(connection, plan, request)
         for table in planned:
             click.echo(f"{table}{'' if table.goes_on else ' to enqueue'}")
-        if left := find_skipped(connection, plan, spec):
-            click.echo(left.describe(plan.name))
+        if words := describe_skipped(connection, plan, spec):
+            click.echo(words)
         if dry_run:
             click.echo(DRY_RUN)
             return

@@ -36,7 +36,7 @@ def command(options: PassOptions, keep_newer: bool) -> int:
     from rowferry_cli.migrate.one_pass import run_one_pass
     from rowferry_cli.reporter import Reporter
     from rowferry_enqueue.enqueue import EnqueueRequest, Within
-    from rowferry_enqueue.waiting_batches import find_skipped
+    from rowferry_enqueue.waiting_batches import describe_skipped
     from rowferry_queues.migrate.spec import MIGRATE
     from rowferry_queues.revert.spec import REVERT, RevertChoices
 
@@ -51,8 +51,8 @@ def command(options: PassOptions, keep_newer: bool) -> int:
         _preview(connection, plan, request, reporter, keep_newer=keep_newer)
         unsettled = "could not be reverted and stay production"
         status = run_one_pass(connection, plan, request, options, reporter, unsettled=unsettled)
-        if options.processes != 0 and (left := find_skipped(connection, plan, MIGRATE)):
-            reporter.print(f"In the next `rowferry migrate`, {left.describe(plan.name)}")
+        if options.processes != 0 and (words := describe_skipped(connection, plan, MIGRATE)):
+            reporter.print(f"In the next `rowferry migrate`: {words}")
         return status
 
 
