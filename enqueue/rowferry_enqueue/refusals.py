@@ -40,13 +40,14 @@ def refuse_missing_columns(connection: Connection, plan: Plan, queue: QueueSpec)
 
 
 def refuse_undoing(connection: Connection, plan: Plan, request: EnqueueRequest) -> None:
-    """Raise UsageError where rows are meant that were never moved, or batches wait that would move them again."""
+    """Raise UsageError where no row that moves is meant, or batches wait that would move rows again."""
     spec = request.queue
-    staying = [entries.label for entries in request.choose_all(plan) if entries.rows == "stay"]
-    if staying and not request.choose(plan):
+    if not request.choose(plan):
+        meant = [*request.choose_all(plan), *request.within.choose_objects(plan)]
         raise UsageError(
-            f"The rows of {', '.join(staying)} stay as they are, so the queue {spec.name} has nothing to do "
-            "there: name another table with --table."
+            f"No row moves with the objects of {', '.join(part.label for part in meant)}, so there is nothing to "
+            f"{spec.name}: point the application at the legacy bucket {plan.legacy.bucket} again, or name another "
+            "table with --table."
         )
     form = request.find_form(plan)
     for name in list_queues():

@@ -75,7 +75,9 @@ def test_the_report_of_several_listings_and_a_verification_and_its_watch(listed:
 def test_there_is_nothing_to_revert_and_a_pruned_queue_begins_anew(listed: Migration) -> None:
     listed.migrate()
     said = run(listed, "revert", "--yes", status=2)
-    assert said.startswith("rowferry: No row names the objects of variants/*, so there is nothing to revert: point ")
+    assert said.startswith(
+        "rowferry: No row moves with the objects of variants/*, so there is nothing to revert: point "
+    )
     check_copies(listed, NAMES)
     assert "Pruned" in run(listed, "prune", "--older-than", "0s", "--yes")
     assert "objects copied 0, equal 12" in run(listed, "migrate", "--yes")

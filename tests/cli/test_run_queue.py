@@ -140,7 +140,7 @@ def test_rows_that_stay_are_not_reverted_whichever_command_asks(migration: Migra
     migration.fill(2).write_plan()
     for ways in (("run", "revert"), ("enqueue", "--queue", "revert")):
         done = refused(run_here(migration.folder, *ways, "--yes"))
-        assert "The rows of public.avatars.path stay as they are, so the queue revert has nothing" in done
+        assert "No row moves with the objects of public.avatars.path, so there is nothing to revert" in done
 
 
 # rowferry queues

@@ -159,7 +159,7 @@ def test_it_does_not_run_against_a_migration_that_is_under_way(migrated: Migrati
     migrated.fill(2, start=10).enqueue()
     done = migrated.run_here("revert", "--yes")
     assert done.returncode == 2
-    assert "1 batch of migration avatars still wait to migrate" in done.stderr
+    assert "1 batch of migration avatars still wait in the queue migrate and would undo" in done.stderr
     migrated.audit(legacy_left=[10, 11])
 
 

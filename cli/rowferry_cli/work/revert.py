@@ -45,7 +45,6 @@ def command(options: PassOptions, keep_newer: bool) -> int:
     reporter = Reporter(yes=options.yes)
     within = Within(options.table, options.first, options.last)
     request = EnqueueRequest(REVERT, options.batch_size, choices=RevertChoices(keep_newer=keep_newer), within=within)
-    _refuse_rows_that_stay(plan, request)
     with connect("revert", autocommit=True) as connection:
         check_version(connection)
         _preview(connection, plan, request, reporter, keep_newer=keep_newer)
@@ -56,44 +55,17 @@ def command(options: PassOptions, keep_newer: bool) -> int:
         return status
 
 
-def _refuse_rows_that_stay(plan: Plan, request: EnqueueRequest) -> None:
-    """Raise UsageError where rows are meant that no migration has changed."""
-    from rowferry.errors import UsageError
-
-    chosen = request.within.choose(plan)
-    if not chosen:
-        labels = ", ".join(objects.label for objects in request.within.choose_objects(plan))
-        raise UsageError(
-            f"No row names the objects of {labels}, so there is nothing to revert: point the application at the legacy "
-            f"bucket {plan.legacy.bucket} again."
-        )
-    staying = [entries.label for entries in chosen if entries.rows == "stay"]
-    others = [entries.label for entries in plan.entries if entries.rows == "move"]
-    if len(staying) == len(chosen):
-        revert_others = f", or name {' or '.join(others)} with --table to revert that" if others else ""
-        raise UsageError(
-            f"The rows of {', '.join(staying)} stay as they are, so there is nothing to revert: point the application "
-            f"at the legacy bucket {plan.legacy.bucket} again{revert_others}."
-        )
-
-
 def _preview(
     connection: Connection, plan: Plan, request: EnqueueRequest, reporter: Reporter, *, keep_newer: bool
 ) -> None:
-    """Show which rows would be reverted, and ask. Raises UsageError while batches still wait to migrate."""
+    """Show which rows would be reverted, and ask. Raises UsageError as `preview` does."""
     from rowferry.db.connection import name_database
-    from rowferry.errors import UsageError
     from rowferry.formatting import count_batches, count_entries
     from rowferry.reports.progress import read_counts
     from rowferry_enqueue.enqueue import preview
     from rowferry_queues.migrate.spec import MIGRATE
 
-    counts = read_counts(connection, plan.name, MIGRATE.name)
-    if counts.batches_init:
-        raise UsageError(
-            f"{count_batches(counts.batches_init)} of migration {plan.name} still wait to migrate and would migrate "
-            "reverted rows again: let the workers finish them, or delete them from rowferry.batch_queue."
-        )
+    tables = preview(connection, plan, request)
     staying = [entries for entries in request.within.choose(plan) if entries.rows == "stay"]
     without_rows = request.within.choose_objects(plan)
     for entries in staying:
@@ -102,12 +74,11 @@ def _preview(
         reporter.print(f"{objects.label}: no row names these objects, so they are not reverted.")
     if staying or without_rows:
         reporter.print(f"To go back, point the application at the legacy bucket {plan.legacy.bucket} again for these.")
-    tables = preview(connection, plan, request)
     for table in tables:
         reporter.print(f"{table.label} in {name_database()}: {count_entries(table.entries)} to revert")
-    if counts.batches_error:
+    if errors := read_counts(connection, plan.name, MIGRATE.name).batches_error:
         reporter.print(
-            f"{count_batches(counts.batches_error)} of migration {plan.name} in ERROR: a later `rowferry migrate` "
+            f"{count_batches(errors)} of migration {plan.name} in ERROR: a later `rowferry migrate` "
             "skips their rows until `rowferry requeue`."
         )
     if not keep_newer and any(table.entries for table in tables):
