@@ -1,13 +1,16 @@
 -- Pauses the migration of this name, or every migration where null: no batch of it is claimed from now on. With
 -- `p_queue_name` only this queue of theirs. `p_reason`: why, for all who look at it; a reason that is there stays.
--- Returns each migration with the time of the pause, and whether this call paused it. No row: there is no such
--- migration; or none has batches of such a queue, says anything of it, or hands on to it.
+-- Returns each migration with the time of the pause, whether this call paused it, why it is paused, and whether a worker
+-- paused it. No row: there is no such migration; or none has batches of such a queue, says anything of it, or hands on
+-- to it.
 -- The same as an UPDATE of `paused_at` in rowferry.migration or rowferry.queue, where it adds the row if there is none.
 -- Writes: migration, or queue. Called by: rowferry/reports/pause.py.
 create or replace function rowferry.pause(
     p_name text default null, p_queue_name text default null, p_reason text default null
 )
-returns table (migration text, changed boolean, paused_at timestamptz)
+returns table (
+    migration text, changed boolean, paused_at timestamptz, pause_reason text, paused_by_worker boolean
+)
 language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
@@ -17,7 +20,9 @@ begin
         select
             m.id,
             m.name,
-            m.paused_at
+            m.paused_at,
+            m.pause_reason,
+            m.paused_by_worker
         from rowferry.migration as m
         where p_queue_name is null and (p_name is null or m.name = p_name)
         order by m.id
@@ -34,7 +39,9 @@ begin
     select
         b.name,
         b.paused_at is null,
-        coalesce(b.paused_at, now())
+        coalesce(b.paused_at, now()),
+        coalesce(b.pause_reason, p_reason),
+        b.paused_by_worker
     from before as b
     order by b.id;
 
@@ -43,7 +50,8 @@ begin
         select
             m.id,
             m.name,
-            k.paused_at
+            k.paused_at,
+            k.pause_reason
         from rowferry.migration as m
         left join rowferry.queue as k on m.id = k.migration_id and k.name = p_queue_name
         where
@@ -72,7 +80,9 @@ begin
     select
         b.name,
         b.paused_at is null,
-        coalesce(b.paused_at, now())
+        coalesce(b.paused_at, now()),
+        coalesce(b.pause_reason, p_reason),
+        false
     from before as b
     order by b.id;
 end;

@@ -67,21 +67,3 @@ select
 from rowferry.queue as q
 inner join rowferry.migration as m on q.migration_id = m.id
 where m.name = %(name)s;
-
--- name: read_pause_reasons
--- Why migrations are paused, or their queues of a name, and whether a worker paused them: one row for each that is paused
--- for a reason.
-select
-    m.name,
-    m.pause_reason,
-    m.paused_by_worker
-from rowferry.migration as m
-where %(queue)s::text is null and m.pause_reason is not null
-union all
-select
-    m.name,
-    k.pause_reason,
-    false as paused_by_worker
-from rowferry.queue as k
-inner join rowferry.migration as m on k.migration_id = m.id
-where k.name = %(queue)s and k.pause_reason is not null;

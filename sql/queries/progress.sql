@@ -47,32 +47,6 @@ where
     and a.wait_event = 'SyncRep'
     and a.query_start < clock_timestamp() - interval '2 seconds';
 
--- name: count_open_batches
--- The open batches of one migration, or of one of its queues: how many live workers have claimed, and how many wait; and
--- the live workers of all migrations.
-select
-    o.open_batches,
-    o.claimed,
-    greatest(o.open_batches - o.claimed, 0) as waiting,
-    (select count(*) from rowferry.live_workers where not is_silent) as workers
-from (
-    select
-        (
-            select count(*)
-            from rowferry.batch_queue as q
-            inner join rowferry.migration as m on q.migration_id = m.id
-            where
-                q.status = 'INIT'
-                and m.name = %(migration)s
-                and (%(queue)s::text is null or q.queue_name = %(queue)s)
-        ) as open_batches,
-        (
-            select count(*)
-            from rowferry.claimed_batches as h
-            where h.migration = %(migration)s and (%(queue)s::text is null or h.queue_name = %(queue)s)
-        ) as claimed
-) as o;
-
 -- name: read_migration_state
 -- How one migration stands: its row of the view, for every screen.
 select *

@@ -6,7 +6,7 @@ import click
 
 from rowferry.formatting import count, count_batches, show_text
 from rowferry_cli.command import Command
-from rowferry_cli.migration import all_migrations_option, choose_one_or_all, migration_option
+from rowferry_cli.migration import all_migrations_option, choose_one_or_all, choose_queue, migration_option
 
 queue_option = click.option("--queue", metavar="NAME", help="This queue of the migration alone.")
 
@@ -32,6 +32,8 @@ def command(
     with connect("pause", autocommit=True) as connection:
         chosen = choose_one_or_all(connection, migration, plan_path, all_migrations=all_migrations)
         statuses = pause(connection, chosen, queue, reason or None)
+        if not statuses:
+            choose_queue(connection, queue, chosen)
     for status in statuses:
         already = "" if status["changed"] else f" already, since {status['paused_at']:%Y-%m-%d %H:%M:%S %Z}"
         click.echo(f"{_name(status['migration'], queue)} is paused{already}.")
@@ -64,6 +66,8 @@ def resume(queue: str | None, migration: str | None, plan_path: Path, all_migrat
     with connect("resume", autocommit=True) as connection:
         chosen = choose_one_or_all(connection, migration, plan_path, all_migrations=all_migrations)
         statuses = pause.resume(connection, chosen, queue)
+        if not statuses:
+            choose_queue(connection, queue, chosen)
     for status in statuses:
         how = "is resumed" if status["changed"] else "was not paused"
         counts = f"{count_batches(status['open_batches'])} open, {count(status['workers'], 'worker', 'workers')} alive"
