@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -37,18 +37,10 @@ def name_variable(command: str, option: str) -> str:
 class Command(click.Command):
     """A click command whose --help shows the common options only."""
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        groups: Sequence[Group] = (),
-        removed: Mapping[str, str] | None = None,
-        **attributes: Any,
-    ) -> None:
-        """`groups`: all options but the common ones; `removed`: what to do instead of using an option of the past."""
+    def __init__(self, name: str, *, groups: Sequence[Group] = (), **attributes: Any) -> None:
+        """`groups`: all options but the common ones."""
         super().__init__(name, **attributes)
         self.groups = tuple(groups)
-        self._removed = removed or {}
         for option in self.options:
             option.envvar = option.envvar or name_variable(name, option.opts[-1])
             if isinstance(option.type, click.IntRange):
@@ -79,16 +71,11 @@ class Command(click.Command):
         return [*super().get_params(ctx), self._full_help]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse as click does. Raises UsageError for an option that is no more, with what to do instead."""
+        """Parse as click does, without the variables that Kubernetes sets."""
         for variable in {str(option.envvar) for option in self.options if isinstance(option.type, click.IntRange)}:
             if os.environ.get(variable, "").startswith(FROM_KUBERNETES):
                 del os.environ[variable]
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as error:
-            if instead := self._removed.get(error.option_name):
-                raise click.UsageError(f"{error.option_name} is no longer an option: {instead}", ctx) from None
-            raise
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the common options; after --help-advanced all, by group and with their variables."""

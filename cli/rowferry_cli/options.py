@@ -18,8 +18,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 MAX_PROCESSES = 64
 """Of the workers that a command starts for itself."""
 DEFAULT_PLAN = "rowferry.toml"
-SLOTS_ARE_GONE = "a worker claims as many batches as it needs, so leave it out"
-"""What to do instead of using --slots."""
 
 
 # The plan, and which of its entries

@@ -29,8 +29,8 @@
 -- the end, where it has several (`is_slowest` in rowferry.queue_status).
 -- `still_since`: since when nothing has moved that could (rowferry.queue_status); null where nothing could.
 -- `passes`: the enqueues so far. `due_since`: since when its oldest due batch has been due (null: none is due; a claimed
--- batch counts); `oldest_due_batch_id` is that batch. `left_behind`: objects of the legacy bucket, as they were seen last,
--- that the plan does not name (rowferry.coverage), in folders of which a tenth or more is not named; null: none is known.
+-- batch counts). `left_behind`: objects of the legacy bucket, as they were seen last, that the plan does not name
+-- (rowferry.coverage), in folders of which a tenth or more is not named; null: none is known.
 -- `urgency`: the order of screens. 1: it could go on and does not, or a worker has paused it; 2: only errors are left;
 -- 3: it waits, or a person has paused it; 4: it runs; 5: it is done.
 create or replace view rowferry.migration_state as
@@ -54,7 +54,6 @@ with queues as (
         max(s.last_tried_at) filter (where s.paused_at is null) as last_tried_at,
         max(s.still_since) as still_since,
         min(s.due_since) as due_since,
-        (array_agg(s.oldest_due_batch_id order by s.due_since, s.oldest_due_batch_id))[1] as oldest_due_batch_id,
         min(s.done_share) as done_share,
         coalesce(max(s.pending_left), 0) as waiting,
         coalesce(sum(s.needs_operator), 0)::bigint as needs_operator,
@@ -85,7 +84,6 @@ stated as (
         q.last_tried_at,
         q.still_since,
         q.due_since,
-        q.oldest_due_batch_id,
         q.done_share,
         q.time_left,
         q.slowest,
@@ -190,7 +188,6 @@ select
     s.paused_by_worker,
     s.passes,
     s.due_since,
-    s.oldest_due_batch_id,
     s.still_since,
     case s.cause
         when 'errors' then 'All that is left has failed; see why: rowferry errors'

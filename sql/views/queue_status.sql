@@ -243,7 +243,6 @@ ranked as (
         t.longest > 0
         and t.place = min(t.place) filter (where t.seconds >= 0.95 * t.longest) over (partition by t.migration_id)
             as is_slowest,
-        d.batch_id,
         d.run_after,
         d.next_error,
         d.last_tried_at,
@@ -252,7 +251,6 @@ ranked as (
     from timed as t
     left join lateral (
         select
-            q.id as batch_id,
             q.run_after,
             q.error as next_error,
             coalesce(q.started_at, q.created_at) as last_tried_at
@@ -326,7 +324,6 @@ select
             then make_interval(secs => r.seconds_left)
     end as time_left,
     r.is_served,
-    case when r.run_after <= now() then r.batch_id end as oldest_due_batch_id,
     case when r.run_after <= now() then r.run_after end as due_since,
     case when r.run_after > now() then nullif(r.run_after, 'infinity') end as next_at,
     r.is_done,

@@ -1,7 +1,6 @@
 -- The rates of the last minute and of the last ten, for screens and for the time left, per migration and queue that
--- finished a batch in them, or settled entries inside one (rowferry.in_hand). `entries_1m` and `entries_10m`: these
--- entries; `rate_1m` and `rate_10m`: the same a second, null where there are none. For a queue that began later: the time
--- since then. `rate_10m` counts from the last time that anything of the migration was resumed; the time since something
+-- finished a batch in them, or settled entries inside one (rowferry.in_hand): entries a second, null where there are none.
+-- For a queue that began later: the time since then. `rate_10m` counts from the last time that anything of the migration was resumed; the time since something
 -- last moved counts in it only from 15 seconds on: for so long the batches of a dead worker may wait for its silence.
 -- Reads only the index of finished batches, and what workers have claimed.
 create or replace view rowferry.rates as
@@ -57,10 +56,8 @@ summed as (
 select
     s.migration_id,
     s.queue_name,
-    round(s.entries_1m)::bigint as entries_1m,
     s.entries_1m / extract(
         epoch from greatest(least(s.lasted_1m, interval '1 minute'), interval '1 second')
     )::double precision as rate_1m,
-    round(s.entries_10m)::bigint as entries_10m,
     s.entries_10m / extract(epoch from greatest(s.lasted_10m, interval '1 second'))::double precision as rate_10m
 from summed as s;

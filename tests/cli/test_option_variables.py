@@ -86,16 +86,6 @@ def test_a_wrong_value_is_one_sentence_that_names_the_variable(
     assert f" for {variable}: " in said
 
 
-def test_an_option_of_the_past_is_one_sentence_with_what_to_do(run_rowferry: Callable[..., Done]) -> None:
-    for arguments in (["--slots", "4"], ["--slots=4"]):
-        done = run_rowferry("worker", *arguments)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr == (
-            "rowferry: --slots is no longer an option: a worker claims as many batches as it needs, so leave it out; "
-            "see `rowferry worker --help`.\n"
-        )
-
-
 def test_a_wrong_value_on_the_command_line_names_the_option_which_is_completed_also_where_help_hides_it(
     run_rowferry: Callable[..., Done],
 ) -> None:

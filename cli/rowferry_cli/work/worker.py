@@ -25,7 +25,7 @@ from rowferry.errors import DatabaseUnavailable, RowferryError, WorkLeft
 from rowferry.formatting import show_text
 from rowferry.logs import set_up_logging
 from rowferry_cli.command import Command, Group
-from rowferry_cli.options import SLOTS_ARE_GONE, Seconds, complete_queue, log_format_option
+from rowferry_cli.options import Seconds, complete_queue, log_format_option
 from rowferry_worker.options import Options
 from rowferry_worker.service import HOST_NAME
 
@@ -114,7 +114,7 @@ EPILOG = """Nothing needs to be set: a worker uses all cores that it may use, an
 have in flight, what the servers allow, and how many batches that takes."""
 
 
-@click.command("worker", cls=Command, epilog=EPILOG, groups=GROUPS, removed={"--slots": SLOTS_ARE_GONE})
+@click.command("worker", cls=Command, epilog=EPILOG, groups=GROUPS)
 @number_option("--processes", 256, "Worker processes.  [default: one per core]")
 @number_option(
     "--parallel", 10_000, "Maximum number of objects in flight per process.  [default: as many as improve throughput]"
