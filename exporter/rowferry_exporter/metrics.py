@@ -20,10 +20,9 @@ VIEWS = {
     "exporter_migrations": {"migration": "migration"},
     "exporter_hosts": {"host": "host"},
     "exporter_transactions": {"of": "of"},
-    "exporter_tables": {"table": "table_name"},
 }
 """By the query that reads a view: the labels that each of its rows has, with their columns."""
-QUEUES, MIGRATIONS, HOSTS, TRANSACTIONS, TABLES = VIEWS
+QUEUES, MIGRATIONS, HOSTS, TRANSACTIONS = VIEWS
 
 ViewRows = Mapping[str, Sequence[DictRow]]
 """The rows of views by the query that reads them."""
@@ -71,7 +70,6 @@ GAUGES = (
     Gauge(HOSTS, "lost_workers", "lost", "Worker processes lost within the last hour."),
     Gauge(HOSTS, "host_claimed_batches", "claimed_batches", "Batches claimed by live workers."),
     Gauge(TRANSACTIONS, "database_oldest_transaction_seconds", "seconds", "Age of the oldest that holds VACUUM back."),
-    Gauge(TABLES, "table_dead_rows", "dead_rows", "Rows that VACUUM has not removed yet."),
 )
 
 

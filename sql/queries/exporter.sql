@@ -39,15 +39,6 @@ select
     seconds
 from rowferry.oldest_transactions;
 
--- name: exporter_tables
--- The tables of rowferry and of the plans, with their dead rows.
-select
-    table_name,
-    dead_rows
-from rowferry.dead_rows
-order by table_name
-limit %(limit)s;
-
 -- name: exporter_hosts
 -- The workers of each host.
 select

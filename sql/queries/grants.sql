@@ -7,8 +7,7 @@ grant select on
     rowferry.progress, rowferry.table_progress, rowferry.rates, rowferry.error_reasons, rowferry.live_workers,
     rowferry.claimed_batches, rowferry.worker_hosts, rowferry.finished_batches,
     rowferry.recent_attempts, rowferry.open_uploads, rowferry.queue_status, rowferry.migration_state, rowferry.events,
-    rowferry.oldest_transactions, rowferry.dead_rows, rowferry.in_hand,
-    rowferry.open_attempts, rowferry.outages
+    rowferry.oldest_transactions, rowferry.in_hand, rowferry.open_attempts, rowferry.outages
 to {role};
 grant execute on function
     rowferry.measure_transactions, rowferry.share_done, rowferry.add_counts, rowferry.sum_counts

@@ -131,16 +131,3 @@ def test_the_age_of_a_transaction_that_postgresql_hides_is_unknown(lines: Lines,
         give_away_measuring(any_database, "pg_read_all_stats")
         (row,) = lines.session.execute(OTHERS_AGE.encode())
         assert row["seconds"] > 0
-
-
-@pytest.mark.versions
-def test_dead_rows_are_told_of_the_queue_and_of_the_tables_of_plans(lines: Lines) -> None:
-    lines.session.execute("create table public.avatars (id int); create table public.other (id int)")
-    lines.session.execute("create table public.parts (id int) partition by list (id)")
-    lines.session.execute("create table public.part_one partition of public.parts for values in (1)")
-    plan = '{"entries": [{"table": "public.avatars"}, {"table": "parts"}, {"table": "public.gone"}]}'
-    change(lines, "migration", f"plan = '{plan}'")
-    found = {row["table_name"]: row["dead_rows"] for row in lines.session.execute("select * from rowferry.dead_rows")}
-    assert {name for name in found if name.startswith("public.")} == {"public.avatars", "public.parts"}
-    assert "rowferry.batch_queue" in found
-    assert None not in found.values()

@@ -37,7 +37,6 @@ VIEWS = {
     "SELECT rowferry.migration_state",
     "SELECT rowferry.events",
     "SELECT rowferry.oldest_transactions",
-    "SELECT rowferry.dead_rows",
     "SELECT rowferry.in_hand",
     "SELECT rowferry.open_attempts",
     "EXECUTE rowferry.measure_transactions",
