@@ -17,6 +17,6 @@ def measure_clocks(plan: Plan, reporter: Reporter) -> Skew | None:
         return None
     for finding in left:
         reporter.print(f"Note: {finding.what}: {finding.remedy}.")
-    if skew is not NO_SKEW and skew.is_known:
+    if skew is not NO_SKEW:
         reporter.print(f"Clocks: {describe_skew(skew)}.")
     return skew

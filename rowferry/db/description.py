@@ -61,8 +61,6 @@ class Description:
     has_update_rule: bool
     ancestors: Sequence[int]
     """The oids of the tables that it is a partition of, itself included."""
-    key_constraints: Sequence[str]
-    """The names and definitions of CHECK constraints and foreign keys that a rewritten column or its domain has."""
     may_select: bool
     may_update: bool
     rows_to_read: Rows

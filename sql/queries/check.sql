@@ -40,7 +40,6 @@ attributes as (
         a.attgenerated <> '' as is_generated,
         format_type(a.atttypid, a.atttypmod) as type,
         format_type(b.oid, case when b.oid = t.oid then a.atttypmod else t.typtypmod end) as base_type,
-        a.atttypid as type_number,
         case when n.oid is not null then format('%%I.%%I', n.nspname, l.collname) end as collation,
         case
             when b.typname in ('json', 'jsonb') and b.typcategory = 'U' then b.typname
@@ -169,22 +168,6 @@ select
         select a.relid::oid::bigint
         from pg_partition_ancestors(f.oid) as a
     ) as ancestors,
-    array(
-        select format('%%s %%s', t.conname, pg_get_constraintdef(t.oid))
-        from pg_constraint as t
-        cross join lateral (
-            select
-                array_agg(a.attnum) as numbers,
-                array_agg(a.type_number) as types
-            from attributes as a
-            where a.name = any(%(written)s::text [])
-        ) as w
-        where
-            (t.contype in ('c', 'f') and t.conrelid = f.oid and t.conkey && w.numbers)
-            or (t.contype = 'f' and t.confrelid = f.oid and t.confkey && w.numbers)
-            or (t.contype = 'c' and t.contypid = any(w.types))
-        order by t.conname
-    ) as key_constraints,
     not exists (select from attributes as a where not a.may_select) as may_select,
     not exists (
         select from attributes as a

@@ -101,15 +101,14 @@ def test_the_second_table_of_a_pair_has_parameters_of_its_own(database: str) -> 
         ]
 
 
-def test_a_domain_is_as_narrow_as_its_type_and_its_constraints_are_told(table: EntryTable) -> None:
+def test_a_domain_is_as_narrow_as_its_type_and_its_constraints_are_tried(table: EntryTable) -> None:
     table.execute("create domain public.short_key as varchar(8) constraint old_keys check (value like 'image/%')")
     table.execute("alter table public.avatars alter column path type public.short_key")
     table.insert({"1": "image/1", "2": "image/22"})
     (found,) = row_problems(table)
     assert "1 legacy entry would have a production key that is too long for the column" in found
-    told, tried = [finding.what for finding in check_rows_of(table) if "constraint" in finding.what]
+    (tried,) = [finding.what for finding in check_rows_of(table) if "constraint" in finding.what]
     assert 'violates check constraint "old_keys"' in tried
-    assert told.startswith("the new keys of public.avatars.path have to satisfy the constraint old_keys CHECK")
 
 
 def test_long_keys_are_quoted_in_part_and_the_length_of_a_column_is_read_from_its_type() -> None:

@@ -71,22 +71,12 @@ def _choose_state(state: State, migration: str) -> State:
 
 @contextmanager
 def _open_screen(console: Console) -> Generator[Show]:
-    """Yield what shows a state: on the whole screen of a terminal, or below the last one elsewhere.
+    """Yield what shows a state on the whole screen of a terminal.
 
     It does so only if something has changed: the state, the time in seconds, the size of the window.
     """
     database = name_database()
     shown: list[object] = []
-
-    def append(state: State, handler: KeyHandler) -> None:
-        if state.snapshot is not None and shown != [state]:
-            shown[:] = [state]
-            console.print(draw_view(state, handler.queue, database=database, now=_now(), size=_unroll(console)), "")
-
-    if not console.is_terminal or console.is_dumb_terminal:
-        yield append
-        return
-
     with Live(console=console, screen=True, auto_refresh=False) as live:
 
         def redraw(state: State, handler: KeyHandler) -> None:

@@ -14,7 +14,7 @@ from rowferry_cli.options import Seconds
 @migration_option
 @queue_option
 @click.option("--interval", default=2.0, show_default=True, type=Seconds(0.1), help="Seconds between two readings.")
-@click.option("--once", is_flag=True, help="Print the view once; needs no terminal.")
+@click.option("--once", is_flag=True, help="Print the view once, as without a terminal.")
 def command(migration: str | None, plan_path: Path, queue: str | None, interval: timedelta, once: bool) -> None:
     """Show a migration live: progress by queue and table, rate, time left, what holds it up, workers, latest errors.
 
@@ -38,9 +38,7 @@ def command(migration: str | None, plan_path: Path, queue: str | None, interval:
         check_version(connection)
         chosen = choose_migration(connection, migration, plan_path)
         choose_queue(connection, queue, chosen)
-        if once:
+        if once or not console.is_terminal or console.is_dumb_terminal:
             watch_once(connection, chosen, queue, console)
             return
-    if not console.is_terminal:
-        click.echo("Not a terminal: printing the view repeatedly. Use --once to print it once.", err=True)
     watch(chosen, queue, interval, console)

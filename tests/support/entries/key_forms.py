@@ -46,7 +46,6 @@ PLAIN = Description(
     has_children=False,
     has_update_rule=False,
     ancestors=(),
-    key_constraints=(),
     may_select=True,
     may_update=True,
     rows_to_read="all",

@@ -18,7 +18,6 @@ from rowferry.s3.responses import Response
 from rowferry.s3.results import read_tag_count
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists, explain, refuse, summarise_error
-from rowferry_enqueue.checks.buckets.clocks import check_clocks
 from rowferry_enqueue.checks.buckets.large import judge_large
 from rowferry_enqueue.checks.buckets.objects import Sample, check_objects, find_any_object
 from rowferry_enqueue.checks.buckets.prefixes import check_prefixes
@@ -67,10 +66,7 @@ def check_buckets(
     if source_key is not None:
         facts[READABLE] = source_key
     on_progress("writing to the production bucket" if may_write else "looking at the production bucket")
-    findings = list(_try_production(plan, source_key, acl, facts, heads, may_write=may_write))
-    yield from findings
-    if source_key is not None and not find_problems(findings):
-        yield from check_clocks(plan, may_write=may_write)
+    yield from _try_production(plan, source_key, acl, facts, heads, may_write=may_write)
 
 
 def check_readable_buckets(plan: Plan, on_progress: OnProgress) -> Iterator[Finding]:

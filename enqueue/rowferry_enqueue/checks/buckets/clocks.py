@@ -1,11 +1,10 @@
 """By how much the clocks of the two servers differ: read from answers, and from objects that are written for it."""
 
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from datetime import datetime, timedelta
 
-from rowferry.errors import ObjectError, RowferryError
+from rowferry.errors import ObjectError
 from rowferry.plan import Plan
 from rowferry.s3 import operations
 from rowferry.s3.client import ObjectClient, open_object_client
@@ -20,13 +19,12 @@ from rowferry.s3.clocks import (
     written_at,
 )
 from rowferry_enqueue.checks.buckets.probe import Probe, written_probe
-from rowferry_enqueue.checks.finding import Finding, note
+from rowferry_enqueue.checks.finding import Finding
 
 DEADLINE = timedelta(seconds=30)
 """Of one request."""
 ANY_KEY = "rowferry-asks-for-the-time"
 """Of no object: any response tells the time."""
-WORTH_SAYING = timedelta(seconds=1).total_seconds()
 
 
 def measure_skew(plan: Plan, left: list[Finding], *, may_write: bool = True) -> Skew:
@@ -79,22 +77,10 @@ def _note_written(probe: Probe, clock: ServerClock) -> bool:
     return clock.is_known
 
 
-def check_clocks(plan: Plan, *, may_write: bool) -> Iterator[Finding]:
-    """Yield what is to be known of the clocks of two servers, if it is anything."""
-    left: list[Finding] = []
-    try:
-        skew = measure_skew(plan, left, may_write=may_write)
-    except RowferryError:  # whatever it is, the check of the buckets names it
-        return
-    yield from left
-    if not skew.is_known:
-        yield note("the servers send no Date header, so the newer of two different objects cannot be determined")
-    elif abs(skew.low + skew.high) / 2 > WORTH_SAYING:
-        yield note(describe_skew(skew))
-
-
 def describe_skew(skew: Skew) -> str:
     """Return by how much the clocks differ, in words."""
+    if not skew.is_known:
+        return "the servers send no Date header, so the newer of two different objects cannot be determined"
     seconds, half = (skew.low + skew.high) / 2, (skew.high - skew.low) / 2
     where = "ahead of" if seconds > 0 else "behind"
     by = f"{abs(seconds):,.1f} s {where} the legacy server's, give or take {half:.1f} s"

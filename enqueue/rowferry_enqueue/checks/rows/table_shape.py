@@ -178,5 +178,3 @@ def note_peculiarities(entries: Entries, described: Description) -> Iterator[Fin
         what = f"no index of {entries.table} begins with {entries.id_words}, so each batch reads the whole table"
         remedy = "make one" if isinstance(entries.id, str) else "name the columns of `id` in the order of an index"
         yield note(what, remedy)
-    for constraint in described.key_constraints:
-        yield note(f"the new keys of {entries.label} have to satisfy the constraint {constraint}")
