@@ -8,7 +8,7 @@ import psycopg
 from psycopg import errors, sql
 from psycopg.types.json import Jsonb
 
-from rowferry.db.connection import Connection, call, fetch_one, summarise, translate, translated_errors
+from rowferry.db.connection import Connection, call, fetch_one, set_local, summarise, translate, translated_errors
 from rowferry.db.entries import EntryQueries
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError
@@ -30,6 +30,9 @@ from rowferry_enqueue.refusals import (
 )
 from rowferry_enqueue.request import Enqueued, EnqueueRequest, Within, describe_queues
 
+NO_TIMEOUTS = {"lock_timeout": "0", "statement_timeout": "0"}
+"""An enqueue of hundreds of millions of entries takes longer than a role may allow, and the next one waits for it."""
+
 __all__ = ["EnqueueRequest", "Enqueued", "Within", "enqueue", "find_migration", "preview", "store_changed_plan"]
 
 
@@ -48,12 +51,12 @@ def enqueue(
     """
     with translated_refusals():
         with connection.transaction():
-            _wait_for_turn(connection, plan)
+            wait_for_turn(connection, plan)
             refuse_unfit_tables(connection, plan)
             _refuse_queue(connection, plan, request)
             migration_id, revision = register(connection, plan)
         with connection.transaction():
-            _wait_for_turn(connection, plan)
+            wait_for_turn(connection, plan)
             added = _add_batches(connection, plan, request, migration_id, revision)
             on_added()
             return added
@@ -62,7 +65,7 @@ def enqueue(
 def register(connection: Connection, plan: Plan) -> tuple[int, int]:
     """Store the plan and what it says of its queues; return the migration's id and the plan's revision."""
     with connection.transaction():
-        _wait_for_turn(connection, plan)
+        wait_for_turn(connection, plan)
         queues = Jsonb(describe_queues(plan))
         (row,) = call(connection, "register_migration", plan.name, Jsonb(plan_document(plan)), queues)
     return row["migration_id"], row["revision"]
@@ -81,7 +84,7 @@ def store_changed_plan(connection: Connection, plan: Plan) -> bool:
 def preview(connection: Connection, plan: Plan, request: EnqueueRequest) -> list[Enqueued]:
     """Return what `enqueue` would put in the queue, and write nothing."""
     with translated_refusals(), connection.transaction():
-        connection.execute(statement("lift_timeouts"))
+        set_local(connection, **NO_TIMEOUTS)
         refuse_unfit_tables(connection, plan)
         _refuse_queue(connection, plan, request)
         migration_id = find_migration(connection, plan.name)
@@ -121,9 +124,9 @@ def find_migration(connection: Connection, name: str) -> int | None:
     return row["id"] if row else None
 
 
-def _wait_for_turn(connection: Connection, plan: Plan) -> None:
+def wait_for_turn(connection: Connection, plan: Plan) -> None:
     """Lock out every other enqueue of this migration until the transaction ends, however long that takes."""
-    connection.execute(statement("lift_timeouts"))
+    set_local(connection, **NO_TIMEOUTS)
     connection.execute(statement("lock_enqueue"), {"name": plan.name})
 
 

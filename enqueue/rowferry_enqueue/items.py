@@ -18,7 +18,7 @@ from rowferry.plan import Plan
 from rowferry.plan_file import NUL
 from rowferry.queue_spec import QueueChoices, QueueSpec
 from rowferry.queues import find_queue, list_following, read_settings
-from rowferry_enqueue.enqueue import register, translated_refusals
+from rowferry_enqueue.enqueue import register, translated_refusals, wait_for_turn
 from rowferry_enqueue.refusals import refuse_foreign_code
 from rowferry_enqueue.request import EnqueueRequest
 
@@ -90,8 +90,7 @@ def enqueue_items(
         for group in _group(items):
             by_id = {item.get("id", ""): item for item in group}  # SQL refuses one without
             with connection.transaction():
-                connection.execute(statement("lift_timeouts"))
-                connection.execute(statement("lock_enqueue"), {"name": plan.name})
+                wait_for_turn(connection, plan)
                 waiting = _replace_waiting(connection, this, by_id)
                 new = [item for number, item in by_id.items() if number not in waiting]
                 done_now = call(connection, "enqueue_items", plan.name, queue.name, Jsonb(new), batch_size, payload)

@@ -11,7 +11,7 @@ from threading import Lock
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from rowferry.db.connection import Connection, connect, translated_errors
+from rowferry.db.connection import Connection, connect, set_local, translated_errors
 from rowferry.db.statements import statement
 from rowferry.errors import RowferryError
 from rowferry_exporter.metrics import MOST, VIEWS, ViewRows, describe
@@ -41,7 +41,8 @@ def read_views(connection: Connection) -> QueueReading:
     """Return a reading; the connection is in autocommit."""
     began = time.monotonic()
     with connection.transaction():
-        connection.execute(statement("exporter_transaction"))
+        # It only reads, and gives up rather than hold a queue up.
+        set_local(connection, transaction_read_only="on", statement_timeout="30s")
         rows = {name: connection.execute(statement(name), {"limit": MOST}).fetchall() for name in VIEWS}
     ended = time.monotonic()
     return QueueReading(rows, ended - began, ended)

@@ -135,6 +135,14 @@ def call(connection: Connection, function: str, *arguments: Any) -> list[DictRow
 
 
 @cache
+def set_local(connection: Connection, **settings: str | timedelta) -> None:
+    """Change settings of PostgreSQL for the rest of the transaction, such as `jit="off"`."""
+    values = [
+        value if isinstance(value, str) else f"{int(value.total_seconds() * 1000)}ms" for value in settings.values()
+    ]
+    connection.execute(statement("set_local"), {"names": list(settings), "values": values})
+
+
 def compose_call(function: str, arguments: int) -> sql.Composed:
     """Return the call of `rowferry.<function>` with so many positional arguments."""
     placeholders = sql.SQL(", ").join([sql.Placeholder()] * arguments)

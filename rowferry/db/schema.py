@@ -12,7 +12,7 @@ from psycopg import errors, sql
 from psycopg.types.json import Jsonb
 
 from rowferry import __version__
-from rowferry.db.connection import Connection, call, fetch_one, translated_errors
+from rowferry.db.connection import Connection, call, fetch_one, set_local, translated_errors
 from rowferry.db.schema_record import (
     known_migrations,
     list_fingerprints,
@@ -51,7 +51,7 @@ def initialise(connection: Connection) -> Initialised:
     create a schema; DatabaseBusy, when workers hold what has to change.
     """
     with _worded(connection), translated_errors(), connection.transaction():
-        connection.execute(statement("lift_statement_timeout"))
+        set_local(connection, statement_timeout="0")  # counting millions of batches takes long; locks wait as usual
         connection.execute(statement("lock_schema"))
         _refuse_something_else(connection)
         connection.execute(statement("create_schema"))
@@ -170,7 +170,8 @@ def _replace(connection: Connection, functions: list[Path], views: list[Path]) -
 
     Raises UsageError where an unreleased version has applied the migrations (UNRELEASED).
     """
-    connection.execute(statement("skip_function_checks"))
+    # A function may call another that does not exist yet; and PostgreSQL words a view the same each time.
+    set_local(connection, check_function_bodies="off", search_path="pg_catalog, pg_temp")
     try:
         connection.execute(statement("make_claim_key"))
         for path in functions:

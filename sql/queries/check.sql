@@ -1,9 +1,5 @@
 -- What `rowferry check` and `rowferry plan` ask before a migration.
 
--- name: limit_statement
--- For one transaction: a huge table is not read for long.
-select set_config('statement_timeout', %(timeout)s, true);
-
 -- name: list_names
 -- The columns of a table; all tables that are not PostgreSQL's own where it is null, with their schemas if asked.
 select a.attname::text as name
@@ -276,10 +272,6 @@ select
     {objects} as again
 from {table} as e
 where ({columns}) in (select {id_observed} from unnest(%(ids)s::text[]) as w ("rowferry: id"));
-
--- name: set_timezone
--- Sets TimeZone for the rest of a transaction.
-select set_config('timezone', %(zone)s, true);
 
 -- name: count_null_ids
 -- Legacy rows with an id that is null, or of which a column is.

@@ -82,7 +82,3 @@ select
     {value} as value
 from {table} as e
 where e.{id_column} = any(%(ids)s::text []::{id_type} []);
-
--- name: read_only
--- For one transaction: nothing can be written in it.
-select set_config('transaction_read_only', 'on', true);

@@ -1,12 +1,5 @@
 -- One pass of `rowferry enqueue`: find the entries that no batch covers, cut them into ranges, insert batches.
 
--- name: lift_timeouts
--- An enqueue of hundreds of millions of entries takes longer than a role or a database may allow, and the next one
--- waits for its turn.
-select
-    set_config('lock_timeout', '0', true),
-    set_config('statement_timeout', '0', true);
-
 -- name: lock_enqueue
 -- Serialises the enqueues of one migration; pausing it, or working on it, does not wait for them.
 select pg_advisory_xact_lock(hashtextextended('rowferry.enqueue ' || %(name)s, 0));

@@ -1,10 +1,5 @@
 -- What the exporter turns into metrics.
 
--- name: exporter_transaction
--- The exporter only reads, and gives up rather than hold a queue up. Settings of its transaction, not of its session:
--- behind PgBouncer the session's next client could not write.
-select set_config('transaction_read_only', 'on', true), set_config('statement_timeout', '30s', true);
-
 -- name: exporter_queues
 -- One row a migration and queue that has batches, or a row in rowferry.queue; those with work first. `total`: how many
 -- there are without the limit.

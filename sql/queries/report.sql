@@ -1,16 +1,10 @@
 -- `rowferry report`: what became of every entry.
 
--- name: report_settings
--- Queue and ledger are joined in the order of their indexes, without sorting or temporary files: 4 s of CPU instead of
--- 25 for six million batches and twelve million attempts. For one transaction.
-select set_config(s.name, %(value)s, true)
-from unnest(array['enable_hashjoin', 'enable_seqscan', 'enable_sort']) as s (name);
-
 -- name: read_report
 -- One row a queue and table: its batches, entries by outcome, attempts, bytes and times. `parked`: entries of batches
 -- that were set to ERROR by hand; `needs_operator`: these, and those that are missing, conflict or failed; `duration`:
 -- null where the clock was set back; `balances`: whether entries are the sum of their outcomes. Reads all attempts of
--- the ledger, as `report_settings` says.
+-- the ledger, in the order of the indexes.
 with tried as (
     select
         q.queue_name,

@@ -40,7 +40,7 @@ where m.name = %(migration)s;
 -- one a queue, with a null host: their sums. Of the attempts without a verdict, `running` are of live workers and
 -- `crashed` of others. `versions`: of workers that the database still knows; `deep`: batches whose pass read the bytes
 -- of both objects;
--- `total`: rows without the limit. The sums come first, then crashes. For `report_settings`.
+-- `total`: rows without the limit. The sums come first, then crashes. Reads all attempts.
 with tried as (
     select
         q.queue_name,

@@ -12,10 +12,6 @@ select exists (
 -- Serialises `rowferry init`: a second host waits here until the first has committed.
 select pg_advisory_xact_lock(hashtextextended('rowferry.schema', 0));
 
--- name: lift_statement_timeout
--- Counting a queue of millions of batches takes longer than a role or a database may allow. Locks wait as usual.
-select set_config('statement_timeout', '0', true);
-
 -- name: find_something_else
 -- Something in a schema rowferry that has no record of our migrations: another program made it.
 select coalesce(
@@ -154,13 +150,6 @@ where
 group by l.pid, a.usename, a.application_name, a.xact_start
 order by a.xact_start nulls first, l.pid
 limit 3;
-
--- name: skip_function_checks
--- Creates functions without looking into them: one may call another that does not exist yet. A fixed search path, so
--- that PostgreSQL words a view the same each time.
-select
-    set_config('check_function_bodies', 'off', true),
-    set_config('search_path', 'pg_catalog, pg_temp', true);
 
 -- name: comment_on_function
 -- What an operator's tools show of a function: the head of its file.

@@ -43,6 +43,11 @@ select
             )
     end;
 
+-- name: set_local
+-- Changes settings of PostgreSQL for the rest of a transaction: behind PgBouncer, the session is another client's next.
+select set_config(s.name, s.value, true)
+from unnest(%(names)s::text [], %(values)s::text []) as s (name, value);
+
 -- name: call_function
 -- Calls one of rowferry's functions.
 select * from rowferry.{function}({arguments});

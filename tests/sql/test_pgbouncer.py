@@ -9,8 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from rowferry.db.connection import Connection, connect
-from rowferry.db.statements import statement
+from rowferry.db.connection import Connection, connect, set_local
 from rowferry.db.timeouts import LOCK_TIMEOUT, PGBOUNCER, PooledConnection
 from rowferry_exporter.collector import read_views
 from rowferry_worker.ledger import Ledger
@@ -138,7 +137,7 @@ def test_the_exporter_can_only_read_and_leaves_sessions_that_can_write(
     with connect("exporter", autocommit=True) as connection:
         read_views(connection)
         with connection.transaction(force_rollback=True):
-            connection.execute(statement("exporter_transaction"))
+            set_local(connection, transaction_read_only="on")
             with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
                 connection.execute("create table public.unwritten ()")
         for _ in range(2 * POOL_SIZE):

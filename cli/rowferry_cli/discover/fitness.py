@@ -5,8 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, cast
 
-from rowferry.db.connection import Connection
-from rowferry.db.statements import statement
+from rowferry.db.connection import Connection, set_local
 from rowferry.errors import PlanError
 from rowferry.formatting import show_text
 from rowferry.plan import Plan, Side
@@ -140,9 +139,7 @@ class Fitness:
         except PlanError as error:
             return [Finding("problem", str(error))]
         with self._connection.transaction():
-            self._connection.execute(statement("read_only"))
-            milliseconds = f"{int(STATEMENT_TIMEOUT.total_seconds() * 1000)}ms"
-            self._connection.execute(statement("limit_statement"), {"timeout": milliseconds})
+            set_local(self._connection, transaction_read_only="on", statement_timeout=STATEMENT_TIMEOUT)
             found = list(_check(self._connection, plan))
         problems = find_problems(found)
         self.unscanned |= dict.fromkeys(finding.what for finding in problems if "timeout" in finding.what)

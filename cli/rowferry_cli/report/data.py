@@ -10,7 +10,7 @@ from psycopg import IsolationLevel
 from psycopg.rows import DictRow
 
 from rowferry.batch import Outcome
-from rowferry.db.connection import Connection, translated_errors
+from rowferry.db.connection import Connection, set_local, translated_errors
 from rowferry.db.statements import statement
 from rowferry.errors import PlanError, UsageError
 from rowferry.formatting import format_json
@@ -116,9 +116,10 @@ def read_tables(connection: Connection, migration: str) -> Report:
 
 def read_in_order(connection: Connection, name: str, parameters: dict[str, Any]) -> list[DictRow]:
     """Return the rows of a query that joins the queue and the whole ledger, in the order of their indexes."""
-    connection.execute(statement("report_settings"), {"value": "off"})
+    # 4 s of CPU instead of 25 for six million batches and twelve million attempts.
+    set_local(connection, enable_hashjoin="off", enable_seqscan="off", enable_sort="off")
     rows = connection.execute(statement(name), parameters).fetchall()
-    connection.execute(statement("report_settings"), {"value": "on"})
+    set_local(connection, enable_hashjoin="on", enable_seqscan="on", enable_sort="on")
     return rows
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from psycopg import errors, sql
 
-from rowferry.db.connection import Connection, fetch_one, identifiers, literal, translated_errors
+from rowferry.db.connection import Connection, fetch_one, identifiers, literal, set_local, translated_errors
 from rowferry.db.entries import split_table
 from rowferry.db.statements import statement
 
@@ -215,10 +215,8 @@ class Catalogue:
     @contextmanager
     def _reading(self) -> Generator[None]:
         """One transaction that cannot write and does not last."""
-        milliseconds = f"{int(STATEMENT_TIMEOUT.total_seconds() * 1000)}ms"
         with self._connection.transaction():
-            self._connection.execute(statement("read_only"))
-            self._connection.execute(statement("limit_statement"), {"timeout": milliseconds})
+            set_local(self._connection, transaction_read_only="on", statement_timeout=STATEMENT_TIMEOUT)
             yield
 
 

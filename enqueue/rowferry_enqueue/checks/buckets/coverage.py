@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import timedelta
 
-from rowferry.db.connection import Connection, translated_errors
+from rowferry.db.connection import Connection, set_local, translated_errors
 from rowferry.db.entries import EntryQueries
-from rowferry.db.statements import statement
 from rowferry.errors import DatabaseBusy, ObjectError
 from rowferry.keys import Form
 from rowferry.plan import Entries, Plan
@@ -87,8 +86,7 @@ def _look_up(connection: Connection, entries: Entries, keys: Sequence[str], scan
     forms: tuple[Form, ...] = ("legacy", "production") if entries.rows == "move" else ("legacy",)
     with translated_errors(), connection.transaction():
         if scan_within is not None:
-            milliseconds = f"{int(scan_within.total_seconds() * 1000)}ms"
-            connection.execute(statement("limit_statement"), {"timeout": milliseconds})
+            set_local(connection, statement_timeout=scan_within)
         queries = EntryQueries.of(connection, entries)
         texts_of = {key: _list_folders(key) if entries.names_folders else [key] for key in keys}
         parameters = queries.parameters(keys=list({text for texts in texts_of.values() for text in texts}))

@@ -8,9 +8,8 @@ from itertools import islice
 import msgspec
 
 from rowferry.batch import Entry
-from rowferry.db.connection import Connection, fetch_one, identifiers, translated_errors
+from rowferry.db.connection import Connection, fetch_one, identifiers, set_local, translated_errors
 from rowferry.db.entries import EntryQueries, to_entries
-from rowferry.db.statements import statement
 from rowferry.formatting import count, shorten
 from rowferry.keys import ObjectKeys, has_form, map_entry
 from rowferry.plan import Entries, Plan
@@ -113,7 +112,7 @@ def _check_steadiness(connection: Connection, queries: EntryQueries, sample: Sam
     with connection.transaction():
         read = [_read_objects(connection, queries, ids)]
         for zone in ZONES:
-            fetch_one(connection, statement("set_timezone"), {"zone": zone})
+            set_local(connection, timezone=zone)
             read.append(_read_objects(connection, queries, ids))
     label, (first, *elsewhere) = sample.entries.label, read
     if any(one != again for one, again in first.values()):
