@@ -24,9 +24,8 @@ from rowferry_enqueue.listing_batches import add_listings, find_listings, renew_
 from rowferry_enqueue.passes import Pass, Renewed, begin_pass, preview_pass
 from rowferry_enqueue.refusals import (
     refuse_foreign_code,
-    refuse_missing_columns,
-    refuse_missing_sides,
     refuse_undoing,
+    refuse_unfit_queues,
 )
 from rowferry_enqueue.request import Enqueued, EnqueueRequest, Within, describe_queues
 
@@ -95,9 +94,8 @@ def preview(connection: Connection, plan: Plan, request: EnqueueRequest) -> list
 
 def _refuse_queue(connection: Connection, plan: Plan, request: EnqueueRequest) -> None:
     """Raise UsageError where a side is missing, rows do not tell their objects, or legacy objects would be replaced."""
-    refuse_missing_sides(plan, request.queue)
     refuse_foreign_code(plan, request.queue)
-    refuse_missing_columns(connection, plan, request.queue)
+    refuse_unfit_queues(connection, plan, request.queue)
     chosen = request.choose(plan)
     if request.queue.gives_form == "legacy":
         refuse_undoing(connection, plan, request)

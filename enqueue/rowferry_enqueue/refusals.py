@@ -1,7 +1,7 @@
 """What no enqueue does, whichever command asks for it."""
 
 from rowferry.db.connection import Connection
-from rowferry.errors import PlanError, UsageError
+from rowferry.errors import UsageError
 from rowferry.formatting import count_batches
 from rowferry.plan import Plan
 from rowferry.queue_spec import QueueSpec
@@ -9,21 +9,8 @@ from rowferry.queues import find_queue, list_following, list_queues, read_settin
 from rowferry.reports.progress import read_counts
 from rowferry_enqueue.checks.finding import refuse_first
 from rowferry_enqueue.checks.queues.columns import check_columns
-from rowferry_enqueue.checks.queues.plan import read_queue
+from rowferry_enqueue.checks.queues.plan import judge_queue, read_queue
 from rowferry_enqueue.request import EnqueueRequest
-
-
-def refuse_missing_sides(plan: Plan, queue: QueueSpec) -> None:
-    """Raise PlanError where a queue, or one that gets what it has settled, needs a side that the plan does not have."""
-    has = {side.name for side in plan.sides}
-    for name in list_following(queue.name, read_settings(plan)):
-        spec = find_queue(name)
-        if missing := sorted(spec.find_sides(spec.read_settings(plan)) - has):
-            sides = " and ".join(f"[{side}]" for side in missing)
-            raise PlanError(
-                f"The queue {name} needs {sides}, which the plan {plan.name} does not have: add it, or work on another "
-                "queue (see `rowferry queues`)."
-            )
 
 
 def refuse_foreign_code(plan: Plan, queue: QueueSpec) -> None:
@@ -33,10 +20,12 @@ def refuse_foreign_code(plan: Plan, queue: QueueSpec) -> None:
         spec.refuses(spec.read_settings(plan))
 
 
-def refuse_missing_columns(connection: Connection, plan: Plan, queue: QueueSpec) -> None:
-    """Raise UsageError where a table or column is not there that a queue, or one that it leads to, uses."""
+def refuse_unfit_queues(connection: Connection, plan: Plan, queue: QueueSpec) -> None:
+    """Raise UsageError where a side, a table or a column is not there that a queue, or one that it leads to, uses."""
     for name in list_following(queue.name, read_settings(plan)):
-        refuse_first(check_columns(connection, plan, read_queue(plan, name), as_worker=False))
+        planned = read_queue(plan, name)
+        refuse_first(judge_queue(plan, planned))
+        refuse_first(check_columns(connection, plan, planned, as_worker=False))
 
 
 def refuse_undoing(connection: Connection, plan: Plan, request: EnqueueRequest) -> None:

@@ -1,7 +1,5 @@
 """The queues of a migration, in the order of their chain: their rows of rowferry.queue_status."""
 
-from collections.abc import Sequence
-
 from psycopg.rows import DictRow
 
 from rowferry.db.connection import Connection, translated_errors
@@ -15,17 +13,6 @@ def read_chain(connection: Connection, migration: str | None) -> list[DictRow]:
     """Return the queues of a migration (None: of all) that have batches or settings; none where it does not exist."""
     with translated_errors():
         return connection.execute(statement("read_queue_status"), {"migration": migration}).fetchall()
-
-
-def choose_queues(queues: Sequence[DictRow], name: str | None, migration: str) -> list[DictRow]:
-    """Return the queue of that name alone; all that have batches if it is None. Raises UsageError for another name."""
-    if name is None:
-        return [queue for queue in queues if queue["batches"]]
-    found = [queue for queue in queues if queue["queue"] == name]
-    if not found:
-        known = f"it has {', '.join(queue['queue'] for queue in queues)}" if queues else "nothing is enqueued there yet"
-        raise UsageError(f"Migration {migration} has no queue {name!r}; {known}.")
-    return found
 
 
 def show_queue_state(queue: DictRow, *, several: bool) -> str:

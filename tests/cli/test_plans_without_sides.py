@@ -89,10 +89,10 @@ def test_commands_that_need_both_sides_say_so(written: str, run_rowferry: Run, s
 @pytest.mark.parametrize(
     ("arguments", "missing"),
     [
-        (("enqueue", "--yes"), "The queue migrate needs [legacy] and [production]"),
-        (("enqueue", "--queue", "verify", "--yes"), "The queue verify needs [legacy] and [production]"),
-        (("run", "migrate", "--yes"), "The queue migrate needs [legacy] and [production]"),
-        (("run", "revert", "--yes"), "The queue revert needs [legacy] and [production]"),
+        (("enqueue", "--yes"), "The queue migrate needs the legacy bucket"),
+        (("enqueue", "--queue", "verify", "--yes"), "The queue verify needs the legacy bucket"),
+        (("run", "migrate", "--yes"), "The queue migrate needs the legacy bucket"),
+        (("run", "revert", "--yes"), "The queue revert needs the legacy bucket"),
     ],
 )
 def test_queues_that_need_sides_say_so(
@@ -105,7 +105,7 @@ def test_queues_that_need_sides_say_so(
 def test_a_queue_whose_follower_needs_a_side_says_so(noted: EntryTable, run_rowferry: Run, tmp_path: Path) -> None:
     write_plan(noted, tmp_path, {"note": {"then": ["verify"]}})
     done = run_rowferry("run", "note", "--yes")
-    assert (done.returncode, "The queue verify needs [legacy] and [production]" in done.stderr) == (2, True)
+    assert (done.returncode, "The queue verify needs the legacy bucket" in done.stderr) == (2, True)
 
 
 def test_one_side_alone_is_explained_and_looked_at(noted: EntryTable, run_rowferry: Run, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from rowferry.db.schema import check_version
 from rowferry.db.statements import statement
 from rowferry.plan import Plan, SideName
 from rowferry.progress import OnProgress, ignore_progress
-from rowferry.reports.chain import choose_queues, read_chain
+from rowferry.reports.chain import read_chain
 from rowferry.reports.coverage import Coverage, read_coverage
 from rowferry.reports.standby import describe_standby_wait
 from rowferry.reports.state import NOT_STORED, read_state
@@ -105,11 +105,12 @@ def _read_database(
         if not _has_schema(connection):
             return DataStatus(plan.name, None, tables, initialised=False)
         check_version(connection)
+        rows = read_chain(connection, plan.name)
         return DataStatus(
             plan.name,
             None,
             tables,
-            choose_queues(read_chain(connection, plan.name), queue, plan.name),
+            [row for row in rows if (row["batches"] if queue is None else row["queue"] == queue)],
             read_state(connection, plan.name),
             fetch_one(connection, statement("count_live_workers"))["workers"],
             find_unusable(connection, plan.name),
