@@ -44,17 +44,8 @@ begin
 end;
 $$;
 
-create or replace trigger queue_next_inserted
-after insert on rowferry.queue
+create or replace trigger queue_next_guard
+after insert or update of next, name, migration_id on rowferry.queue
 for each row
 when (new.next <> '{}')
-execute function rowferry.guard_next();
-
-create or replace trigger queue_next_changed
-after update of next, name, migration_id on rowferry.queue
-for each row
-when (
-    new.next <> '{}'
-    and (new.next, new.name, new.migration_id) is distinct from (old.next, old.name, old.migration_id)
-)
 execute function rowferry.guard_next();

@@ -11,54 +11,23 @@ create or replace function rowferry.pause(
 returns table (
     migration text, changed boolean, paused_at timestamptz, pause_reason text, paused_by_worker boolean
 )
-language plpgsql
+language sql
 set search_path = pg_catalog, pg_temp
 as $$
-begin
-    return query
     with before as (
         select
             m.id,
             m.name,
-            m.paused_at,
-            m.pause_reason,
-            m.paused_by_worker
-        from rowferry.migration as m
-        where p_queue_name is null and (p_name is null or m.name = p_name)
-        order by m.id
-        for no key update
-    ),
-
-    paused as (
-        update rowferry.migration as m
-        set paused_at = coalesce(m.paused_at, now()), pause_reason = coalesce(m.pause_reason, p_reason)
-        from before as b
-        where m.id = b.id
-    )
-
-    select
-        b.name,
-        b.paused_at is null,
-        coalesce(b.paused_at, now()),
-        coalesce(b.pause_reason, p_reason),
-        b.paused_by_worker
-    from before as b
-    order by b.id;
-
-    return query
-    with before as (
-        select
-            m.id,
-            m.name,
-            k.paused_at,
-            k.pause_reason
+            case when p_queue_name is null then m.paused_at else k.paused_at end as paused_at,
+            case when p_queue_name is null then m.pause_reason else k.pause_reason end as pause_reason,
+            p_queue_name is null and m.paused_by_worker as paused_by_worker
         from rowferry.migration as m
         left join rowferry.queue as k on m.id = k.migration_id and k.name = p_queue_name
         where
-            p_queue_name is not null
-            and (p_name is null or m.name = p_name)
+            (p_name is null or m.name = p_name)
             and (
-                k.id is not null
+                p_queue_name is null
+                or k.id is not null
                 or exists (select from rowferry.queue as b where b.migration_id = m.id and p_queue_name = any(b.next))
                 or exists (
                     select from rowferry.table_progress as t where t.migration_id = m.id and t.queue_name = p_queue_name
@@ -66,10 +35,18 @@ begin
             )
     ),
 
-    paused as (
+    paused_migrations as (
+        update rowferry.migration as m
+        set paused_at = coalesce(m.paused_at, now()), pause_reason = coalesce(m.pause_reason, p_reason)
+        from before as b
+        where m.id = b.id and p_queue_name is null
+    ),
+
+    paused_queues as (
         insert into rowferry.queue as q (migration_id, name, paused_at, pause_reason)
         select b.id, p_queue_name, now(), p_reason
         from before as b
+        where p_queue_name is not null
         order by b.id
         on conflict on constraint queue_name_key do update
         set
@@ -82,8 +59,7 @@ begin
         b.paused_at is null,
         coalesce(b.paused_at, now()),
         coalesce(b.pause_reason, p_reason),
-        false
+        b.paused_by_worker
     from before as b
     order by b.id;
-end;
 $$;

@@ -1,8 +1,8 @@
 -- Gives the unclaimed batches of a queue that wait or are in ERROR the choices of a new pass: batches in ERROR are due
 -- again, and entries that will be read again (`read_again`) are no longer counted, nor those whose rows had changed or
 -- were deleted. Returns how many batches. `p_label`: only those of these entries; null: of all. A switch that the
--- choices do not name is taken back. No requeue: the setting rowferry.renews keeps rowferry.record_requeue from
--- recording one.
+-- choices do not name is taken back. No requeue: the setting rowferry.renews keeps
+-- rowferry.reset_requeued_batch from recording one.
 -- Writes: batch_queue, entry_failure. Called by: rowferry_enqueue/enqueue.py, rowferry_enqueue/passes.py,
 -- rowferry_enqueue/listing_batches.py.
 create or replace function rowferry.renew_batches(

@@ -2,14 +2,26 @@
 -- error and failures are reset, its settled entries (migrated, kept, changed, deleted) stay counted, and so does when
 -- the first attempt began. What its last attempt left (`unsettled`) is what the next one reads; after a DONE batch,
 -- whose queue reads entries again, all; of any other DONE batch, none.
--- Writes: entry_failure. Called by: any UPDATE of batch_queue.status from DONE or ERROR to INIT.
+-- Records the event once a transaction and queue, however many batches there are, and not where a new pass renews them. A
+-- setting of the transaction remembers the queue that was recorded last, so that thousands of rows try no INSERT.
+-- Writes: entry_failure, event. Called by: any UPDATE of batch_queue.status from DONE or ERROR to INIT.
 create or replace function rowferry.reset_requeued_batch()
 returns trigger
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
+declare
+    v_queue constant text := now() || ' ' || new.migration_id || ' ' || new.queue_name;
 begin
+    if current_setting('rowferry.renews', true) is distinct from 'on'
+        and current_setting('rowferry.requeued', true) is distinct from v_queue
+    then
+        insert into rowferry.event (migration_id, queue_name, kind, text)
+        values (new.migration_id, new.queue_name, 'requeued', format('queue %s: batches requeued', new.queue_name))
+        on conflict do nothing;
+        perform set_config('rowferry.requeued', v_queue, true);
+    end if;
     delete from rowferry.entry_failure
     where batch_id = new.id and outcome in ('missing', 'conflict', 'failed');
     new.attempts := 0;

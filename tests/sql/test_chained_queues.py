@@ -81,7 +81,7 @@ def test_a_claimed_batch_at_the_beginning_of_a_chain_keeps_the_last_worker_waiti
 
 
 def test_a_circle_made_by_hand_ends_the_search(worker: Connection, lines: Lines) -> None:
-    lines.session.execute("alter table rowferry.queue disable trigger queue_next_changed")
+    lines.session.execute("alter table rowferry.queue disable trigger queue_next_guard")
     lines.steer(("one", "tag"), "next = '{load}'")
     assert not left(worker, "tag")
 
