@@ -65,10 +65,6 @@ finished as (
         q.queue_name,
         q.worker_id,
         count(*) as batches,
-        count(*) filter (where q.attempts < 2) as tried_once,
-        count(*) filter (where q.attempts = 2) as tried_twice,
-        count(*) filter (where q.attempts > 2) as tried_more,
-        count(*) filter (where q.requeues > 0) as requeued,
         count(*) filter (where q.payload ->> 'deep' = 'true') as deep,
         sum(q.migrated + q.kept + q.changed + q.deleted) as settled,
         sum(q.missing + q.conflict + q.failed) as unsettled,
@@ -97,10 +93,6 @@ select
     coalesce(sum(t.open) filter (where t.is_live), 0)::bigint as running,
     coalesce(sum(t.open) filter (where not t.is_live), 0)::bigint as crashed,
     coalesce(sum(t.batches), 0)::bigint as batches,
-    coalesce(sum(t.tried_once), 0)::bigint as tried_once,
-    coalesce(sum(t.tried_twice), 0)::bigint as tried_twice,
-    coalesce(sum(t.tried_more), 0)::bigint as tried_more,
-    coalesce(sum(t.requeued), 0)::bigint as requeued,
     coalesce(sum(t.deep), 0)::bigint as deep,
     coalesce(sum(t.settled), 0)::bigint as settled,
     coalesce(sum(t.unsettled), 0)::bigint as unsettled,
@@ -248,25 +240,6 @@ from (
 where s.place <= %(samples)s
 order by s.queue_name, s.outcome, s.reason, s.place;
 
--- name: page_retries
--- Why attempts ended without a result of their own, the most frequent first. `total`: how many there are without the
--- limit.
-select
-    q.queue_name as queue,
-    a.verdict,
-    left(a.error, 4000) as error,
-    count(*) as attempts,
-    max(a.finished_at) as last_at,
-    count(*) over () as total
-from rowferry.batch_attempt as a
-inner join rowferry.batch_queue as q on a.batch_id = q.id
-where
-    a.verdict in ('RETRY', 'RELEASED', 'LOST')
-    and q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
-group by q.queue_name, a.verdict, left(a.error, 4000)
-order by attempts desc, queue, error
-limit %(limit)s;
-
 -- name: page_events
 -- What happened to the migration, or to one queue of it, the newest first; and lost workers since it was stored, since
 -- a worker serves all migrations.
@@ -279,17 +252,4 @@ from rowferry.events as e
 inner join rowferry.migration as m on m.name = %(migration)s
 where coalesce(e.migration, m.name) = m.name and (e.migration is not null or e.at >= m.created_at)
 order by e.at desc, e.queue_name, e.kind desc
-limit %(limit)s;
-
--- name: page_passes
--- The newest passes over rows that stay.
-select
-    p.label,
-    p.number,
-    p.began_at,
-    p.since
-from rowferry.pass as p
-inner join rowferry.migration as m on p.migration_id = m.id
-where m.name = %(migration)s
-order by p.began_at desc, p.label
 limit %(limit)s;

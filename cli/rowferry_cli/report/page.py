@@ -30,7 +30,7 @@ from rowferry_cli.setup.plan_words import describe_plan
 from rowferry_queues.verify.spec import VERIFY
 
 TEMPLATES = Path(__file__).parent / "templates"
-MOST = {"page_hosts": 1_000, "page_retries": 20, "page_events": 200, "page_passes": 20, "error_groups": 40}
+MOST = {"page_hosts": 1_000, "page_events": 200, "error_groups": 40}
 """Rows of each query."""
 SAMPLES = 5
 """Of each reason."""
@@ -79,9 +79,7 @@ def read_rows(connection: Connection, report: Report) -> dict[str, Any]:
         "charts": _read_charts(connection, named, sums),
         "reasons": read["error_groups"],
         "samples": connection.execute(statement("page_samples"), named).fetchall(),
-        "retries": read["page_retries"],
         "events": read["page_events"],
-        "passes": read["page_passes"],
     }
 
 
