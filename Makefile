@@ -188,14 +188,14 @@ format: $(VENV)/.with-dev ## Format the Python code and mend what ruff can mend 
 	@$(VENV)/bin/ruff format .
 
 lock: .tools/uv/bin/uv ## Pin the newest allowed version of every dependency anew, with its hashes.
-	@tools/step "locking requirements/dev.txt" $(LOCK_WITH_LAB) --upgrade --extra otel --extra inspect --group dev -o requirements/dev.txt
+	@tools/step "locking requirements/dev.txt" $(LOCK_WITH_LAB) --upgrade --extra inspect --group dev -o requirements/dev.txt
 	@tools/step "locking requirements/demo.txt" $(LOCK_WITH_LAB) -c requirements/dev.txt -o requirements/demo.txt
 	@tools/step "locking requirements/pictures.txt" $(LOCK_WITH_LAB) --group pictures -c requirements/dev.txt -o requirements/pictures.txt
 	@tools/step "locking requirements/mutants.txt" $(LOCK_WITH_LAB) --group mutants -c requirements/dev.txt -o requirements/mutants.txt
 	@tools/step "locking requirements/docs.txt" $(LOCK_WITH_LAB) --group docs -c requirements/dev.txt -o requirements/docs.txt
 	@tools/step "locking requirements/bench.txt" $(LOCK_WITH_LAB) --group bench -c requirements/dev.txt -o requirements/bench.txt
 	@tools/step "locking requirements/worker.txt" $(LOCK) --extra inspect -c requirements/dev.txt -o requirements/worker.txt
-	@tools/step "locking requirements/oldest.txt" $(LOCK_WITH_LAB) --upgrade --resolution lowest-direct --extra otel --extra inspect -o requirements/oldest.txt
+	@tools/step "locking requirements/oldest.txt" $(LOCK_WITH_LAB) --upgrade --resolution lowest-direct --extra inspect -o requirements/oldest.txt
 	@tools/step "locking requirements/release.txt" $(LOCK_ONLY) --group release -c requirements/dev.txt -c requirements/docs.txt -o requirements/release.txt
 	@tools/step "locking requirements/uv.txt" $(LOCK_ONLY) --upgrade --group installer -o requirements/uv.txt
 	@tools/step "locking requirements/kubernetes.txt" $(LOCK_ONLY) --upgrade --group kubernetes -o requirements/kubernetes.txt

@@ -1,4 +1,4 @@
-"""No secret is ever seen: not in a log, a table, a session, a metric, a span, a process title or an error.
+"""No secret is ever seen: not in a log, a table, a session, a metric, a process title or an error.
 
 Whole migrations run with unmistakable secrets; in each place that is searched stands something that was to be seen.
 """
@@ -47,9 +47,9 @@ def setup(tmp_path: Path, postgres: EmbeddedPostgres, legacy_server: S3Server, m
 @pytest.mark.timeout(1200)
 def test_no_secret_is_seen_anywhere(setup: Environment, postgres: EmbeddedPostgres, legacy_server: S3Server) -> None:
     scanner = SecretScanner()
-    with scanner.watching(setup.dsn), scanner.collecting_spans() as spans:
+    with scanner.watching(setup.dsn):
         prepare_and_plan(setup, scanner, legacy_server)
-        work(setup, scanner, spans)
+        work(setup, scanner)
         look_and_repair(setup, scanner)
         fail(setup, scanner)
     scanner.add_tables(setup.dsn)

@@ -49,7 +49,7 @@ GROUPS = (
     Group(
         "Metrics, logs and traces",
         "Where they go, and in which form.",
-        ("--metrics-host", "--host-name", "--log-format", "--trace"),
+        ("--metrics-host", "--host-name", "--log-format"),
     ),
 )
 """The options that most people never need."""
@@ -198,7 +198,6 @@ have in flight, what the servers allow, and how many batches that takes."""
     help="What views, metrics and dashboards call this host.  [default: the system's name for it]",
 )
 @log_format_option
-@click.option("--trace", is_flag=True, help="Send a span per batch to OTEL_EXPORTER_OTLP_ENDPOINT (extra: otel).")
 @click.option("-v", "--verbose", is_flag=True, help="Also log each object and each row.")
 @click.pass_context
 def command(context: click.Context, **chosen: Any) -> int:
@@ -279,9 +278,7 @@ def _work(chosen: Mapping[str, Any]) -> int:
     """Work in this process and return the exit status."""
     gc.disable()
     from rowferry_worker.daemon import run_worker
-    from rowferry_worker.monitoring.tracing import set_up_tracing
 
-    set_up_tracing(asked=chosen["trace"])
     names = {field.name for field in fields(Options)}
     run_worker(Options(**{name: value for name, value in chosen.items() if name in names and value is not None}))
     return 0

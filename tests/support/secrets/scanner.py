@@ -6,7 +6,6 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Lock, Thread
 from urllib.parse import quote, quote_plus
@@ -110,28 +109,3 @@ class SecretScanner:
         finally:
             over.set()
             thread.join(30)
-
-    @contextmanager
-    def collecting_spans(self) -> Iterator[str]:
-        """Yield the URL of a collector that takes whatever is sent to it."""
-        scanner = self
-
-        class Collector(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                scanner.add("span", f"{self.headers}{body.decode('latin-1')}")
-                self.send_response(200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, format: str, *_: object) -> None:  # noqa: A002 - its name there
-                pass
-
-        with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
-            thread = Thread(target=server.serve_forever, daemon=True)
-            thread.start()
-            try:
-                yield f"http://127.0.0.1:{server.server_port}"
-            finally:
-                server.shutdown()
-                thread.join(10)

@@ -34,7 +34,7 @@ def prepare_and_plan(setup: Environment, scanner: SecretScanner, legacy: S3Serve
     setup.run(scanner, "enqueue", "--batch-size", "5", "--yes")
 
 
-def work(setup: Environment, scanner: SecretScanner, spans: str) -> None:
+def work(setup: Environment, scanner: SecretScanner) -> None:
     """Run a worker that says everything it can, and two that cannot work."""
     with ExitStack() as until:
         wrong = {"ROWFERRY_LEGACY_SECRET_ACCESS_KEY": SECRETS["wrong secret"]}
@@ -43,7 +43,7 @@ def work(setup: Environment, scanner: SecretScanner, spans: str) -> None:
         wait_for(lambda: "The legacy bucket old-" in barred.log)
         barred.signal(signal.SIGTERM)
         assert barred.wait() == 0, barred.log
-        worker = setup.start_worker("worker", "--trace", OTEL_EXPORTER_OTLP_ENDPOINT=spans)
+        worker = setup.start_worker("worker")
         until.callback(worker.kill)
         port = served_port(worker)
         wait_for(lambda: worker.messages().count("batch finished") >= 3)
@@ -122,6 +122,5 @@ MARKS = {
     "process comm": "python",
     "metrics of the worker": "rowferry_entries_total",
     "metrics of the exporter": "rowferry_queue_entries",
-    "span": "rowferry.batch.id",
 }
 """What must have been seen at each place: a search in an empty place finds nothing, either."""

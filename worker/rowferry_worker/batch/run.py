@@ -36,7 +36,6 @@ from rowferry_worker.migration import MigrationContext
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.monitoring.heartbeat import HEARTBEAT_INTERVAL
 from rowferry_worker.monitoring.steps import StepClock
-from rowferry_worker.monitoring.tracing import trace_batch
 from rowferry_worker.state import WorkerState
 
 _log = logging.getLogger(__name__)
@@ -169,10 +168,7 @@ class ClaimedBatch:
                 ledger=state.ledger,
             )
             state.in_hand[attempt.id] = context.progress
-            with trace_batch(batch, attempt, state.worker_id, migration.name) as record:
-                result = process_batch(context)
-                if record is not None:
-                    record(result.judgement, result.results)
+            result = process_batch(context)
         except MigrationFault as error:
             migration.forget_entries()
             self._end_with_fault(attempt, migration, error)
