@@ -3,8 +3,11 @@
 import re
 import unicodedata
 from collections.abc import Iterable
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from rowferry.plan.sides import ProductionSide
 
 CannedAcl = Literal[
     "private",
@@ -34,22 +37,7 @@ ARCHIVES = frozenset({"GLACIER", "DEEP_ARCHIVE"})
 _is_header = re.compile(r"[!-~]([ -~]*[!-~])?").fullmatch
 
 
-class Properties(Protocol):
-    """The fields that are looked at here."""
-
-    @property
-    def tags(self) -> TagRule: ...
-    @property
-    def encryption(self) -> Encryption | None: ...
-    @property
-    def kms_key_id(self) -> str | None: ...
-    @property
-    def storage_class(self) -> str | None: ...
-    @property
-    def public_url(self) -> str | None: ...
-
-
-def find_fault(properties: Properties, names: Iterable[str]) -> str:
+def find_fault(properties: "ProductionSide", names: Iterable[str]) -> str:
     """Return, as a sentence without a full stop, what cannot be meant; empty where all can.
 
     `names`: of all properties. Each text of them becomes a header, but for `public_url`.

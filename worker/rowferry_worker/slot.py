@@ -4,7 +4,7 @@ import logging
 import time
 from contextlib import suppress
 from datetime import timedelta
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import psycopg
 
@@ -21,6 +21,9 @@ from rowferry_worker.pacing.pool import LONG_WAIT
 from rowferry_worker.queues import find_queue
 from rowferry_worker.state import LOOK_UP_SECONDS, WorkerState
 
+if TYPE_CHECKING:
+    from rowferry_worker.slots import Slots
+
 _log = logging.getLogger(__name__)
 
 MIN_POLLING_INTERVAL = timedelta(seconds=0.1)
@@ -36,38 +39,10 @@ NO_CONNECTION_PAUSE = timedelta(minutes=1)
 """How long the process makes do without another slot when there was no connection for one."""
 
 
-class OtherSlots(Protocol):
-    """What a slot must know of the others of its process."""
-
-    def start_if_wanted(self) -> None:
-        """Start another slot if none is free to claim the next batch."""
-        ...
-
-    def may_end(self, slot: "Slot", *, pause: timedelta | None = None) -> bool:
-        """Return whether another slot goes on, and count this one out; start none for `pause`."""
-        ...
-
-    def are_too_many(self) -> bool:
-        """Return whether there are more slots than connections for them."""
-        ...
-
-    def note_pool_wait(self) -> None:
-        """Note that a slot has waited for a connection of PgBouncer's pool."""
-        ...
-
-    def note_connected(self) -> None:
-        """Note that the database can be reached again."""
-        ...
-
-    def note_end(self, slot: "Slot") -> None:
-        """Note that a slot has ended; no more start."""
-        ...
-
-
 class Slot:
     """Holds one connection; `run` is the body of its thread."""
 
-    def __init__(self, state: WorkerState, others: OtherSlots) -> None:
+    def __init__(self, state: WorkerState, others: "Slots") -> None:
         """Connect when a batch is wanted."""
         self._state = state
         self._others = others

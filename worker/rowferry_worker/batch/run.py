@@ -3,7 +3,6 @@
 import logging
 import time
 from collections import Counter
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
@@ -104,8 +103,7 @@ class ClaimedBatch:
         """Tell operators why this worker cannot work on the migration, or on this queue of it; None: it can."""
         ledger = self.state.ledger
         arguments = ledger.worker_id, self.batch.migration_id, queue, error
-        with suppress(UsageError):  # the role may not: it was granted its rights by a version without this function
-            ledger.call("note_unusable", *arguments, if_lost=("note_unusable", arguments))
+        ledger.call("note_unusable", *arguments, if_lost=("note_unusable", arguments))
 
     def _hold_back(self, migration: MigrationContext) -> None:
         """Put the batch back unchanged, and skip its migration until the replicas may have caught up."""
@@ -229,7 +227,7 @@ class ClaimedBatch:
         batch, ledger = self.batch, self.state.ledger
         try:
             (row,) = ledger.call("judge_fault", batch.id, batch.requeues, str(fault))
-        except (DatabaseBusy, UsageError):  # the role may not: it was granted its rights by an older version
+        except DatabaseBusy:
             return False, 0
         except BaseException:
             ledger.enqueue("end_attempt", attempt.id, str(Verdict.RELEASED), str(fault))
@@ -269,8 +267,7 @@ class ClaimedBatch:
         metrics.attempts.labels(*self.work, str(judgement.verdict)).inc()
         metrics.batch_seconds.labels(*self.work).observe(seconds)
         for fact in migration.list_news():
-            with suppress(UsageError):  # the role may not: it was granted its rights by an older version
-                self.state.ledger.call("record_fact", migration.name, fact, True, None)
+            self.state.ledger.call("record_fact", migration.name, fact, True, None)
         if migration.is_away():
             return
         if judgement.verdict is Verdict.RELEASED and result.is_outage:

@@ -1,11 +1,11 @@
 """Production objects that are our own: what PostgreSQL remembers of copies, and what this process has left damaged."""
 
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 
@@ -22,12 +22,8 @@ MOST_KEYS = 1000
 """Of so many damaged objects a process remembers the ETags at most; the oldest is forgotten first."""
 
 
-class Call(Protocol):
-    """Calls a function of the schema in a transaction of its own, and returns its rows: `Ledger.call`."""
-
-    def __call__(self, function: str, /, *arguments: Any) -> list[dict[str, Any]]:
-        """Raise a RowferryError where that fails; may block."""
-        ...
+Call = Callable[..., list[dict[str, Any]]]
+"""Calls a function of the schema in a transaction of its own, and returns its rows: `Ledger.call`. Blocks."""
 
 
 class KnownCopy(NamedTuple):
