@@ -1,1 +1,1 @@
-"""Reports read from the queue: progress, status, report, pause."""
+"""What the database records of a migration: its state, progress, facts and coverage."""

@@ -4,7 +4,7 @@
 -- paused it. No row: there is no such migration; or none has batches of such a queue, says anything of it, or hands on
 -- to it.
 -- The same as an UPDATE of `paused_at` in rowferry.migration or rowferry.queue, where it adds the row if there is none.
--- Writes: migration, or queue. Called by: rowferry/reports/pause.py.
+-- Writes: migration, or queue. Called by: rowferry_cli/status/pause.py.
 create or replace function rowferry.pause(
     p_name text default null, p_queue_name text default null, p_reason text default null
 )

@@ -2,7 +2,7 @@
 -- `p_queue_name` only this queue of theirs. Returns each with the time since when it was paused (null: it was not), why,
 -- and whether a worker paused it. No row: there is no such migration, or none that says anything of the queue.
 -- The same as `update rowferry.migration set paused_at = null where ...`, or of rowferry.queue.
--- Writes: migration, or queue. Called by: rowferry/reports/pause.py.
+-- Writes: migration, or queue. Called by: rowferry_cli/status/pause.py.
 create or replace function rowferry.resume(p_name text default null, p_queue_name text default null)
 returns table (
     migration text, changed boolean, paused_at timestamptz, pause_reason text, paused_by_worker boolean

@@ -7,7 +7,7 @@ import pytest
 
 from rowferry.db.connection import connect
 from rowferry.errors import DatabaseBusy
-from rowferry.reports.pause import pause, resume
+from rowferry_cli.status.pause import pause, resume
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.processes.processes import wait_for

@@ -1,7 +1,7 @@
 """Promises of `rowferry pause --queue`, `rowferry resume --queue` and `rowferry requeue --queue`."""
 
 from rowferry.db.connection import connect
-from rowferry.reports.pause import pause, resume
+from rowferry_cli.status.pause import pause, resume
 from rowferry_worker.batch.claim import claim_batch
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration

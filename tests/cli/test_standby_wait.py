@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from rowferry.db.connection import connect
-from rowferry.reports.standby import describe_standby_wait
 from rowferry_cli.migrate import passes
+from rowferry_cli.status.standby import describe_standby_wait
 from rowferry_cli.watch.hold_ups import list_hold_ups
 from rowferry_cli.watch.snapshot import read_snapshot
 from support.entries.migration import Migration

@@ -10,7 +10,7 @@ import pytest
 from psycopg.rows import DictRow
 
 from rowferry.db.connection import Connection, connect
-from rowferry.reports.chain import read_chain
+from rowferry_cli.status.chain import read_chain
 from rowferry_cli.watch.keys import KeyHandler, list_keys
 from rowferry_cli.watch.pace import draw_chart
 from rowferry_cli.watch.poller import State

@@ -11,7 +11,7 @@ from psycopg import errors
 from rowferry.db.connection import connect
 from rowferry.db.timeouts import LOCK_TIMEOUT
 from rowferry.errors import UsageError
-from rowferry.reports.pause import pause, resume
+from rowferry_cli.status.pause import pause, resume
 from rowferry_enqueue.enqueue import Enqueued
 from support.entries.entry_table import EntryTable
 from support.postgres.said_stable import allow_functions

@@ -17,13 +17,13 @@ from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.formatting import count, count_entries, format_json
 from rowferry.reports.coverage import read_coverage
-from rowferry.reports.pause import find_pause
 from rowferry.reports.progress import Counts, read_counts
 from rowferry_cli.clocks import measure_clocks
 from rowferry_cli.cutover.moment import PassResult, find_moment
 from rowferry_cli.cutover.switch import read_state
 from rowferry_cli.messages import INTERRUPTED, describe_pause
 from rowferry_cli.migrate.passes import Run, Workers
+from rowferry_cli.status.pause import find_pause
 from rowferry_enqueue.enqueue import EnqueueRequest
 from rowferry_queues.migrate.spec import MIGRATE, MigrateChoices
 from rowferry_queues.verify.spec import VERIFY, VerifyChoices

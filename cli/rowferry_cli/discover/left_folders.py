@@ -13,10 +13,10 @@ from rowferry.plan import Side
 from rowferry.plan_file import parse_plan
 from rowferry.reports.coverage import MOST_SHOWN, Coverage, FolderCoverage
 from rowferry.s3.client import open_object_client
-from rowferry.s3.listings.folders import AT_ONCE, Folder, look_at_folders
 from rowferry.s3.retry import TRIES
 from rowferry_cli.discover.plan_text import wrap, write_pair
 from rowferry_enqueue.checks.buckets.coverage import find_coverage
+from rowferry_enqueue.checks.buckets.folders import AT_ONCE, Folder, look_at_folders
 
 COUNT_WITHIN = timedelta(seconds=3)
 """How long folders are counted where no column names an object."""

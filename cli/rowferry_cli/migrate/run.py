@@ -14,7 +14,6 @@ from rowferry.logs import LogFile, log_to_file
 from rowferry.plan import OnConflict, Plan
 from rowferry.reports.coverage import Coverage, record_coverage
 from rowferry.reports.facts import KEPT_OTHERS, read_facts, record_facts
-from rowferry.reports.pause import find_pause
 from rowferry_cli.messages import (
     DRY_RUN,
     describe_application,
@@ -35,6 +34,7 @@ from rowferry_cli.reporter import Reporter
 from rowferry_cli.setup.check import judge, print_findings
 from rowferry_cli.status.counts import UncountedObjects
 from rowferry_cli.status.data import read_data_status
+from rowferry_cli.status.pause import find_pause
 from rowferry_cli.status.tables import print_data_status
 from rowferry_enqueue.check import check_plan
 from rowferry_enqueue.enqueue import EnqueueRequest, find_migration, preview

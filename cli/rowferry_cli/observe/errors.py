@@ -84,8 +84,8 @@ def command(
 
 def _list_troubles(connection: Connection, migration: str | None) -> list[str]:
     """Return why batches that are not in ERROR do not go on either: a pause, and workers that skip the migration."""
-    from rowferry.reports.pause import find_pause
-    from rowferry.reports.unusable import find_unusable
+    from rowferry_cli.status.pause import find_pause
+    from rowferry_cli.status.unusable import find_unusable
 
     paused = None if migration is None else find_pause(connection, migration)
     words = (

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
+from rowferry.errors import UsageError
 from rowferry.formatting import count, count_batches, format_json, show_text
 from rowferry_cli.command import Command
 from rowferry_cli.options import json_option
 
 if TYPE_CHECKING:
     from psycopg.rows import DictRow
-
-    from rowferry.reports.queues import KnownQueue
 
 
 @click.command("queues", cls=Command)
@@ -41,33 +39,46 @@ def command(as_json: bool) -> None:
     """
     from rowferry.db.connection import connect
     from rowferry.db.schema import check_version
-    from rowferry.reports.chain import read_chain
-    from rowferry.reports.queues import list_known
-    from rowferry.reports.unusable import find_unusable
+    from rowferry_cli.status.chain import read_chain
+    from rowferry_cli.status.unusable import find_unusable
 
-    known = list_known()
+    known = _list_known()
     if not as_json:
         _print_known(known)
     with connect("queues", autocommit=True) as connection:
         check_version(connection)
         queues = read_chain(connection, None)
         unusable = find_unusable(connection, None)
-    usable = {queue.name for queue in known if queue.fault is None}
+    usable = {queue["name"] for queue in known if queue["fault"] is None}
     queues = [queue | {"is_known": queue["queue"] in usable} for queue in queues]
     if as_json:
-        click.echo(format_json({"known": list(map(asdict, known)), "queues": queues}, indent=2))
+        click.echo(format_json({"known": known, "queues": queues}, indent=2))
     else:
         _print_queues(queues)
         for skipped in unusable:
             click.echo(show_text(skipped))
 
 
-def _print_known(known: Sequence[KnownQueue]) -> None:
+def _list_known() -> list[dict[str, str | None]]:
+    """Return the queues that are installed here, with the distribution of each, and why it cannot be used, if so."""
+    from rowferry.queues import find_queue, list_queues, name_packages
+
+    found: list[dict[str, str | None]] = []
+    for name in list_queues():
+        known = {"name": name, "package": name_packages(name), "summary": "", "fault": None}
+        try:
+            known["summary"] = find_queue(name).summary
+        except UsageError as error:
+            known["fault"] = str(error)
+        found.append(known)
+    return found
+
+
+def _print_known(known: Sequence[dict[str, str | None]]) -> None:
     click.secho("Installed here", bold=True)
-    width = max(len(queue.name) for queue in known)
+    width = max(len(queue["name"] or "") for queue in known)
     for queue in known:
-        does = queue.summary if queue.fault is None else queue.fault
-        click.echo(f"  {queue.name:<{width}}  {show_text(does)} ({queue.package})")
+        click.echo(f"  {queue['name']:<{width}}  {show_text(queue['fault'] or queue['summary'])} ({queue['package']})")
 
 
 def _print_queues(queues: Sequence[DictRow]) -> None:

@@ -27,7 +27,7 @@ def command(
     database: `update rowferry.migration set paused_at = now()` does the same.
     """
     from rowferry.db.connection import connect
-    from rowferry.reports.pause import pause
+    from rowferry_cli.status.pause import pause
 
     with connect("pause", autocommit=True) as connection:
         chosen = choose_one_or_all(connection, migration, plan_path, all_migrations=all_migrations)
@@ -61,7 +61,7 @@ def resume(queue: str | None, migration: str | None, plan_path: Path, all_migrat
     The same as `update rowferry.migration set paused_at = null`.
     """
     from rowferry.db.connection import connect
-    from rowferry.reports import pause
+    from rowferry_cli.status import pause
 
     with connect("resume", autocommit=True) as connection:
         chosen = choose_one_or_all(connection, migration, plan_path, all_migrations=all_migrations)

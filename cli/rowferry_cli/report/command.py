@@ -190,8 +190,8 @@ def _print_unfinished(queue: str | None, tables: list[DictRow]) -> None:
 
 def _print_table(table: DictRow) -> None:
     """Print a table of a queue, with the meanings of its outcomes where the queue is installed here."""
-    from rowferry.reports.chain import find_meanings
     from rowferry_cli.report.data import COUNTED
+    from rowferry_cli.status.chain import find_meanings
 
     meanings = find_meanings(table["queue"], alone=table["rows"] != "move")
     click.echo(f"\n{table['queue']}: {show_text(table['label'])}")

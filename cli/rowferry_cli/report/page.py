@@ -20,13 +20,13 @@ from rowferry.errors import UsageError
 from rowferry.formatting import count, count_batches, count_entries, format_json
 from rowferry.plan_file import parse_plan
 from rowferry.queues import find_queue, name_packages
-from rowferry.reports.chain import find_meanings, show_queue_state
 from rowferry_cli.messages import NO_REASON, write_requeue
 from rowferry_cli.report import verdict, wording
 from rowferry_cli.report.chart import Chart, Span
 from rowferry_cli.report.data import Report, read_in_order
 from rowferry_cli.report.hide import clean, cut, find_secrets
 from rowferry_cli.setup.plan_words import describe_plan
+from rowferry_cli.status.chain import find_meanings, show_queue_state
 from rowferry_queues.verify.spec import VERIFY
 
 TEMPLATES = Path(__file__).parent / "templates"

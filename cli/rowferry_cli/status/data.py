@@ -13,12 +13,12 @@ from rowferry.db.schema import check_version
 from rowferry.db.statements import statement
 from rowferry.plan import Plan, SideName
 from rowferry.progress import OnProgress, ignore_progress
-from rowferry.reports.chain import read_chain
 from rowferry.reports.coverage import Coverage, read_coverage
-from rowferry.reports.standby import describe_standby_wait
 from rowferry.reports.state import NOT_STORED, read_state
-from rowferry.reports.unusable import Unusable, find_unusable
+from rowferry_cli.status.chain import read_chain
 from rowferry_cli.status.counts import WITHIN, ObjectCount, count_objects_meanwhile
+from rowferry_cli.status.standby import describe_standby_wait
+from rowferry_cli.status.unusable import Unusable, find_unusable
 
 FORMS = ("legacy", "production", "stay", "unexpected", "total")
 """The counts of a table's entries; `stay`: rows of which no column says where their objects are."""

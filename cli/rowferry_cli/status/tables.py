@@ -11,8 +11,8 @@ from rich.text import Text
 
 from rowferry.batch import Outcome
 from rowferry.formatting import count_entries, format_duration, format_rate, show_text
-from rowferry.reports.chain import show_queue_state
 from rowferry.reports.state import describe_state, show_state
+from rowferry_cli.status.chain import show_queue_state
 from rowferry_cli.status.counts import ObjectCount
 from rowferry_cli.status.data import FORMS, DataStatus
 

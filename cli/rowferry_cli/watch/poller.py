@@ -8,7 +8,7 @@ from threading import Thread
 
 from rowferry.db.connection import Connection, call, connect, translated_errors
 from rowferry.errors import DatabaseUnavailable, RowferryError
-from rowferry.reports.pause import pause, resume
+from rowferry_cli.status.pause import pause, resume
 from rowferry_cli.watch.keys import Action
 from rowferry_cli.watch.snapshot import Snapshot, read_snapshot
 

@@ -1,1 +1,1 @@
-"""What a bucket holds: its keys in order, its folders, how many objects."""
+"""What a bucket holds: its keys in order."""

@@ -16,9 +16,9 @@ from rowferry.plan import Entries, Plan
 from rowferry.progress import OnProgress, ignore_progress
 from rowferry.reports.coverage import NEXT, Coverage, FolderCoverage
 from rowferry.s3.client import open_object_client
-from rowferry.s3.listings.folders import AT_ONCE, Folder, look_at_folders
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.buckets.bucket_errors import summarise_error
+from rowferry_enqueue.checks.buckets.folders import AT_ONCE, Folder, look_at_folders
 from rowferry_enqueue.checks.finding import Finding, note
 from rowferry_enqueue.checks.rows.scans import LONGER
 
