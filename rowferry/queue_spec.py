@@ -74,24 +74,6 @@ def describe_fault(error: BaseException) -> str:
         return type(error).__name__
 
 
-def mean_all_rows(_settings: QueueSettings) -> str | None:
-    """Return None: the queue works on all rows that are entries."""
-    return None
-
-
-def fit_any_plan(_settings: QueueSettings, _plan: Plan) -> None:
-    """Do nothing: the settings fit every plan."""
-
-
-def refuse_nothing(_settings: QueueSettings) -> None:
-    """Do nothing: the settings name no code."""
-
-
-def read_no_columns(_settings: QueueSettings, _entries: Entries) -> tuple[str, ...]:
-    """Return no column: the queue needs the key alone."""
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class TableUse:
     """What the workers of a queue do with one table, beside reading the columns of its entries."""
@@ -101,11 +83,6 @@ class TableUse:
     selects: tuple[str, ...] = ()
     inserts: tuple[str, ...] = ()
     updates: tuple[str, ...] = ()
-
-
-def use_no_tables(_settings: QueueSettings, _plan: Plan) -> tuple[TableUse, ...]:
-    """Return nothing: workers write no column, and no table of their own."""
-    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,20 +106,20 @@ class QueueSpec:
     settings: type[QueueSettings] = QueueSettings
     """Of the plan's [queue.NAME]."""
     choices: type[QueueChoices] = QueueChoices
-    columns: Callable[[Any, Entries], tuple[str, ...]] = read_no_columns
+    columns: Callable[[Any, Entries], tuple[str, ...]] = lambda _settings, _entries: ()
     """The columns of a row that are read with its key, by settings and entries; the role of workers must read them."""
-    tables: Callable[[Any, Plan], tuple[TableUse, ...]] = use_no_tables
+    tables: Callable[[Any, Plan], tuple[TableUse, ...]] = lambda _settings, _plan: ()
     """The columns that workers write, and the side tables that they use, by settings and plan. The role of workers is
     granted just these, and `rowferry check` finds what is missing. An upsert selects its key and what it takes from
     `excluded`, too."""
     check: str | None = None
     """`module:function`: what `rowferry check` finds about this queue beside what holds for all; see
     rowferry_enqueue/checks/queue_check.py. None: nothing."""
-    where: Callable[[Any], str | None] = mean_all_rows
+    where: Callable[[Any], str | None] = lambda _settings: None
     """An SQL condition over the row that its entries meet besides, by settings; None: all rows are meant."""
-    fits: Callable[[Any, Plan], None] = fit_any_plan
+    fits: Callable[[Any, Plan], None] = lambda _settings, _plan: None
     """Raises PlanError where the settings do not fit the rest of a plan."""
-    refuses: Callable[[Any], None] = refuse_nothing
+    refuses: Callable[[Any], None] = lambda _settings: None
     """Raises UsageError where the settings name code that this host does not allow; asked before anything is enqueued.
     Workers ask again by themselves: the plan's writer may have another environment."""
     makes_passes: bool = False

@@ -48,8 +48,7 @@ from rowferry_worker.pacing.rate_limit import Bound
 from rowferry_worker.properties.settle import Properties
 from rowferry_worker.properties.tags import Tagging
 from rowferry_worker.scheduling.evidence import Evidence
-from rowferry_worker.scheduling.request_pace import RequestPace
-from rowferry_worker.scheduling.scheduler import CopyScheduler
+from rowferry_worker.scheduling.scheduler import CopyScheduler, RequestPace
 from rowferry_worker.scheduling.silence import SilenceDetector
 from rowferry_worker.service import count_processes
 

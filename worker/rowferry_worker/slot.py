@@ -17,7 +17,6 @@ from rowferry_worker.batch.claim import claim_batch, end_poll, is_finished
 from rowferry_worker.batch.run import ClaimedBatch
 from rowferry_worker.batch.sources import updates_table
 from rowferry_worker.monitoring import metrics
-from rowferry_worker.pacing.pool import LONG_WAIT
 from rowferry_worker.queues import find_queue
 from rowferry_worker.state import LOOK_UP_SECONDS, WorkerState
 
@@ -35,6 +34,8 @@ MAX_OUTAGE_WAIT = timedelta(seconds=30)
 CANCEL_TIMEOUT = timedelta(seconds=2)
 NOT_NEEDED_AFTER = timedelta(seconds=10)
 """A slot that has waited so long for its turn to claim ends."""
+LONG_WAIT = timedelta(seconds=0.5)
+"""A claim behind PgBouncer that takes longer has waited for a connection of its pool; it takes milliseconds else."""
 NO_CONNECTION_PAUSE = timedelta(minutes=1)
 """How long the process makes do without another slot when there was no connection for one."""
 

@@ -2,10 +2,10 @@
 
 import logging
 import time
+from collections.abc import Callable
 from datetime import timedelta
 from threading import Lock, Thread
 
-from rowferry_worker.pacing.pool import PoolBound
 from rowferry_worker.slot import Slot
 from rowferry_worker.state import WorkerState
 
@@ -14,6 +14,10 @@ _log = logging.getLogger(__name__)
 POOLED_CONNECTIONS = 20
 """... behind PgBouncer no more than its pool has (`default_pool_size`), as long as nobody has changed that; fewer where
 slots wait for its connections."""
+GROWS_EVERY = timedelta(seconds=5)
+"""How long a process keeps a number of slots before it tries one more."""
+KEEPS_FOR = timedelta(minutes=10)
+"""How long it tries none after a slot has waited for a connection."""
 
 
 def bound_slots(most: int, connections: int | None, workers: int, *, pooled: bool = False) -> int:
@@ -26,6 +30,26 @@ def bound_slots(most: int, connections: int | None, workers: int, *, pooled: boo
         return most
     share = min(connections, POOLED_CONNECTIONS) if pooled else connections
     return max(1, min(most, share // max(1, workers) - 1))
+
+
+class PoolBound:
+    """Starts with one slot. Others share the pool: what one process finds is true until they come and go."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._slots = 1
+        self._grows_from = clock()
+
+    @property
+    def slots(self) -> int:
+        """The most slots to have now."""
+        grown = (self._clock() - self._grows_from) / GROWS_EVERY.total_seconds()
+        return self._slots + max(0, int(grown))
+
+    def note_wait(self, running: int) -> None:
+        """Note that one of so many slots has waited for a connection: one less has none waiting."""
+        self._slots = max(1, min(self.slots, running) - 1)
+        self._grows_from = self._clock() + KEEPS_FOR.total_seconds()
 
 
 class Slots:

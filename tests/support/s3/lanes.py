@@ -24,8 +24,7 @@ from rowferry_worker.copying.server_copy import ServerCopy
 from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.scheduling.copy_run import CopyRun, ObjectResult
 from rowferry_worker.scheduling.lanes import Looks, PlainCopies, Usual
-from rowferry_worker.scheduling.request_pace import RequestPace
-from rowferry_worker.scheduling.scheduler import CopyScheduler
+from rowferry_worker.scheduling.scheduler import CopyScheduler, RequestPace
 from support.s3.clients import WAIT_SECONDS, opened
 from support.s3.copies import options_of
 from support.s3.fake_s3 import endpoint_at

@@ -1,6 +1,6 @@
 """Behind PgBouncer a process takes connections one by one, and steps back as soon as it has waited for one."""
 
-from rowferry_worker.pacing.pool import GROWS_EVERY, KEEPS_FOR, PoolBound
+from rowferry_worker.slots import GROWS_EVERY, KEEPS_FOR, PoolBound
 
 STEP, KEPT = GROWS_EVERY.total_seconds(), KEEPS_FOR.total_seconds()
 

@@ -1,20 +1,26 @@
 """Both sides are one endpoint: the production server copies an object itself."""
 
-from rowferry.errors import ObjectError
-from rowferry.s3.operations import COPY_LIMIT_BYTES, REQUESTER_PAYS, copy_object
+from collections.abc import Sequence
+
+from rowferry.errors import ObjectError, ObjectRejected
+from rowferry.s3.operations import COPY_LIMIT_BYTES, REQUESTER_PAYS, copy_object, upload_part_copy
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_copied_etag
 from rowferry.s3.retry import TRIES
 from rowferry_worker.copying.transfer import ObjectWrite, PlainCopy, Written, transfer_parts
-from rowferry_worker.multipart.completion import Large
-from rowferry_worker.multipart.copied_parts import CopiedParts
+from rowferry_worker.multipart.completion import Large, Part
 from rowferry_worker.multipart.part_size import COPY_PART_BYTES
+from rowferry_worker.multipart.side_by_side import PartRange
 from rowferry_worker.multipart.streamed_parts import PartSource
+from rowferry_worker.objects.compare import is_encrypted
 from rowferry_worker.objects.conditional_writes import WriteOperation
 from rowferry_worker.objects.intents import go_on_over, write_object
 from rowferry_worker.objects.own_copies import OwnDamage
-from rowferry_worker.objects.requests import ObjectRequests, object_changed, size_of
+from rowferry_worker.objects.requests import ObjectRequests, demand, object_changed, size_of
 from rowferry_worker.properties.settle import Description
+
+_BEYOND_THE_END = frozenset({"InvalidArgument", "InvalidRange"})
+"""Error codes by which a server may say that a legacy object has become shorter than the part that is to be copied."""
 
 
 class ServerCopy:
@@ -116,3 +122,54 @@ class ServerCopy:
 def _refuses_size(refusal: ObjectError, size_bytes: int) -> bool:
     """Return whether CopyObject was refused for the object's size: InvalidRequest has a hundred other reasons."""
     return size_bytes > (0 if refusal.code == "EntityTooLarge" else COPY_LIMIT_BYTES)
+
+
+class CopiedParts:
+    """The production server copies the parts itself."""
+
+    checks_digests = False
+
+    def __init__(
+        self, s3: ObjectRequests, legacy_bucket: str, large: Large, headers: Sequence[tuple[str, str]] = ()
+    ) -> None:
+        """Name the bucket to copy from; `headers` go with each part."""
+        self._s3 = s3
+        self._bucket = legacy_bucket
+        self._large = large
+        self._headers = headers
+
+    async def send(self, upload_id: str, part: PartRange, listed: str | None = None) -> Part:
+        """Have one part copied, pinned to the ETag that the first look saw."""
+        del listed
+        request = upload_part_copy(
+            self._large.target_key,
+            source_bucket=self._bucket,
+            source_key=self._large.source_key,
+            source_etag=self._large.seen.etag or "",
+            first_byte=part.first,
+            last_byte=part.last,
+            upload_id=upload_id,
+            part_number=part.number,
+            headers=self._headers,
+        )
+        try:
+            response = await self._s3.send_pinned(request)
+        except ObjectRejected as error:
+            if error.code in _BEYOND_THE_END:
+                await self.check_source()
+            raise
+        etag = demand(read_copied_etag, response, request)
+        return Part(part.number, etag, None if is_encrypted(response) else etag)
+
+    async def check_source(self) -> None:
+        """Look at the legacy object again: not every server heeds x-amz-copy-source-if-match.
+
+        All parts are copied by now, so what is written to it later does no harm.
+        """
+        key, seen, _ = self._large
+        now = await self._s3.head("legacy", key)
+        if (now.etag, now.content_length) != (seen.etag, seen.content_length):
+            raise object_changed("legacy", key)
+
+    def skip_whole(self) -> None:
+        """Do nothing: no bytes pass here."""

@@ -3,6 +3,8 @@
 import math
 import time
 from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 
 from rowferry.errors import ObjectError
@@ -159,3 +161,24 @@ class CopyScheduler:
         """Note that a copy has ended, and start others in its place."""
         self._count(-1, is_look=is_look)
         self.start_copies()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestPace:
+    """What ObjectRequests asks before each request and tells after it; event-loop thread only.
+
+    A rate is learned of a server, a bucket and an operation.
+    """
+
+    scheduler: CopyScheduler
+    bounds: Mapping[SideName, Bound]
+    buckets: Mapping[SideName, str]
+    """Server and bucket of each side."""
+
+    def reserve(self, side: SideName, operation: str) -> timedelta:
+        """Take the turn of a request, and return how long to wait for it."""
+        return self.scheduler.reserve(f"{self.buckets[side]} {operation}", self.bounds.get(side))
+
+    def record(self, request: Request, result: Response | ObjectError, seconds: float) -> None:
+        """Record one try of a request."""
+        self.scheduler.record(f"{self.buckets[request.side]} {request.operation}", request, result, seconds)
