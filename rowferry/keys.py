@@ -83,11 +83,7 @@ def is_finer(entries: Entries, form: Form) -> bool:
 
 def write_url_pattern(entries: Entries) -> str:
     """Return what finds the beginnings of the URLs in a longer text, for PostgreSQL."""
-    return write_prefixes(_list_prefixes(entries))
-
-
-def _list_prefixes(entries: Entries) -> list[str]:
-    return sorted({entries.legacy_prefix, entries.production_prefix}, key=len, reverse=True)
+    return write_prefixes(sorted({entries.legacy_prefix, entries.production_prefix}, key=len, reverse=True))
 
 
 def leaves_signed(entries: Entries) -> bool:

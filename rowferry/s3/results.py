@@ -71,7 +71,8 @@ def read_completed_etag(response: Response) -> str | None:
     Raises ServerFault where the body is no such result.
     """
     result = read_result(response.body, "ETag")
-    if not result and not _is_called(response, "CompleteMultipartUploadResult"):
+    root = None if result else parse_xml(response.body)
+    if not result and (root is None or name_of(root) != "CompleteMultipartUploadResult"):
         raise ServerFault("UnreadableResponse", "the server did not say what it had completed")
     return _unquote(result.get("ETag", "")) or None
 
@@ -164,11 +165,6 @@ def _compare_range(asked: re.Match[str] | None, response: Response) -> ObjectErr
     if came.first != int(asked[1]) or not is_last:
         return ObjectDamaged("WrongRange", f"bytes {came.first}-{came.last} came where {asked[0]} was asked for")
     return None
-
-
-def _is_called(response: Response, name: str) -> bool:
-    root = parse_xml(response.body)
-    return root is not None and name_of(root) == name
 
 
 def _unquote(etag: str) -> str:

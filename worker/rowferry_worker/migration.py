@@ -227,7 +227,7 @@ class MigrationContextCache:
     def away(self) -> list[int]:
         """Return the ids of the migrations one of whose servers is away; of several revisions the newest counts."""
         opened = list(self._open.items())  # at once: another slot may be opening one
-        newest = {number: migration for (number, _), migration in sorted(opened, key=_get_revision)}
+        newest = {number: migration for (number, _), migration in sorted(opened, key=lambda item: item[0][1])}
         return [number for number, migration in newest.items() if migration.is_away()]
 
     def at_row_bound(self, claimed: Iterable[Batch]) -> list[int]:
@@ -319,11 +319,6 @@ def _choose_sides(migration: MigrationContext, sides: Iterable[SideName], queue:
         return {migration.plan.side(name).name for name in sorted(chosen)}  # the first that is missing is told
     except PlanError as error:
         raise QueueUnusable(str(error)) from error
-
-
-def _get_revision(item: tuple[tuple[int, int], MigrationContext]) -> int:
-    (_, revision), _ = item
-    return revision
 
 
 def choose_method(plan: Plan, bodies: BodyBudget | None = None) -> CopyMethod:

@@ -78,7 +78,11 @@ def resolve_endpoint(side: Side) -> Endpoint:
     proxy that the environment names.
     """
     ca_bundle = find_bundle(_read_configured_bundle())
-    url = side.endpoint_url or _find_aws_url(side)
+    url = side.endpoint_url
+    if not url:
+        from rowferry.s3.access import boto  # noqa: PLC0415 - a third of a worker's start
+
+        url = boto.find_url(side.name, side.region_or_default)
     endpoint = _take_apart(side, _split_url(side, url), ca_bundle)
     named = [entry == endpoint.url or entry.startswith(f"{endpoint.url}/") for entry in list_allowed(os.environ)]
     endpoint = replace(endpoint, is_named=any(named))
@@ -103,12 +107,6 @@ def _read_configured_bundle() -> str | None:
     from rowferry.s3.access import boto  # noqa: PLC0415 - a third of a worker's start
 
     return boto.read_bundle()
-
-
-def _find_aws_url(side: Side) -> str:
-    from rowferry.s3.access import boto  # noqa: PLC0415 - a third of a worker's start
-
-    return boto.find_url(side.name, side.region_or_default)
 
 
 def _split_url(side: Side, url: str) -> SplitResult:

@@ -93,10 +93,6 @@ def read_and_undo(connection: Connection, query: bytes, parameters: dict[str, An
     return fetch_tuples(rows)
 
 
-def _accuse_no_table(_error: psycopg.Error) -> None:
-    """Hold each error against a row."""
-
-
 def refuse_every_row(table: str, error: psycopg.Error) -> None:
     """Raise MigrationFault where PostgreSQL would refuse each row of the table."""
     if remedy := explain_table_fault(error):
@@ -108,7 +104,7 @@ def apply_in_halves(
     rows: Sequence[Row],
     write: Write[Row, Result],
     refuse: Callable[[Row, RowRefused | RowBusy], Result],
-    check_table: Callable[[psycopg.Error], None] = _accuse_no_table,
+    check_table: Callable[[psycopg.Error], None] = lambda _error: None,
     *,
     wait_for_locks: bool = True,
 ) -> list[Result]:
@@ -176,13 +172,10 @@ def upsert(
         return []
     writing = _Upsert(connection, WrittenTable.of(connection, table, keys, columns))
     last = {tuple(row[: len(keys)]): row for row in rows}
-    upserted = apply_in_halves(connection, [*last.values()], writing.write, _accuse_row, writing.check_table)
+    given = [*last.values()]
+    upserted = apply_in_halves(connection, given, writing.write, lambda _row, error: error, writing.check_table)
     by_key = dict(zip(last, upserted, strict=True))
     return [by_key[tuple(row[: len(keys)])] for row in rows]
-
-
-def _accuse_row(_row: Sequence[Any], error: RowRefused | RowBusy) -> Upserted:
-    return error
 
 
 @dataclass(frozen=True, slots=True)

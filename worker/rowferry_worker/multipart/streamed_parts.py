@@ -154,13 +154,9 @@ class StreamedParts:
         request = upload_part(target_key, body, upload_id=upload_id, part_number=part.number, headers=headers)
         response = await self._s3.send(request)
         etag, told = demand(read_written_etag, response, request), md5_of(response)
-        if told is not None:
-            self._check_part(part, digest, told)
-        return Part(part.number, etag, told)
-
-    def _check_part(self, part: PartRange, digest: str, told: str) -> None:
-        if told != digest:
+        if told not in {None, digest}:
             raise ObjectDamaged("DigestMismatch", f"part {part.number} has MD5 {digest}, the server says {told}")
+        return Part(part.number, etag, told)
 
     async def check_source(self) -> None:
         """Raise ObjectDamaged where the parts do not make the legacy object; each came with the ETag first seen."""

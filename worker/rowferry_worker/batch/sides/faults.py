@@ -1,6 +1,6 @@
 """What the copies of a batch tell of a side: nothing is held against an object that the server has done to all."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from types import MappingProxyType
 
@@ -107,11 +107,7 @@ def _excuse(result: ObjectResult, failing: Mapping[Operation, ObjectError], *, i
         return _unavailable(next(iter(failing.values())))
     if not isinstance(result, ObjectError):
         return result
-    return _unavailable(result) if is_there or _is_failing(result, failing) else result
-
-
-def _is_failing(error: ObjectError, failing: Container[Operation]) -> bool:
-    return is_suspect(error) and name_operation(error) in failing
+    return _unavailable(result) if is_there or (is_suspect(result) and name_operation(result) in failing) else result
 
 
 def _unavailable(error: ObjectError) -> ServerUnavailable:
