@@ -15,8 +15,8 @@ from rich.text import Text
 
 from rowferry.batch import Outcome
 from rowferry.formatting import count_entries, format_duration, format_rate, show_text
-from rowferry.reports.progress import Throughput
 from rowferry_cli.messages import confirm
+from rowferry_cli.throughput import Throughput
 
 _log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from rowferry.logs import LogFile
+from rowferry_cli.log_file import LogFile
 from rowferry_cli.migrate.workers import LocalWorkers
 from rowferry_lab.servers.s3_servers import FakeS3Server
 from rowferry_lab.simulated.environment import Environment, start_environment

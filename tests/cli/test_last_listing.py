@@ -6,10 +6,10 @@ from functools import partial
 
 import pytest
 
-from rowferry.reports.progress import Throughput
 from rowferry.s3.listings.keys import ListedObject
 from rowferry_cli.migrate import last_listing
 from rowferry_cli.migrate.passes import Run
+from rowferry_cli.throughput import Throughput
 from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
 from support.processes.processes import wait_for

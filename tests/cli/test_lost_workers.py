@@ -8,9 +8,10 @@ from datetime import timedelta
 import pytest
 
 from rowferry.db.connection import Connection, connect
-from rowferry.reports.progress import Counts, Throughput
+from rowferry.reports.progress import Counts
 from rowferry_cli.migrate.chain import MovingTime
 from rowferry_cli.migrate.lost_workers import LostWorkers
+from rowferry_cli.throughput import Throughput
 from rowferry_queues.migrate.spec import MIGRATE
 from rowferry_worker.monitoring.kernel import tells_ends
 from rowferry_worker.service import name_host

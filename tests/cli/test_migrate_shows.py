@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from rowferry.reports.progress import Throughput
 from rowferry_cli.migrate.chain import MovingTime
 from rowferry_cli.reporter import Reporter
+from rowferry_cli.throughput import Throughput
 from support.entries.migration import Migration
 from support.processes.cli import well
 

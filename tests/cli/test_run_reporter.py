@@ -9,10 +9,11 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from rowferry.reports.progress import Counts, Throughput
+from rowferry.reports.progress import Counts
 from rowferry_cli import reporter as reporter_module
 from rowferry_cli.reporter import Reporter
 from rowferry_cli.setup.check import print_findings
+from rowferry_cli.throughput import Throughput
 from rowferry_enqueue.checks.finding import Finding, fine, problem
 from rowferry_queues.migrate.spec import MIGRATE
 from support.processes.processes import wait_for

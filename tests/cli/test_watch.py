@@ -17,8 +17,8 @@ from psycopg.rows import DictRow
 
 from rowferry.batch import Verdict
 from rowferry.db.connection import Connection, connect
-from rowferry.db.grants import Purpose, apply_grants, compose_grants
 from rowferry.db.schema import initialise
+from rowferry_cli.setup.grants import Purpose, apply_grants, compose_grants
 from rowferry_cli.watch import snapshot as reading
 from rowferry_cli.watch.keys import KeyHandler
 from rowferry_cli.watch.lists import draw_finished

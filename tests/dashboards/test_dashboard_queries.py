@@ -10,7 +10,7 @@ import pytest
 
 from drawing.queries import View
 from rowferry.db.connection import connect
-from rowferry.db.grants import apply_grants, compose_grants
+from rowferry_cli.setup.grants import apply_grants, compose_grants
 from support.entries.entry_table import EntryTable
 from support.postgres.roles import log_in, new_role
 from support.queue.queue_states import acting, missing

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from psycopg import sql
 
-from rowferry.db.grants import compose_grants
+from rowferry_cli.setup.grants import compose_grants
 from support.docs.doc_pages import ROOT
 from support.docs.kubernetes import FOLDER, VERSIONS, Object, find_pods, list_containers, read
 from support.entries.entry_table import EntryTable

@@ -5,7 +5,7 @@ import pytest
 from psycopg import errors
 
 from rowferry.db.connection import connect
-from rowferry.db.grants import PURPOSES, apply_limits, compose_limits
+from rowferry_cli.setup.grants import PURPOSES, apply_limits, compose_limits
 from rowferry_exporter.collector import read_views
 from support.checkout import ROOT
 from support.entries.entry_table import trusted

@@ -7,9 +7,9 @@ import pytest
 from psycopg import errors, sql
 
 from rowferry.db.connection import connect
-from rowferry.db.grants import PURPOSES, apply_grants, compose_grants
 from rowferry.db.statements import list_sql
 from rowferry.errors import UsageError
+from rowferry_cli.setup.grants import PURPOSES, apply_grants, compose_grants
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.postgres.roles import Roles, grant, log_in, new_role, new_roles

@@ -10,7 +10,7 @@ from psycopg import errors, sql
 from psycopg.types.json import Jsonb
 
 from rowferry.db.connection import Connection, call, connect
-from rowferry.db.grants import compose_grants
+from rowferry_cli.setup.grants import compose_grants
 from support.entries.entry_table import EntryTable
 from support.postgres.roles import new_role
 from support.queue.held_batches import split

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 
 from rowferry.formatting import format_rate
-from rowferry.reports.state import show_state
+from rowferry_cli.status.state import show_state
 from support.queue.histories import MIGRATIONS, Plan, Step, World, histories
 from support.screens.grafana import URGENT
 from support.screens.readers import OUTCOMES, READERS, Facts, Moment, look, read_views

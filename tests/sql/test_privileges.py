@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from rowferry.db.grants import PURPOSES, Purpose
+from rowferry_cli.setup.grants import PURPOSES, Purpose
 from support.entries.entry_table import EntryTable
 from support.postgres.ordinary import administrator
 from support.postgres.privileges import list_privileges, may, write_trials

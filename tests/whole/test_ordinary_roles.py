@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from rowferry.db.connection import connect
-from rowferry.db.grants import PURPOSES, Purpose, apply_grants, compose_grants
+from rowferry_cli.setup.grants import PURPOSES, Purpose, apply_grants, compose_grants
 from support.entries.entry_table import FROM
 from support.entries.files import add_file, make_table
 from support.entries.migration import Migration

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rowferry.logs import LogFile
+from rowferry_cli.log_file import LogFile
 from rowferry_cli.migrate.workers import LocalWorkers
 from rowferry_worker.supervisor import supervised_process
 from support.entries.migration import Migration
@@ -53,7 +53,7 @@ def test_the_last_line_of_a_worker_whose_settings_cannot_work_is_kept(migration:
 KILLED_COMMAND = """
 import sys, time
 from pathlib import Path
-from rowferry.logs import LogFile
+from rowferry_cli.log_file import LogFile
 from rowferry_cli.migrate.workers import LocalWorkers
 with LocalWorkers(1, [], LogFile(Path(sys.argv[1])), lambda _line: None) as workers:
     print(*workers.pids().values(), flush=True)

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from rowferry.db.connection import connect, name_database
 from rowferry.errors import UsageError
-from rowferry.logs import log_to_file
 from rowferry.plan import OnConflict, Plan
 from rowferry_cli.clocks import measure_clocks
 from rowferry_cli.cutover.steps import Cutover
 from rowferry_cli.cutover.switch import confirm_abandoned, note_switched_back
+from rowferry_cli.log_file import log_to_file
 from rowferry_cli.messages import describe_direction, describe_switch
 from rowferry_cli.migrate.passes import Run, name_log
 from rowferry_cli.migrate.run import prepare_database

@@ -10,7 +10,8 @@ from rowferry.db.statements import statement
 from rowferry.plan import Plan, QueueSettings
 from rowferry.queue_spec import QueueSpec
 from rowferry.queues import find_queue, list_following, read_settings
-from rowferry.reports.progress import Counts, Throughput, read_counts_of
+from rowferry.reports.progress import Counts, read_counts_of
+from rowferry_cli.throughput import Throughput
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from rowferry.errors import RowferryError
 from rowferry.formatting import count
 from rowferry.keys import map_object
 from rowferry.plan import Entries, Plan
-from rowferry.reports.progress import Throughput
 from rowferry.s3.client import ObjectClient, open_object_client
 from rowferry.s3.clocks import UPLOAD_SPAN, read_date
 from rowferry.s3.listings.keys import PAGE_KEYS, ListedObject, Walk
@@ -17,6 +16,7 @@ from rowferry.s3.operations import head_bucket
 from rowferry.s3.retry import TRIES
 from rowferry_cli.clocks import measure_clocks
 from rowferry_cli.migrate.passes import Run
+from rowferry_cli.throughput import Throughput
 from rowferry_enqueue.checks.buckets.taken_keys import Keys, compare_objects
 from rowferry_enqueue.enqueue import EnqueueRequest, Within
 from rowferry_queues.verify.spec import VERIFY, VerifyChoices

@@ -7,7 +7,7 @@ from datetime import timedelta
 from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.statements import statement
 from rowferry.formatting import count_entries
-from rowferry.reports.state import DEAD_AFTER
+from rowferry_cli.status.state import DEAD_AFTER
 from rowferry_cli.status.unusable import find_unusable
 from rowferry_worker.monitoring.kernel import tells_ends
 from rowferry_worker.service import name_host

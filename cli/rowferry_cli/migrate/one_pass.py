@@ -4,14 +4,14 @@ from collections.abc import Sequence
 
 from rowferry.db.connection import Connection
 from rowferry.formatting import count_batches
-from rowferry.logs import log_to_file
 from rowferry.plan import Plan
-from rowferry.reports.progress import Throughput
+from rowferry_cli.log_file import log_to_file
 from rowferry_cli.messages import STOPPED, describe_enqueued, describe_pause, write_requeue
 from rowferry_cli.migrate.passes import Run, name_log
 from rowferry_cli.options import WorkerOptions
 from rowferry_cli.reporter import Reporter
 from rowferry_cli.status.pause import find_pause
+from rowferry_cli.throughput import Throughput
 from rowferry_enqueue.enqueue import EnqueueRequest, enqueue
 
 

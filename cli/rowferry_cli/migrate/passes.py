@@ -15,9 +15,8 @@ from rowferry.db.connection import Connection
 from rowferry.db.statements import statement
 from rowferry.errors import RowferryError
 from rowferry.formatting import count, count_entries, show_text
-from rowferry.logs import LogFile
 from rowferry.plan import Plan
-from rowferry.reports.progress import Throughput
+from rowferry_cli.log_file import LogFile
 from rowferry_cli.messages import INTERRUPTED
 from rowferry_cli.migrate.chain import Chain, ChainCounts, MovingTime
 from rowferry_cli.migrate.lost_workers import LostWorkers
@@ -26,6 +25,7 @@ from rowferry_cli.migrate.workers import LocalWorkers, WorkersElsewhere, of_migr
 from rowferry_cli.options import MAX_PROCESSES, WorkerOptions
 from rowferry_cli.reporter import Reporter
 from rowferry_cli.status.standby import describe_standby_wait
+from rowferry_cli.throughput import Throughput
 from rowferry_enqueue.enqueue import Enqueued, EnqueueRequest, enqueue
 from rowferry_worker.machine import choose_processes, log_machine
 from rowferry_worker.supervisor.supervisor import bound_processes

@@ -10,10 +10,10 @@ from rowferry.db.connection import Connection, call, connect, name_database, tra
 from rowferry.db.schema import check_version, initialise
 from rowferry.errors import UsageError
 from rowferry.formatting import count, count_batches
-from rowferry.logs import LogFile, log_to_file
 from rowferry.plan import OnConflict, Plan
 from rowferry.reports.coverage import Coverage, record_coverage
 from rowferry.reports.facts import KEPT_OTHERS, read_facts, record_facts
+from rowferry_cli.log_file import LogFile, log_to_file
 from rowferry_cli.messages import (
     DRY_RUN,
     describe_application,

@@ -9,7 +9,7 @@ from typing import Self
 
 from rowferry.db.connection import Connection
 from rowferry.db.statements import statement
-from rowferry.logs import LogFile
+from rowferry_cli.log_file import LogFile
 from rowferry_worker.supervisor.supervisor import Supervisor
 
 ONE_PROCESS = ("--processes=1", "--log-format=text")

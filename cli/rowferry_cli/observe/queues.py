@@ -85,7 +85,7 @@ def _print_queues(queues: Sequence[DictRow]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from rowferry.reports.state import show_state
+    from rowferry_cli.status.state import show_state
 
     click.secho("\nIn this database", bold=True)
     if not queues:

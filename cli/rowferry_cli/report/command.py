@@ -21,8 +21,8 @@ from rowferry.formatting import (
     list_counts,
     show_text,
 )
-from rowferry.logs import open_own
 from rowferry_cli.command import Command
+from rowferry_cli.log_file import open_own
 from rowferry_cli.migration import choose_migration, migration_option
 from rowferry_cli.options import json_option
 

@@ -18,8 +18,8 @@ from rowferry.keys import Form
 from rowferry.plan_file import parse_plan
 from rowferry.queues import find_queue
 from rowferry.reports.coverage import Coverage, read_coverage
-from rowferry.reports.state import NOT_STORED, read_state
 from rowferry_cli.status.chain import read_chain
+from rowferry_cli.status.state import NOT_STORED, read_state
 
 LEGACY_AGAIN = "reverted, none migrated since: legacy again."
 """What is said of the rows of `Report.reverted`."""

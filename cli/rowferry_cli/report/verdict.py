@@ -7,9 +7,9 @@ from typing import NamedTuple
 from psycopg.rows import DictRow
 
 from rowferry.formatting import count, count_batches, count_entries, format_duration
-from rowferry.reports.state import describe_state, show_state
 from rowferry_cli.report.data import LEGACY_AGAIN, Report
 from rowferry_cli.report.wording import write_moment
+from rowferry_cli.status.state import describe_state, show_state
 from rowferry_queues.verify.spec import VERIFY
 
 MOST_REVERTED = 5

@@ -13,9 +13,9 @@ from rowferry_cli.command import Command
 from rowferry_cli.options import plan_option
 
 if TYPE_CHECKING:
-    from rowferry.db.grants import Purpose
     from rowferry.db.schema import Initialised
     from rowferry.plan import Plan
+    from rowferry_cli.setup.grants import Purpose
 
 
 @click.command("init", cls=Command)
@@ -63,7 +63,7 @@ def _is_given(ctx: click.Context, parameter: str) -> bool:
 
 
 def _list_purposes(purpose: str) -> Sequence[Purpose]:
-    from rowferry.db.grants import PURPOSES
+    from rowferry_cli.setup.grants import PURPOSES
 
     return [known for known in PURPOSES if purpose in {known, "all"}]
 
@@ -106,7 +106,7 @@ def _describe(done: Initialised, database: str) -> list[str]:
 def _grant(role: str, purposes: Sequence[Purpose], plan: Plan | None, *, apply: bool) -> None:
     """Print the grants, and what limits the role's sessions; run them with `apply`."""
     from rowferry.db.connection import connect
-    from rowferry.db.grants import apply_grants, apply_limits, compose_grants, compose_limits
+    from rowferry_cli.setup.grants import apply_grants, apply_limits, compose_grants, compose_limits
 
     grants, limits = compose_grants(role, purposes, plan), compose_limits(role, purposes)
     words = [grants.as_string().rstrip(), *([limits.as_string()] if limits else [])]

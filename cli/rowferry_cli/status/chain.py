@@ -6,7 +6,7 @@ from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.queues import find_queue
-from rowferry.reports.state import show_state
+from rowferry_cli.status.state import show_state
 
 
 def read_chain(connection: Connection, migration: str | None) -> list[DictRow]:

@@ -14,10 +14,10 @@ from rowferry.db.statements import statement
 from rowferry.plan import Plan, SideName
 from rowferry.progress import OnProgress, ignore_progress
 from rowferry.reports.coverage import Coverage, read_coverage
-from rowferry.reports.state import NOT_STORED, read_state
 from rowferry_cli.status.chain import read_chain
 from rowferry_cli.status.counts import WITHIN, ObjectCount, count_objects_meanwhile
 from rowferry_cli.status.standby import describe_standby_wait
+from rowferry_cli.status.state import NOT_STORED, read_state
 from rowferry_cli.status.unusable import Unusable, find_unusable
 
 FORMS = ("legacy", "production", "stay", "unexpected", "total")

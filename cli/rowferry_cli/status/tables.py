@@ -11,10 +11,10 @@ from rich.text import Text
 
 from rowferry.batch import Outcome
 from rowferry.formatting import count_entries, format_duration, format_rate, show_text
-from rowferry.reports.state import describe_state, show_state
 from rowferry_cli.status.chain import show_queue_state
 from rowferry_cli.status.counts import ObjectCount
 from rowferry_cli.status.data import FORMS, DataStatus
+from rowferry_cli.status.state import describe_state, show_state
 
 UNEXPECTED = (
     "Unexpected entries are neither legacy nor production by the plan, for example with a null key: they are left "

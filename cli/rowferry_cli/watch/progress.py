@@ -11,8 +11,8 @@ from rich.text import Text
 
 from rowferry.batch import Outcome
 from rowferry.formatting import format_duration, format_rate, show_text
-from rowferry.reports.state import describe_state, show_state
 from rowferry_cli.status.chain import show_queue_state
+from rowferry_cli.status.state import describe_state, show_state
 from rowferry_cli.watch.hold_ups import list_hold_ups
 from rowferry_cli.watch.layout import (
     BAD,

@@ -9,9 +9,9 @@ from rowferry.db.connection import Connection, translated_errors
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.reports.coverage import Coverage, read_coverage
-from rowferry.reports.state import read_state
 from rowferry_cli.status.chain import read_chain
 from rowferry_cli.status.standby import describe_standby_wait
+from rowferry_cli.status.state import read_state
 from rowferry_cli.status.unusable import Unusable, find_unusable
 
 Rows = Sequence[DictRow]

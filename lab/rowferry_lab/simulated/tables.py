@@ -7,9 +7,9 @@ from psycopg import Copy, sql
 
 from rowferry.db.connection import Connection, fetch_one
 from rowferry.db.description import split_table
-from rowferry.db.grants import PURPOSES, compose_grants, compose_table_grants
 from rowferry.errors import UsageError
 from rowferry.plan import Entries, Plan
+from rowferry_cli.setup.grants import PURPOSES, compose_grants, compose_table_grants
 from rowferry_lab.queries import statement
 
 

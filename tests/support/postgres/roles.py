@@ -8,7 +8,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from rowferry.db.connection import connect
-from rowferry.db.grants import PURPOSES, Purpose, apply_grants, compose_grants
+from rowferry_cli.setup.grants import PURPOSES, Purpose, apply_grants, compose_grants
 from support.entries.entry_table import EntryTable, trusted
 from support.postgres.ordinary import OWNER, administrator
 

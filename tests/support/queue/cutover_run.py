@@ -15,8 +15,8 @@ from unittest.mock import patch
 from psycopg.types.json import Jsonb
 
 from rowferry.db.connection import connect
-from rowferry.logs import log_to_file
 from rowferry_cli.cutover.steps import Cutover
+from rowferry_cli.log_file import log_to_file
 from rowferry_cli.migrate import passes
 from rowferry_cli.migrate.passes import Run
 from rowferry_cli.options import WorkerOptions

@@ -21,9 +21,9 @@ from click.testing import CliRunner
 import rowferry.db.connection
 from drawing.queries import View
 from rowferry.db.connection import Connection, connect
-from rowferry.reports.state import show_state
 from rowferry_cli.observe import errors, queues, status
 from rowferry_cli.report import command as report
+from rowferry_cli.status.state import show_state
 from rowferry_cli.watch import command as watch
 from rowferry_exporter.collector import read_views as read_exported
 from rowferry_exporter.metrics import describe
