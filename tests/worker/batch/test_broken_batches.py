@@ -97,14 +97,17 @@ def test_a_plan_that_no_worker_could_read_is_refused(forty: Migration) -> None:
         forty.execute("update rowferry.migration set plan = plan || %s::jsonb", (f'{{"deep": {DEEP}}}',))
 
 
-def test_one_batch_pauses_no_migration(forty: Migration) -> None:
+@pytest.mark.parametrize("alone", [0, 5], ids=["beside others", "before others are due"])
+def test_one_batch_pauses_no_migration(forty: Migration, alone: int) -> None:
     """Its ids are not those of the table, as if the column had changed; the others say that it has not."""
+    forty.execute("update rowferry.batch_queue set run_after = now() + interval '1 hour'")
     add_batch(forty, '{"entries": "public.avatars.path", "first": "x", "last": "y"}')
     hours = itertools.count(0, 3600)
     with at_work(clock=lambda: next(hours)) as take_turn:  # no rest after a fault lasts until the next turn
-        for _ in range(20):
+        for turn in range(20):
             take_turn()
-            forty.make_due()
+            if turn >= alone:
+                forty.make_due()
             if "INIT" not in forty.statuses():
                 break
     assert state_of(forty) == (False, "")
