@@ -1,11 +1,11 @@
 """Pause and resume a migration, or one of its queues: a column that workers read at their next claim."""
 
 from psycopg.rows import DictRow
-from rowferry.reports.chain import read_chain
 
 from rowferry.db.connection import Connection, call, fetch_one, translated_errors
 from rowferry.db.statements import statement
 from rowferry.errors import DatabaseBusy
+from rowferry_cli.status.chain import read_chain
 
 
 def pause(

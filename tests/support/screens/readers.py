@@ -124,116 +124,75 @@ def look(connection: Connection, folder: Path, patch: pytest.MonkeyPatch) -> Ite
         connection.rollback()
 
 
-def in_tenths(share: float | None) -> float | None:
-    """Return a share in percent as boards write it, rounded down to a tenth."""
-    return None if share is None else int(1000 * share) / 10
+def take(row: Mapping[str, Any], same: str = "", queue: str = "", **columns: str) -> Facts:
+    """Return facts of a row, of one queue or of the whole: in columns of the `same` names, and by fact in others."""
+    facts = {fact: row[column] for fact, column in ({name: name for name in same.split()} | columns).items()}
+    return {f"{queue}: {fact}": value for fact, value in facts.items()} if queue else facts
+
+
+def of_queue(name: str, **facts: Any) -> Facts:
+    return {f"{name}: {fact}": value for fact, value in facts.items()}
 
 
 # What is so: the two views.
 
 
+STATE = "state since cause what_to_do held_by"
+QUEUE = "state is_slowest entries waiting in_hand entries_left batches_left unsettled claimed"
+BATCHES = ("batches_init", "batches_done", "batches_error")
+
+
 def read_views(moment: Moment, migration: str) -> Facts:
     (whole,) = moment.rows(
-        "select state, since, cause, what_to_do, held_by, seconds_left, ends_at, done_share, waiting, rate_1m, "
-        "needs_operator, batches_init, paused_at, passes from rowferry.migration_state where migration = %(m)s",
-        m=migration,
-    )
-    (still,) = moment.rows(
-        "select extract(epoch from now() - still_since)::float8 as still from rowferry.migration_state "
-        "where migration = %(m)s",
+        "select *, extract(epoch from now() - still_since)::float8 as still, paused_at is not null as is_paused "
+        "from rowferry.migration_state where migration = %(m)s",
         m=migration,
     )
     workers = moment.rows("select host, count(*) as live from rowferry.live_workers group by host")
-    heard = moment.rows("select count(*) as workers from rowferry.live_workers where not is_silent")
-    facts = {
-        **still,
-        "live": {row["host"]: row["live"] for row in workers},
-        **heard[0],
-        **{
-            name: whole[name]
-            for name in ("state", "since", "cause", "what_to_do", "held_by", "seconds_left", "ends_at")
-        },
-        "done": whole["done_share"],
-        "left": whole["waiting"],
-        "rate": whole["rate_1m"],
-        "need": whole["needs_operator"],
-        "batches_init": whole["batches_init"],
-        "is_paused": whole["paused_at"] is not None,
-        "passes": whole["passes"],
-    }
+    (heard,) = moment.rows("select count(*) as workers from rowferry.live_workers where not is_silent")
+    numbers = {"done": "done_share", "left": "waiting", "rate": "rate_1m", "need": "needs_operator"}
+    same = f"{STATE} seconds_left ends_at batches_init passes is_paused still"
+    facts = take(whole, same, **numbers) | {"live": {row["host"]: row["live"] for row in workers}} | heard
     rows = moment.rows(
-        "select s.queue_name, s.state, s.is_slowest, s.batches_init, s.batches_done, s.batches_error, s.entries, "
-        "s.waiting, s.in_hand, s.entries_left, s.batches_left, s.pending_left, s.done_share, s.rate_1m, s.time_left, "
-        "s.unsettled, s.failed_share, s.needs_operator, s.claimed, s.due_since, s.paused_at, s.pause_reason, "
-        "p.migrated, p.kept, p.changed, p.deleted, p.missing, p.conflict, p.failed "
-        "from rowferry.queue_status as s left join rowferry.progress as p using (migration_id, queue_name) "
-        "where s.migration = %(m)s order by s.position",
+        f"select s.*, {', '.join(f'p.{outcome}' for outcome in OUTCOMES)} from rowferry.queue_status as s "
+        "left join rowferry.progress as p using (migration_id, queue_name) where s.migration = %(m)s order by position",
         m=migration,
     )
     facts["queues"] = moment.queues[migration] = [row["queue_name"] for row in rows]
     for row in rows:
         name = row["queue_name"]
-        facts |= {
-            f"{name}: state": row["state"],
-            f"{name}: is_slowest": row["is_slowest"],
-            f"{name}: batches": (row["batches_init"], row["batches_done"], row["batches_error"]),
-            f"{name}: entries": row["entries"],
-            f"{name}: waiting": row["waiting"],
-            f"{name}: in_hand": row["in_hand"],
-            f"{name}: entries_left": row["entries_left"],
-            f"{name}: batches_left": row["batches_left"],
-            f"{name}: left": row["pending_left"],
-            f"{name}: done": row["done_share"],
-            f"{name}: rate": row["rate_1m"],
-            f"{name}: seconds_left": None if row["time_left"] is None else row["time_left"].total_seconds(),
-            f"{name}: unsettled": row["unsettled"],
-            f"{name}: failed_share": row["failed_share"],
-            f"{name}: need": row["needs_operator"],
-            f"{name}: claimed": row["claimed"],
-            f"{name}: due_since": row["due_since"],
-            f"{name}: is_paused": row["paused_at"] is not None,
-            f"{name}: pause_reason": row["pause_reason"],
-            f"{name}: outcomes": tuple(row[outcome] or 0 for outcome in OUTCOMES),
-        }
+        same = f"{QUEUE} failed_share due_since pause_reason"
+        facts |= take(row, same, name, **numbers | {"left": "pending_left"})
+        facts |= of_queue(
+            name,
+            batches=tuple(row[column] for column in BATCHES),
+            seconds_left=None if row["time_left"] is None else row["time_left"].total_seconds(),
+            is_paused=row["paused_at"] is not None,
+            outcomes=tuple(row[outcome] or 0 for outcome in OUTCOMES),
+        )
     return facts
 
 
 # Who says so.
 
 
-STATE = ("state", "cause", "what_to_do", "held_by")
-COUNTED = (
-    "state",
-    "is_slowest",
-    "entries",
-    "waiting",
-    "in_hand",
-    "entries_left",
-    "batches_left",
-    "unsettled",
-    "claimed",
-)
-
-
 def read_rows(state: Facts, rows: Sequence[Facts]) -> Facts:
     """Return what the rows of the views say, as a command prints them in JSON."""
-    facts = {name: state[name] for name in STATE if name in state}
+    facts: Facts = {}
     if state:
-        facts |= {"since": datetime.fromisoformat(state["since"]), "need": state["needs_operator"]}
-        facts |= {"done": state["done_share"], "left": state["waiting"], "passes": state["passes"]}
+        renamed = {"need": "needs_operator", "done": "done_share", "left": "waiting"}
+        facts = take(state, f"{STATE} passes", **renamed) | {"since": datetime.fromisoformat(state["since"])}
     for row in rows:
         name = row["queue"]
-        facts |= {f"{name}: {column}": row[column] for column in COUNTED} | {
-            f"{name}: batches": tuple(row[f"batches_{status}"] for status in ("init", "done", "error")),
-            f"{name}: outcomes": tuple(row[outcome] for outcome in OUTCOMES),
-            f"{name}: done": row["done_share"],
-            f"{name}: rate": row["rate_1m"],
-            f"{name}: need": row["needs_operator"],
-            f"{name}: seconds_left": row["time_left"],
-            f"{name}: due_since": row["due_since"] and datetime.fromisoformat(row["due_since"]),
-            f"{name}: is_paused": row["paused_at"] is not None,
-            f"{name}: pause_reason": row["pause_reason"],
-        }
+        renamed = {"done": "done_share", "rate": "rate_1m", "need": "needs_operator", "seconds_left": "time_left"}
+        facts |= take(row, f"{QUEUE} pause_reason", name, **renamed)
+        facts |= of_queue(
+            name,
+            batches=tuple(row[column] for column in BATCHES),
+            outcomes=tuple(row[outcome] for outcome in OUTCOMES),
+            due_since=row["due_since"] and datetime.fromisoformat(row["due_since"]),
+            is_paused=row["paused_at"] is not None,
+        )
     return facts
 
 
@@ -241,15 +200,11 @@ def read_status(moment: Moment, migration: str) -> Facts:
     plan = moment.folder / f"{migration}.toml"
     plan.write_text(PLAN.format(migration), encoding="utf-8")
     words = ("--no-objects", "--plan", str(plan))
-    told = moment.run_json(status.command, *words)
-    facts = read_rows(told, told["queues"])
-    facts["seconds_left"] = told["seconds_left"]
-    said = moment.run(status.command, *words)
+    told, said = moment.run_json(status.command, *words), moment.run(status.command, *words)
     assert f"State: {show_state(told['state'])}" in said
     assert (told["what_to_do"] in said) or told["state"] == "done"
     assert f"Workers alive: {told['workers']:,}" in said
-    facts["workers"] = told["workers"]
-    return facts
+    return read_rows(told, told["queues"]) | take(told, "seconds_left workers")
 
 
 def read_queues(moment: Moment, migration: str) -> Facts:
@@ -258,11 +213,15 @@ def read_queues(moment: Moment, migration: str) -> Facts:
 
 
 def read_errors(moment: Moment, migration: str) -> Facts:
-    reasons = moment.run_json(errors.command, "--migration", migration)
-    return {"in_error": sum(reason["entries"] for reason in reasons)} | {
-        f"{name}: in_error": sum(reason["entries"] for reason in reasons if reason["queue_name"] == name)
-        for name in {reason["queue_name"] for reason in reasons}
-    }
+    return sum_errors(moment.run_json(errors.command, "--migration", migration), "queue_name")
+
+
+def sum_errors(rows: Sequence[Facts], queue: str) -> Facts:
+    """Return the entries of reasons, in all and by queue."""
+    facts: Facts = {"in_error": sum(row["entries"] for row in rows)}
+    for name in {row[queue] for row in rows}:
+        facts |= of_queue(name, in_error=sum(row["entries"] for row in rows if row[queue] == name))
+    return facts
 
 
 def read_watch(moment: Moment, migration: str) -> Facts:
@@ -276,12 +235,8 @@ def read_watch(moment: Moment, migration: str) -> Facts:
     for line in lines:
         if found := table.match(line):
             _, name, share, waiting, claimed, rate = found.groups()
-            facts |= {
-                f"{name}: percent": share,
-                f"{name}: entries_left": _number(waiting),
-                f"{name}: claimed": _number(claimed),
-                f"{name}: shown rate": rate,
-            }
+            facts |= of_queue(name, percent=share, entries_left=_number(waiting), claimed=_number(claimed))
+            facts[f"{name}: shown rate"] = rate
     (sums,) = [line for line in lines if " batches done" in line]
     found = re.search(
         r"(?:(\w+): )?([\d,]+) of ([\d,]+) batches done(?: · ([\d,]+) in ERROR)?(?: · ([\d.,]+) entries/s)?", sums
@@ -304,13 +259,13 @@ def read_report(moment: Moment, migration: str) -> Facts:
     assert told["balances"]
     facts["attempts"] = sum(table["attempts"] for table in told["tables"])
     for table in told["tables"]:  # one each: all items have one label
-        name = table["queue"]
-        facts |= {
-            f"{name}: batches": tuple(table[f"batches_{status}"] for status in ("init", "done", "error")),
-            f"{name}: entries": table["entries"],
-            f"{name}: waiting": table["waiting"] + table["parked"],
-            f"{name}: outcomes": tuple(table[outcome] for outcome in OUTCOMES),
-        }
+        facts |= of_queue(
+            table["queue"],
+            batches=tuple(table[column] for column in BATCHES),
+            entries=table["entries"],
+            waiting=table["waiting"] + table["parked"],
+            outcomes=tuple(table[outcome] for outcome in OUTCOMES),
+        )
     facts["title"] = page.find("title")[0].text
     boxes = len([one for one in page.find("div") if one.attributes.get("class", "").startswith("tile ")])
     names = [one.text for one in page.find("dt")][:boxes]
@@ -320,56 +275,48 @@ def read_report(moment: Moment, migration: str) -> Facts:
 
 
 def read_exporter(moment: Moment, migration: str) -> Facts:
-    samples = [
-        sample
-        for family in describe(read_exported(cast("Connection", moment.shared)).rows)
-        for sample in family.samples
-    ]
+    families = describe(read_exported(cast("Connection", moment.shared)).rows)
+    samples = [sample for family in families for sample in family.samples]
     mine = [sample for sample in samples if sample.labels.get("migration") == migration]
 
-    def gauge(name: str, **labels: str) -> float | None:
+    def gauge(name: str, **labels: str) -> Any:
         found = [one.value for one in mine if one.name == f"rowferry_{name}" and labels.items() <= one.labels.items()]
         assert len(found) <= 1, (name, labels)
         return found[0] if found else None
 
-    names = sorted(
-        {one.labels["queue"] for one in mine if "queue" in one.labels},
-        key=lambda q: gauge("queue_position", queue=q) or 0,
-    )
+    def gauges(prefix: str, names: str, **labels: str) -> Facts:
+        """Return metrics whose names behind the prefix are those of facts, or `fact=name`."""
+        pairs = [name.partition("=") for name in names.split()]
+        return {fact: gauge(f"{prefix}_{metric or fact}", **labels) for fact, _, metric in pairs}
+
+    queues = {one.labels["queue"] for one in mine if "queue" in one.labels}
     (state,) = [one.labels["state"] for one in mine if one.name == "rowferry_migration_state" and one.value]
     causes = [one.labels["cause"] for one in mine if one.name == "rowferry_migration_cause" and one.value]
-    since, ends = gauge("migration_state_since_timestamp_seconds"), gauge("migration_estimated_end_timestamp_seconds")
     facts: Facts = {
-        "queues": names,
+        "queues": sorted(queues, key=lambda name: gauge("queue_position", queue=name) or 0),
         "state": state,
         "cause": causes[0] if causes else "",
-        "since": since,
-        "done": gauge("migration_done_ratio"),
-        "left": gauge("migration_entries_left"),
-        "need": gauge("migration_needs_operator"),
-        "seconds_left": gauge("migration_seconds_left"),
-        "ends_at": ends,
         "is_paused": gauge("migration_paused") == 1,
+        "live": {one.labels["host"]: one.value for one in samples if one.name == "rowferry_live_workers" and one.value},
     }
+    facts |= gauges(
+        "migration",
+        "since=state_since_timestamp_seconds ends_at=estimated_end_timestamp_seconds done=done_ratio left=entries_left "
+        "need=needs_operator seconds_left still=still_seconds",
+    )
     assert (gauge("migration_done") == 1) == (state == "done")
     assert (gauge("migration_paused_by_worker") == 1) == (facts["cause"] == "worker")
-    for name in names:
-        facts |= {
-            f"{name}: batches": tuple(
-                gauge("queue_batches", queue=name, status=one) for one in ("INIT", "DONE", "ERROR")
-            ),
-            f"{name}: entries": gauge("queue_entries", queue=name),
-            f"{name}: waiting": gauge("queue_entries_waiting", queue=name),
-            f"{name}: in_hand": gauge("queue_entries_in_hand", queue=name),
-            f"{name}: rate": gauge("queue_entries_per_second", queue=name),
-            f"{name}: claimed": gauge("queue_claimed_batches", queue=name),
-            f"{name}: is_paused": gauge("queue_paused", queue=name) == 1,
-            f"{name}: outcomes": tuple(gauge("queue_outcomes", queue=name, outcome=one) for one in OUTCOMES),
-        }
-    facts["still"] = gauge("migration_still_seconds")
-    facts["live"] = {
-        one.labels["host"]: one.value for one in samples if one.name == "rowferry_live_workers" and one.value
-    }
+    for name in facts["queues"]:
+        names = (
+            "waiting=entries_waiting in_hand=entries_in_hand rate=entries_per_second claimed=claimed_batches entries"
+        )
+        facts |= of_queue(
+            name,
+            **gauges("queue", names, queue=name),
+            batches=tuple(gauge("queue_batches", queue=name, status=one) for one in ("INIT", "DONE", "ERROR")),
+            is_paused=gauge("queue_paused", queue=name) == 1,
+            outcomes=tuple(gauge("queue_outcomes", queue=name, outcome=one) for one in OUTCOMES),
+        )
     return facts
 
 
@@ -380,14 +327,9 @@ def read_board_now(moment: Moment, migration: str) -> Facts:
     six = ("state", "since", "done", "left", "speed", "time left", "ends at", "need an operator")
     for (other,) in others:
         assert {name: other[name] for name in six} == {name: row[name] for name in six}
-    return {
-        "state": row["state"],
-        "done in tenths": row["done"],
-        "left": row["left"],
-        "rate": row["speed"],
-        "seconds_left": row["time left"],
+    renamed = {"done in tenths": "done", "rate": "speed", "seconds_left": "time left", "need": "need an operator"}
+    return take(row, "state left", **renamed) | {
         "ends_at": None if row["ends at"] is None else row["ends at"] / 1000,
-        "need": row["need an operator"],
         "all outcomes": tuple(row[outcome] or 0 for outcome in OUTCOMES),
         "all batches": tuple(row[status] or 0 for status in ("INIT", "DONE", "ERROR")),
     }
@@ -398,37 +340,25 @@ def read_board_migrations(moment: Moment, migration: str) -> Facts:
     assert [row["migration"] for row in rows] == [row["migration"] for row in moment.board("migrations", migration)]
     (row,) = [row for row in rows if row["▶"] == "▶"]
     assert row["migration"] == migration
-    return {
-        "state": row["state"],
-        "since": row["since"],
-        "done in tenths": row["done"],
-        "left": row["entries left"],
-        "rate": row["entries/s"],
-        "ends_at": row["ends at"],
-        "need": row["need an operator"],
-        "passes": row["passes"],
-        "advice": (row["what holds it"], row["type this"]),
-    }
+    renamed = {"done in tenths": "done", "left": "entries left", "rate": "entries/s", "need": "need an operator"}
+    facts = take(row, "state since passes", **renamed, ends_at="ends at")
+    return facts | {"advice": (row["what holds it"], row["type this"])}
 
 
 def read_board_queues(moment: Moment, migration: str) -> Facts:
     rows = moment.board("queues_table", migration)
-    names = [row["queue_name"] for row in moment.board("queues", migration)]
     facts: Facts = {"queues": [row["queue"] for row in rows]}
-    assert facts["queues"] == names, "what the variable offers"
+    variable = moment.board("queues", migration)
+    assert facts["queues"] == [row["queue_name"] for row in variable], "what the variable offers"
     for row in rows:
-        name = row["queue"]
-        facts |= {
-            f"{name}: state": "running" if row["state"] == "holds_the_end" else row["state"],
-            f"{name}: holds the end": row["state"] == "holds_the_end",
-            f"{name}: done in tenths": row["done"],
-            f"{name}: left": row["left"],
-            f"{name}: rate": row["entries/s"],
-            f"{name}: seconds_left": row["time left"],
-            f"{name}: unsettled": row["failed"],
-            f"{name}: failed_share": None if row["of finished"] is None else row["of finished"] / 100,
-            f"{name}: claimed": row["claimed"],
-        }
+        renamed = {"done in tenths": "done", "rate": "entries/s", "seconds_left": "time left", "unsettled": "failed"}
+        facts |= take(row, "left claimed", row["queue"], **renamed)
+        facts |= of_queue(
+            row["queue"],
+            state="running" if row["state"] == "holds_the_end" else row["state"],
+            failed_share=None if row["of finished"] is None else row["of finished"] / 100,
+        )
+        facts[f"{row['queue']}: holds the end"] = row["state"] == "holds_the_end"
     return facts
 
 
@@ -436,23 +366,16 @@ def read_board_tables(moment: Moment, migration: str) -> Facts:
     facts: Facts = {}
     for name in moment.queues[migration]:
         for row in moment.board("tables", migration, queue=name):  # one: all items have one label
-            facts |= {
-                f"{name}: done in tenths": row["done"],
-                f"{name}: entries": row["entries"],
-                f"{name}: entries_left": row["waiting"],
-                f"{name}: unsettled": row["failed"],
-            }
+            renamed = {"done in tenths": "done", "entries_left": "waiting", "unsettled": "failed"}
+            facts |= take(row, "entries", name, **renamed)
     return facts
 
 
 def read_board_errors(moment: Moment, migration: str) -> Facts:
     rows = moment.board("errors", migration)
-    facts: Facts = {"in_error": sum(row["entries"] for row in rows)}
     for name in moment.queues[migration]:
-        alone = moment.board("errors", migration, queue=name)
-        facts[f"{name}: in_error"] = sum(row["entries"] for row in alone)
-        assert [row for row in rows if row["queue"] == name] == alone
-    return facts
+        assert [row for row in rows if row["queue"] == name] == moment.board("errors", migration, queue=name)
+    return dict.fromkeys((f"{name}: in_error" for name in moment.queues[migration]), 0) | sum_errors(rows, "queue")
 
 
 def read_board_work(moment: Moment, migration: str) -> Facts:

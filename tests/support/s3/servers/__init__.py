@@ -8,14 +8,17 @@ import pytest
 from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
 from support.checkout import ROOT
 from support.s3.servers.ceph import CephServer
-from support.s3.servers.gofakes3 import GoFakeS3Server
-from support.s3.servers.juicefs import JuiceServer
-from support.s3.servers.minio import MinioServer
-from support.s3.servers.others import LocalStackServer, S3ProxyServer
 from support.s3.servers.own import NotInstalled
 from support.s3.servers.proxies import ApacheProxy, NginxProxy
-from support.s3.servers.rclone import RcloneServer
-from support.s3.servers.seaweedfs import SeaweedServer
+from support.s3.servers.single import (
+    GoFakeS3Server,
+    JuiceServer,
+    LocalStackServer,
+    MinioServer,
+    RcloneServer,
+    S3ProxyServer,
+    SeaweedServer,
+)
 from support.s3.servers.swift import SwiftServer
 
 VERSITYGW = ROOT / ".tools" / "bin" / "versitygw"

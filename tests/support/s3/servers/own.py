@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing, suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import ClassVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -72,7 +73,17 @@ def run(*command: str | Path, folder: Path, environment: Mapping[str, str] | Non
 
 
 class OneProgram(S3Server):
-    """A server of one process, on a low port."""
+    """A server of one process, on a low port. Raises NotInstalled, when it is made, where its program is not here."""
+
+    program: ClassVar[str]
+    advice: ClassVar[str] = "it is built where `go` is installed"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.path = str(self.find())
+
+    def find(self) -> Path:
+        return find_program(self.program, advice=self.advice)
 
     def choose_port(self) -> int:
         return find_low_port()

@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
 from rowferry_lab.servers.s3_servers import S3Server
-from support.s3.servers.own import NotInstalled, OneProgram, find_program
+from support.s3.servers.own import NotInstalled, OneProgram
 
 NGINX = """\
 daemon off;
@@ -59,9 +58,6 @@ ProxyPass / {upstream}/ nocanon
 class CompressingProxy(OneProgram):
     """Stands for the server behind it, with its credentials."""
 
-    program: ClassVar[str]
-    package: ClassVar[str]
-
     def __init__(self, upstream: S3Server, *, owned: bool = False) -> None:
         """`upstream` is running, or is started and closed with the proxy that has it as its own.
 
@@ -70,7 +66,6 @@ class CompressingProxy(OneProgram):
         super().__init__()
         self._upstream, self._owned = upstream, owned
         self.access_key, self.secret_key = upstream.access_key, upstream.secret_key
-        self._program = find_program(self.program, advice=f"Debian's package `{self.package}` has it")
 
     def start(self) -> None:
         if self._owned:
@@ -89,24 +84,22 @@ class CompressingProxy(OneProgram):
 
 
 class NginxProxy(CompressingProxy):
-    name = "nginx"
-    program = "nginx"
-    package = "nginx-light"
+    name = program = "nginx"
+    advice = "Debian's package `nginx-light` has it"
 
     def command(self, port: int, folder: Path) -> Sequence[str]:
         config = self.write_config(port, folder, NGINX)
-        return [str(self._program), "-c", str(config), "-p", str(folder), "-e", "stderr"]
+        return [self.path, "-c", str(config), "-p", str(folder), "-e", "stderr"]
 
 
 class ApacheProxy(CompressingProxy):
-    name = "apache"
-    program = "apache2"
-    package = "apache2"
+    name, program = "apache", "apache2"
+    advice = "Debian's package `apache2` has it"
 
     def command(self, port: int, folder: Path) -> Sequence[str]:
         loads = "\n".join(f"LoadModule {name}_module /usr/lib/apache2/modules/mod_{name}.so" for name in MODULES)
         config = self.write_config(port, folder, APACHE, modules=loads)
-        return [str(self._program), "-DFOREGROUND", "-f", str(config)]
+        return [self.path, "-DFOREGROUND", "-f", str(config)]
 
 
 PROXIES: Mapping[str, type[CompressingProxy]] = {"nginx": NginxProxy, "apache": ApacheProxy}
