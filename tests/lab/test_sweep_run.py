@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from queue_conformance.worker import working
 from rowferry.db.connection import Connection, connect
 from rowferry.db.schema import initialise
 from rowferry_lab.simulated.environment import Environment, start_environment
 from rowferry_lab.sweep import run
 from rowferry_lab.sweep.grid import Result, Setting
 from support.processes.processes import wait_for
+from support.queue.at_work import working
 
 LEGACY, PRODUCTION = "sketch-legacy-s3", "sketch-production-s3"
 

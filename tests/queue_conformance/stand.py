@@ -12,7 +12,6 @@ import pytest
 from msgspec import convert
 
 from queue_conformance.fixture import QueueFixture
-from queue_conformance.worker import working
 from rowferry.batch import Entry, EntryResult, Outcome, Performed
 from rowferry.db.connection import Connection
 from rowferry.errors import RowBusy
@@ -22,6 +21,7 @@ from support.entries.entry_table import Record
 from support.entries.migration import Migration
 from support.processes.cli import run_in_own_process
 from support.processes.forked import HOOK
+from support.queue.at_work import working
 
 TESTS = Path(__file__).parent.parent
 LOOK_AT_TRANSACTION = """

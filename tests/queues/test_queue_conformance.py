@@ -14,12 +14,12 @@ from queue_conformance.fixture import QueueFixture
 from queue_conformance.fixtures import find_fixture
 from queue_conformance.stand import Stand, look_at_transaction
 from queue_conformance.steps import timed_steps
-from queue_conformance.worker import working
 from rowferry.batch import Entry, Outcome, Performed
 from rowferry.queues import find_queue, list_queues
 from rowferry_worker.batch.context import BatchContext, BatchReleased, Perform
 from support.entries.migration import Migration
 from support.processes.processes import run_to_end
+from support.queue.at_work import working
 from support.s3.buckets import fresh_buckets
 from support.s3.deviations import Deviations
 from support.s3.fake_s3 import FakeAddress, running_fakes

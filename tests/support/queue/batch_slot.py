@@ -1,7 +1,7 @@
 """A slot of a worker in this process, whose queue does what a test says; no S3."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +13,10 @@ from rowferry_worker.backoff import Backoff
 from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.context import BatchContext, Perform, Queue
 from rowferry_worker.batch.run import ClaimedBatch
-from rowferry_worker.ledger import Ledger
-from rowferry_worker.migration import MigrationContextCache
 from rowferry_worker.queues import find_queue
-from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.state import WorkerState
 from support.entries.entry_table import EntryTable
+from support.queue.at_work import worker_state
 
 
 def settle(context: BatchContext, entries: Sequence[Entry]) -> Performed:
@@ -80,9 +78,10 @@ def open_slot(table: EntryTable, batch_size: int = 30) -> Iterator[Slot]:
     table.plan["migration"]["max_attempts"] = 3
     table.enqueue(batch_size, queue="note")
     table.execute("update rowferry.queue set next = '{}'")
-    with ExitStack() as until:
-        ledger = until.enter_context(closing(Ledger("test")))
-        contexts = until.enter_context(closing(MigrationContextCache(4)))
-        state = WorkerState("test", ["note"], ledger, contexts, CopyScheduler(4))
-        state.backoff = Backoff(clock=lambda: 0.0)  # a pause lasts however slow the test is
-        yield Slot(table, state, until.enter_context(closing(connect("worker test"))))
+    # A pause lasts however slow the test is.
+    with (
+        worker_state(["note"], 4, backoff=Backoff(lambda: 0.0)) as state,
+        closing(connect("worker test")) as connection,
+    ):
+        state.stopping.clear()
+        yield Slot(table, state, connection)
