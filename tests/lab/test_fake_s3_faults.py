@@ -50,14 +50,6 @@ def test_it_lets_so_many_of_a_thousand_requests_through(limits: Limits, head: by
     assert sum(server.admit(Request(head), now) for now in SECOND) == pytest.approx(admitted, rel=0.02, abs=1)
 
 
-def test_each_bucket_has_a_bound_of_its_own_and_writes_are_counted_by_account() -> None:
-    server = server_with(Limits(writes_per_second=1))
-    other = PUT.replace(b"/production/", b"/legacy/").replace(b"=one/", b"=two/")
-    assert [server.admit(Request(head), 100.0) for head in (PUT, PUT, other, other)] == [True, False, True, False]
-    stats = server.read_stats()
-    assert (stats["writes_accepted"], stats["writes_refused"]) == ({"one": 1, "two": 1}, {"one": 1, "two": 1})
-
-
 def test_latency_has_its_median_and_its_spread_and_a_share_is_instant() -> None:
     dice = Random(1)
     drawn = sorted(Latency(seconds=0.3, sigma=0.6).draw(dice) for _ in range(20_000))
