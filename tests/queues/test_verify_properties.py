@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from support.entries.checks import check
 from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
 from support.queue.queue_runs import verify
@@ -31,6 +32,12 @@ def kept(moto_migration: Migration) -> Migration:
 
 def test_verify_names_what_a_kept_object_has_lost_and_repair_copies_it(kept: Migration) -> None:
     """Tags alone are put at once: an earlier attempt may have ended before it came to them."""
+    (named,) = [finding for finding in check(kept) if "sampled objects that stand" in finding.what]
+    assert named.what.startswith(
+        "of 5 sampled objects that stand in production already, with the right bytes, 3 have other"
+    )
+    assert ", for example 'avatar/0.png': content-type is " in named.what
+    assert "`rowferry verify --repair`" in named.remedy
     assert kept.work() == {"kept": 5}
     assert kept.execute("select fact from rowferry.server_fact where fact like 'kept%'") == [
         {"fact": "kept objects have other properties than their legacy objects"}

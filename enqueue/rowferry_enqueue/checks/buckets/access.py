@@ -14,10 +14,10 @@ from rowferry.reports.facts import COPY_KEEPS_TAGS, COPY_LEAVES_TAGS_OUT, NO_TAG
 from rowferry.s3.client import ObjectClient, open_object_client
 from rowferry.s3.cures import find_cure, refusal_of
 from rowferry.s3.operations import get_object
-from rowferry.s3.responses import Response
 from rowferry.s3.results import read_tag_count
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists, explain, refuse, summarise_error
+from rowferry_enqueue.checks.buckets.kept_properties import Heads, check_kept_properties
 from rowferry_enqueue.checks.buckets.large import judge_large
 from rowferry_enqueue.checks.buckets.objects import Sample, check_objects, find_any_object
 from rowferry_enqueue.checks.buckets.prefixes import check_prefixes
@@ -60,13 +60,16 @@ def check_buckets(
     yield from check_providers(plan)
     on_progress("reading the legacy bucket")
     facts = {} if facts is None else facts
-    heads: list[Response] = []
+    heads: Heads = {}
     findings, source_key, acl = _try_legacy(plan, samples, heads, is_new=is_new, may_be_empty=may_be_empty)
     yield from findings
     if source_key is not None:
         facts[READABLE] = source_key
     on_progress("writing to the production bucket" if may_write else "looking at the production bucket")
-    yield from _try_production(plan, source_key, acl, facts, heads, may_write=may_write)
+    findings = list(_try_production(plan, source_key, acl, facts, heads, may_write=may_write))
+    yield from findings
+    if source_key is not None and not find_problems(findings):
+        yield from check_kept_properties(plan, heads)
 
 
 def check_readable_buckets(plan: Plan, on_progress: OnProgress) -> Iterator[Finding]:
@@ -86,7 +89,7 @@ def check_readable_buckets(plan: Plan, on_progress: OnProgress) -> Iterator[Find
 
 
 def _try_legacy(
-    plan: Plan, samples: Sequence[Sample], heads: list[Response], *, is_new: bool, may_be_empty: bool
+    plan: Plan, samples: Sequence[Sample], heads: Heads, *, is_new: bool, may_be_empty: bool
 ) -> tuple[list[Finding], str | None, CannedAcl | None]:
     """Return the findings; a legacy object that is small enough to be copied as a test, if there is one; its ACL.
 
@@ -102,7 +105,7 @@ def _try_legacy(
         if find_problems(findings):
             return findings, None, None
         sampled = check_objects(client, side, samples, is_new=is_new)
-        heads += sampled.heads
+        heads |= sampled.heads
         findings += [*sampled.findings, *check_prefixes(client, plan, may_be_empty=may_be_empty)]
         prefixes = object_prefixes(plan.parts, "legacy")
         key = sampled.small_key or find_any_object(client, side, prefixes)
@@ -123,7 +126,7 @@ def _try_production(
     source_key: str | None,
     acl: CannedAcl | None,
     facts: dict[str, bool | str],
-    heads: list[Response],
+    heads: Heads,
     *,
     may_write: bool,
 ) -> Iterator[Finding]:
@@ -169,7 +172,7 @@ def _find_production_key(client: ObjectClient, plan: Plan) -> str | None:
     return find_any_object(client, plan.production, object_prefixes(plan.parts, "production"))
 
 
-def _try_writing(probe: Probe, plan: Plan, source_key: str | None, heads: list[Response]) -> Iterator[Finding]:
+def _try_writing(probe: Probe, plan: Plan, source_key: str | None, heads: Heads) -> Iterator[Finding]:
     side = plan.production
     try:
         is_same = probe.write()
@@ -225,9 +228,9 @@ def _report_lost_properties(probe: Probe) -> Iterator[Finding]:
         yield fine(f"metadata, tags and content headers come back after {', '.join(kept)}")
 
 
-def _count_tagged(heads: list[Response]) -> Iterator[Finding]:
+def _count_tagged(heads: Heads) -> Iterator[Finding]:
     """Yield how many sampled objects have tags, which the production server does not take."""
-    tagged = sum(bool(read_tag_count(seen)) for seen in heads)
+    tagged = sum(bool(read_tag_count(seen)) for seen in heads.values())
     remedy = 'write tags = "none" in [production]: then objects move without their tags'
     if tagged:
         yield part(f"{tagged:,} of {count(len(heads), 'sampled object has', 'sampled objects have')} tags", remedy)

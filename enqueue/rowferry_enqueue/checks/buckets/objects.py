@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from urllib.parse import unquote
 
@@ -59,11 +59,12 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class SampledObjects:
-    """The findings, the key of an object that is small enough to be copied as a test, and the HEAD of each object."""
+    """The findings, the key of an object that is small enough to be copied as a test, if there is one, and HEADs."""
 
     findings: tuple[Finding, ...]
     small_key: str | None = None
-    heads: tuple[Response, ...] = ()
+    heads: dict[tuple[str, str], Response] = field(default_factory=dict[tuple[str, str], Response])
+    """The HEAD of each object that is there, by its legacy key and the production key that it becomes."""
 
 
 def check_objects(client: ObjectClient, side: Side, samples: Sequence[Sample], *, is_new: bool) -> SampledObjects:
@@ -77,10 +78,11 @@ def check_objects(client: ObjectClient, side: Side, samples: Sequence[Sample], *
         sizes |= dict(_read_size(key, result) for key, result in found.items() if isinstance(result, Response))
         findings += _judge(client, side, sample.entries, found, is_new=is_new)
         findings += _tell_unseen(sample, found)
-    heads = {key: seen for key, seen in results.items() if isinstance(seen, Response) and key not in folders}
-    archived = {key for key, seen in heads.items() if is_archived(seen)}
+    keys = [keys for sample in samples if not sample.entries.names_folders for keys in sample.keys]
+    heads = {each: found for each in keys if isinstance(found := results.get(each[0]), Response)}
+    archived = {key for key, result in results.items() if isinstance(result, Response) and is_archived(result)}
     small = {key: size for key, size in sizes.items() if size <= MAX_COPIED_BYTES and key not in archived}
-    return SampledObjects(tuple(findings), min(small, key=lambda key: small[key], default=None), tuple(heads.values()))
+    return SampledObjects(tuple(findings), min(small, key=lambda key: small[key], default=None), heads)
 
 
 def is_archived(seen: Response) -> bool:

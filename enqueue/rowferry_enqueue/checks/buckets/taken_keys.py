@@ -4,10 +4,10 @@ where rows are to go back to legacy objects.
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from rowferry.db.connection import Connection
 from rowferry.db.entries import EntryQueries
@@ -33,6 +33,7 @@ AT_ONCE = 16
 """Pairs of objects that are compared side by side."""
 
 Likeness = Literal["identical", "different", "undecided", "no legacy object", "no production object"]
+T = TypeVar("T")
 Keys = tuple[str, str]
 """A legacy key and the production key that it becomes."""
 
@@ -89,6 +90,13 @@ def _find_collisions(connection: Connection, pair: Pair) -> tuple[list[Keys], in
 def compare_objects(plan: Plan, collisions: list[Keys], on_progress: OnProgress) -> dict[Keys, Compared]:
     """Return how alike the two objects of each pair of keys are."""
     on_progress(f"comparing {len(collisions):,} pairs of objects")
+    return ask_about_pairs(plan, collisions, _compare_one)
+
+
+def ask_about_pairs(
+    plan: Plan, pairs: Collection[Keys], ask: Callable[[ObjectClient, ObjectClient, Keys], Awaitable[T]]
+) -> dict[Keys, T]:
+    """Return what `ask` finds of each pair of keys, from a client of the legacy and one of the production side."""
     with ExitStack() as stack:
         legacy, production = (
             stack.enter_context(closing(open_object_client(side, max_in_flight=AT_ONCE)))
@@ -96,14 +104,14 @@ def compare_objects(plan: Plan, collisions: list[Keys], on_progress: OnProgress)
         )
         room = asyncio.Semaphore(AT_ONCE)
 
-        async def compare(keys: Keys) -> Compared:
+        async def ask_in_turn(keys: Keys) -> T:
             async with room:
-                return await _compare_one(legacy, production, keys)
+                return await ask(legacy, production, keys)
 
-        async def compare_all() -> list[Compared]:
-            return await asyncio.gather(*[compare(keys) for keys in collisions])
+        async def ask_all() -> list[T]:
+            return await asyncio.gather(*[ask_in_turn(keys) for keys in pairs])
 
-        return dict(zip(collisions, event_loop.run(compare_all()), strict=True))
+        return dict(zip(pairs, event_loop.run(ask_all()), strict=True))
 
 
 async def _compare_one(legacy: ObjectClient, production: ObjectClient, keys: Keys) -> Compared:
@@ -115,14 +123,22 @@ async def _compare_one(legacy: ObjectClient, production: ObjectClient, keys: Key
         new = await send_with_retries(production.send, head_object("production", keys[1]))
     except ObjectNotFound:
         return Compared("no production object")
+    likeness = await compare_pair(legacy, production, keys, old, new)
+    before, after = written_at(old), written_at(new)
+    is_newer = likeness == "different" and before is not None and after is not None and before < after
+    return Compared(likeness, is_newer)
+
+
+async def compare_pair(
+    legacy: ObjectClient, production: ObjectClient, keys: Keys, old: Response, new: Response
+) -> Likeness:
+    """Return how alike two objects are, by their HEADs; small ones are read where these do not tell."""
     likeness = compare_heads(old, new)
     if likeness == "undecided" and (old.content_length or 0) <= MAX_READ_BYTES:
         one = await send_with_retries(legacy.send, get_object("legacy", keys[0]))
         other = await send_with_retries(production.send, get_object("production", keys[1]))
         likeness = "identical" if one.body == other.body else "different"
-    before, after = written_at(old), written_at(new)
-    is_newer = likeness == "different" and before is not None and after is not None and before < after
-    return Compared(likeness, is_newer)
+    return likeness
 
 
 def compare_heads(old: Response, new: Response) -> Likeness:
