@@ -134,7 +134,6 @@ def call(connection: Connection, function: str, *arguments: Any) -> list[DictRow
     return connection.execute(compose_call(function, len(arguments)), arguments).fetchall()
 
 
-@cache
 def set_local(connection: Connection, **settings: str | timedelta) -> None:
     """Change settings of PostgreSQL for the rest of the transaction, such as `jit="off"`."""
     values = [
@@ -143,6 +142,7 @@ def set_local(connection: Connection, **settings: str | timedelta) -> None:
     connection.execute(statement("set_local"), {"names": list(settings), "values": values})
 
 
+@cache
 def compose_call(function: str, arguments: int) -> sql.Composed:
     """Return the call of `rowferry.<function>` with so many positional arguments."""
     placeholders = sql.SQL(", ").join([sql.Placeholder()] * arguments)

@@ -8,8 +8,7 @@ import pytest
 
 from rowferry.db.connection import connect
 from rowferry.reports.coverage import Coverage, FolderCoverage, read_coverage, record_coverage
-from rowferry.s3.listings import folders
-from rowferry_enqueue.checks.buckets import coverage
+from rowferry_enqueue.checks.buckets import coverage, folders
 from rowferry_enqueue.checks.buckets.coverage import find_coverage
 from support.entries.checks import check
 from support.entries.migration import Migration
