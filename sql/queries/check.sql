@@ -341,8 +341,7 @@ from ({object_keys}) as k
 where k.legacy_key = any(%(keys)s::text []);
 
 -- name: key_faults
--- How many legacy keys of one table become usable production keys (null fault), and how many do not, and why. Also of the
--- texts of one whose objects `objects` names: they are mapped as if they named them.
+-- How many legacy keys of one table become usable production keys (null fault), and how many do not, and why.
 with judged as (
     select
         coalesce(e.legacy_text, e.computed_key) as named,
@@ -363,6 +362,25 @@ select
     count(*) as keys,
     min(j.named) as example
 from judged as j
+group by j.fault;
+
+-- name: text_faults
+-- How many legacy texts of one table become no production texts, and why, where `objects` names the objects.
+select
+    j.fault,
+    count(*) as texts,
+    min(j.legacy_text) as example
+from (
+    select
+        o.legacy_text,
+        case
+            when o.production_text = '' then 'empty text'
+            when not {becomes_production} then 'legacy text'
+            when char_length(o.production_text) > %(column_length)s then 'wide text'
+        end as fault
+    from ({object_keys}) as o
+) as j
+where j.fault is not null
 group by j.fault;
 
 -- name: rows_without_objects

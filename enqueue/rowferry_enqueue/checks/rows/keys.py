@@ -37,12 +37,11 @@ _KEY_FAULTS = {
 }
 """What is wrong with a key, and what to do about it."""
 _TEXT_FAULTS = {
-    "empty": "would become empty",
-    "still legacy": "would still have the legacy form",
-    "too wide": "would be too long for the column",
+    "empty text": "would become empty",
+    "legacy text": "would still have the legacy form",
+    "wide text": "would be too long for the column",
 }
 """What would become of a text beside computed keys."""
-_BECOMES_PRODUCTION = statement("is_production", text=sql.SQL("e.production_text"))
 Read = Callable[..., list[Row]]
 """Returns the rows of a query by its name and its parts."""
 
@@ -95,7 +94,8 @@ def _check_documents(queries: EntryQueries, read: Read) -> Iterator[Finding]:
 
 def _check_faults(queries: EntryQueries, read: Read) -> Iterator[Finding]:
     entries = queries.entries
-    rows = read("key_faults", object_keys=queries.compose_keys("legacy"), becomes_production=_BECOMES_PRODUCTION)
+    becomes_production = statement("is_production", text=sql.SQL("e.production_text"))
+    rows = read("key_faults", object_keys=queries.compose_keys("legacy"), becomes_production=becomes_production)
     counted = {row["fault"]: row for row in rows}
     usable: int = counted[None]["keys"] if None in counted else 0
     words = f"{entries.label}: {_count_keys(entries, usable)} with usable production keys"
@@ -128,11 +128,12 @@ def _check_texts(queries: EntryQueries, read: Read) -> Iterator[Finding]:
     """Yield what would stop a worker at texts that name no object."""
     if queries.entries.objects is None or not queries.entries.has_two_texts:
         return
+    becomes_production = statement("is_production", text=sql.SQL("o.production_text"))
     keys = queries.compose_keys("legacy", of_text=True)
-    for row in read("key_faults", object_keys=keys, becomes_production=_BECOMES_PRODUCTION):
-        if fault := _TEXT_FAULTS.get(row["fault"]):
-            what = f"{count(row['keys'], 'text', 'texts')} {fault}, for example {quote_key(row['example'])}"
-            yield problem(f"{queries.entries.label}: {what}", "correct those texts, or `from` and `to` in the plan")
+    for row in read("text_faults", object_keys=keys, becomes_production=becomes_production):
+        texts, example = count(row["texts"], "text", "texts"), quote_key(row["example"])
+        what = f"{queries.entries.label}: {texts} {_TEXT_FAULTS[row['fault']]}, for example {example}"
+        yield problem(what, "correct those texts, or `from` and `to` in the plan")
 
 
 def _check_presigned(queries: EntryQueries, read: Read) -> Iterator[Finding]:
