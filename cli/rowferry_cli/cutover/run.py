@@ -1,7 +1,6 @@
 """`rowferry cutover`: short passes up to the moment of the switch, then a last pass and a verify."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from rowferry.db.connection import connect, name_database
 from rowferry.errors import UsageError
@@ -20,23 +19,15 @@ from rowferry_queues.migrate.spec import MIGRATE, MigrateChoices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CutoverOptions:
+class CutoverOptions(WorkerOptions):
     """The options of the command."""
 
     batch_size: int
-    processes: int | None
-    parallel: int | None
     on_conflict: OnConflict | None
     finish: bool
     switched_back: bool
     as_json: bool
-    log_file: Path | None
     yes: bool
-
-    @property
-    def workers(self) -> WorkerOptions:
-        """Return the workers of this host."""
-        return WorkerOptions(processes=self.processes, parallel=self.parallel, log_file=self.log_file)
 
 
 def run_cutover(plan: Plan, options: CutoverOptions) -> int:
@@ -74,5 +65,5 @@ def run_cutover(plan: Plan, options: CutoverOptions) -> int:
         log_path = options.log_file or name_log(plan, request)
         reporter.print(f"Log: {log_path}")
         with log_to_file(log_path) as log:
-            run = Run(connection, plan, request, options.workers, reporter, log)
+            run = Run(connection, plan, request, options, reporter, log)
             return Cutover(run, waits_for_switch, options.as_json).run_to_end(finish=options.finish)

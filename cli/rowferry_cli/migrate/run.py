@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 
 from rowferry.db.connection import Connection, call, connect, name_database, translated_errors
 from rowferry.db.schema import check_version, initialise
@@ -46,12 +45,10 @@ COUNT_WITHIN = timedelta(seconds=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MigrateOptions:
+class MigrateOptions(WorkerOptions):
     """The options of the command."""
 
     batch_size: int
-    processes: int | None
-    parallel: int | None
     limit: int | None
     overwrite: bool
     on_conflict: OnConflict | None
@@ -61,7 +58,6 @@ class MigrateOptions:
     verbose: bool
     dry_run: bool
     status_only: bool
-    log_file: Path | None
     yes: bool
 
     @property
@@ -73,11 +69,6 @@ class MigrateOptions:
     def request(self) -> EnqueueRequest:
         """Return what each pass enqueues."""
         return EnqueueRequest(MIGRATE, self.batch_size, self.limit, self.choices)
-
-    @property
-    def workers(self) -> WorkerOptions:
-        """Return the workers of this host."""
-        return WorkerOptions(processes=self.processes, parallel=self.parallel, log_file=self.log_file)
 
 
 def run_migrate(plan: Plan, options: MigrateOptions) -> int:
@@ -109,7 +100,7 @@ def run_migrate(plan: Plan, options: MigrateOptions) -> int:
             record_coverage(connection, plan.name, found)
         _prepare_batches(connection, plan, options, reporter)
         if options.processes == 0:
-            return run_one_pass(connection, plan, options.request, options.workers, reporter, unsettled="")
+            return run_one_pass(connection, plan, options.request, options, reporter, unsettled="")
         with log_to_file(log_path) as log:
             return _migrate(connection, plan, options, reporter, log)
 
@@ -180,7 +171,7 @@ def _prepare_batches(connection: Connection, plan: Plan, options: MigrateOptions
 
 
 def _migrate(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter, log: LogFile) -> int:
-    run = Run(connection, plan, options.request, options.workers, reporter, log, options.verbose)
+    run = Run(connection, plan, options.request, options, reporter, log, options.verbose)
     last = LastListing.begin(plan)
     try:
         chain = run.all_passes()

@@ -191,7 +191,7 @@ def _try_writing(probe: Probe, plan: Plan, source_key: str | None, heads: Heads)
     try:
         probe.write_parts(server_side=plan.server_side)
     except ObjectError as error:
-        yield from judge_large(plan, error)
+        yield from judge_large(plan, error, [seen.content_length or 0 for seen in heads])
     yield from _report_lost_properties(probe)
     if probe.lacks_tags and side.tags == "copy":
         yield from _count_tagged(heads)

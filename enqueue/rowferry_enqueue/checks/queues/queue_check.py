@@ -58,6 +58,8 @@ def check_queues(
             plan=plan,
             settings=queue.settings,
             connection=connection,
+            entries=queue.entries,
+            objects=queue.objects,
             tables=meant,
             may_write=may_write,
             on_progress=on_progress,
@@ -100,25 +102,15 @@ class QueueCheck:
     """The plan's [queue.NAME], of the type `spec.settings`."""
     connection: Connection
     """In autocommit: what may fail goes into a transaction of its own."""
+    entries: Sequence[Entries]
+    """The [[entries]] that the queue works on."""
+    objects: Sequence[ObjectPrefix]
+    """The [[objects]] that the queue works on; `settings.buckets` has the prefixes that it names itself."""
     tables: Sequence[EntryQueries] = ()
     """The tables of the entries that the queue works on, as far as they can be read."""
     may_write: bool = True
     """Whether a probe object may be written to the production bucket, and removed again."""
     on_progress: OnProgress = ignore_progress
-
-    @property
-    def entries(self) -> list[Entries]:
-        """The [[entries]] that the queue works on."""
-        if "table" not in self.spec.sources:
-            return []
-        return [entries for entries in self.plan.entries if self.settings.means(entries.label)]
-
-    @property
-    def objects(self) -> list[ObjectPrefix]:
-        """The [[objects]] that the queue works on; `settings.buckets` has the prefixes that it names itself."""
-        if "listing" not in self.spec.sources:
-            return []
-        return [objects for objects in self.plan.objects if self.settings.means(objects.label)]
 
     @contextmanager
     def open_bucket(self, side: SideName) -> Generator[ObjectClient]:
