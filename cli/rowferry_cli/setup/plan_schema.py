@@ -3,7 +3,7 @@
 import ast
 import inspect
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any
@@ -33,10 +33,9 @@ def make_schema() -> dict[str, Any]:
     schema, *of_queues = schemas
     schema |= {"$defs": defs}
     for name, found in defs.items():
-        struct = _find_struct(name, [Plan, *settings])
-        for field, words in describe_fields(struct).items():
-            if field in found.get("properties", {}):
-                found["properties"][field]["description"] = words
+        properties = found.get("properties", {})
+        for field, words in describe_fields(_find_struct(name, properties)).items():
+            properties[field]["description"] = words
     _describe_sides(defs["Plan"])
     defs["Entries"] |= {"if": {"required": ["key"]}, "then": {"required": PREFIXES}}
     _describe_queues(defs["Plan"], specs, of_queues)
@@ -67,31 +66,14 @@ def _describe_queues(plan: dict[str, Any], specs: Sequence[QueueSpec], settings:
     queue["additionalProperties"] = {"type": "object"}
 
 
-def _find_struct(name: str, roots: Sequence[type[msgspec.Struct]]) -> type[msgspec.Struct]:
+def _find_struct(name: str, fields: Collection[str]) -> type[msgspec.Struct]:
     """Return the struct of the plan, or of a queue's settings, that a definition of the schema is about."""
-    structs = list(dict.fromkeys(roots))
+    structs = [msgspec.Struct]
     for struct in structs:
-        if name in {struct.__name__, f"{struct.__module__}.{struct.__name__}".replace(".", "_")}:
-            return struct
-        structs += [one for one in _list_structs(msgspec.inspect.type_info(struct)) if one not in structs]
-    raise LookupError(name)
-
-
-def _list_structs(node: Any) -> list[type[msgspec.Struct]]:
-    """Return the structs that the fields of a struct are, in lists and unions too."""
-    if isinstance(node, msgspec.inspect.StructType):
-        kinds = [field.type for field in node.fields]
-        return [kind.cls for kind in _flatten(kinds) if isinstance(kind, msgspec.inspect.StructType)]
-    return []
-
-
-def _flatten(kinds: list[Any]) -> list[Any]:
-    found: list[Any] = []
-    for kind in kinds:
-        inner = [getattr(kind, name, None) for name in ("item_type", "value_type")]
-        below = [*getattr(kind, "types", ()), *filter(None, inner)]
-        found += [kind, *_flatten(below)]
-    return found
+        structs += struct.__subclasses__()
+    return next(
+        each for each in structs if name.endswith(each.__name__) and {*each.__struct_encode_fields__} == {*fields}
+    )
 
 
 def describe_fields(struct: type[msgspec.Struct]) -> dict[str, str]:
