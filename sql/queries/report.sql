@@ -22,7 +22,6 @@ parked as (
     select
         q.queue_name,
         q.payload ->> 'entries' as label,
-        count(*) as batches,
         sum(w.entries)::bigint as entries
     from rowferry.batch_queue as q
     cross join lateral (
@@ -61,7 +60,6 @@ select
     p.started_at,
     p.finished_at,
     case when p.finished_at >= p.started_at then p.finished_at - p.started_at end as duration,
-    coalesce(h.batches, 0) as batches_parked,
     p.waiting >= coalesce(h.entries, 0) as balances
 from rowferry.table_progress as p
 left join tried as t on p.queue_name = t.queue_name and p.label = t.label

@@ -106,8 +106,8 @@ def test_parked_batches_are_told_by_themselves(migration: Migration) -> None:
     migration.write_plan()
     told = migration.run("report").stdout
     assert "  parked                4\n" in told
-    assert "Unfinished entries: 1 waiting (see `rowferry errors`)." in told
-    assert "Parked (set to ERROR by hand): 4 entries in 2 batches; `rowferry requeue --all --migration avatars`" in told
+    assert "1 of 3 batches waiting or running; 4 entries in 2 batches need an operator." in told
+    assert "What failed, and why: rowferry errors --migration avatars\n" in told
 
 
 def test_the_report_says_that_rows_were_put_back_and_are_legacy_again(migration: Migration) -> None:
@@ -127,7 +127,7 @@ def test_the_report_says_nothing_of_tables_that_it_has_not_looked_at(migration: 
     migration.write_plan()
     done = migration.run("report")
     assert (done.returncode, "All batches" in done.stdout) == (0, False)
-    assert "There is no batch.\nThe tables were not read: `rowferry status` counts legacy entries." in done.stdout
+    assert "Not begun: Nothing has been enqueued.\n" in done.stdout
 
 
 # Several queues
@@ -159,13 +159,13 @@ def test_the_command_tells_by_its_exit_status(migration: Migration) -> None:
     assert migration.run("report").returncode == 2
     migration.given(3)
     done = migration.run("report")
-    assert (done.returncode, "Unfinished entries: 3 waiting" in done.stdout) == (1, True)
+    assert (done.returncode, "1 of 1 batch waiting or running" in done.stdout) == (1, True)
     migration.work()
     done = well(migration.run("report", "--manifest", "rest.jsonl"))
     assert "entries               3" in done.stdout
     assert "migrated              3" in done.stdout
     assert "1 batch: 1 DONE, 0 INIT, 0 ERROR · 1 attempt · " in done.stdout
-    assert "All batches are done." in done.stdout
+    assert "Done: All batches are done: 3 entries" in done.stdout
     assert "rest.jsonl, 0 lines" in done.stdout
     assert (migration.folder / "rest.jsonl").read_text() == ""
 

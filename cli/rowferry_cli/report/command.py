@@ -11,14 +11,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rowferry.batch import UNSETTLED
 from rowferry.formatting import (
     count,
     count_batches,
-    count_entries,
     format_duration,
     format_json,
-    list_counts,
     show_text,
 )
 from rowferry_cli.command import Command
@@ -146,46 +143,16 @@ def _write_page(connection: Connection, report: Report, path: Path) -> None:
 
 
 def _print_report(report: Report) -> None:
-    """Print one block for each queue and table, the conclusion, and the next steps."""
-    from rowferry_cli.report.data import LEGACY_AGAIN
+    """Print one block for each queue and table, the conclusion, and the next step."""
+    from rowferry_cli.report.verdict import describe_undecided, judge
 
     click.secho(f"Migration {report.migration}", bold=True)
     for table in report.tables:
         _print_table(table)
-    click.echo()
-    several = len(report.by_queue) > 1
-    if not report.balances:
-        click.echo("MISMATCH: the outcomes do not add up to the entries. This is a bug in rowferry.")
-    elif report.settled:
-        click.echo("All batches are done." if report.tables else "There is no batch.")
-        click.echo("The tables were not read: `rowferry status` counts legacy entries.")
-    else:
-        for queue, tables in report.by_queue.items():
-            _print_unfinished(queue if several else None, tables)
-    for queue, tables in report.by_queue.items():
-        if parked := sum(table["batches_parked"] for table in tables):
-            entries = count_entries(sum(table["parked"] for table in tables))
-            one = f" --queue {queue}" if several else ""
-            click.echo(
-                f"Parked (set to ERROR by hand): {entries} in {count_batches(parked)}; "
-                f"`rowferry requeue --all{one} --migration {report.migration}` requeues all batches in ERROR."
-            )
-    if words := report.coverage.as_sentence():
-        click.echo(show_text(words))
-    for label, rows in report.reverted.items():
-        click.echo(f"{show_text(label)}: {count(rows, 'row', 'rows')} {LEGACY_AGAIN}")
-
-
-def _print_unfinished(queue: str | None, tables: list[DictRow]) -> None:
-    """Print what is left of a queue; nothing of a finished one, unless it is the only one (None)."""
-    counts = {name: sum(table[name] for table in tables) for name in ("waiting", *UNSETTLED)}
-    needs_person = any(counts[name] for name in UNSETTLED)
-    left = list_counts(counts) or "0 waiting"
-    if queue is None:
-        click.echo(f"Unfinished entries: {left} (see `rowferry errors`).")
-    elif any(table["batches_init"] or table["batches_error"] for table in tables):
-        hint = f" (see `rowferry errors --queue {queue}`)" if needs_person else ""
-        click.echo(f"Unfinished entries of {queue}: {left}{hint}.")
+    said = judge(report)
+    click.echo(f"\n{said.word}: {show_text(said.sentence)}")
+    if describe_undecided(report):
+        click.echo(f"What failed, and why: rowferry errors --migration {report.migration}")
 
 
 def _print_table(table: DictRow) -> None:

@@ -21,8 +21,6 @@ from rowferry.reports.coverage import Coverage, read_coverage
 from rowferry_cli.status.chain import read_chain
 from rowferry_cli.status.state import NOT_STORED, read_state
 
-LEGACY_AGAIN = "reverted, none migrated since: legacy again."
-"""What is said of the rows of `Report.reverted`."""
 FETCHED_AT_ONCE = 2_000
 """Lines of the manifest in memory at once."""
 COUNTED = ("waiting", "parked", *map(str, Outcome))

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -64,14 +64,13 @@ def read_rows(connection: Connection, report: Report) -> dict[str, Any]:
     hosts = read_in_order(connection, "page_hosts", named | {"limit": MOST["page_hosts"]})
     migration = fetch_one(connection, statement("page_migration"), named)
     sums = {queue: row for queue in report.by_queue for row in hosts if (row["queue"], row["host"]) == (queue, None)}
-    worked = migration["worked"]
     return {
         "report": report,
         "migration": migration,
-        "judgement": verdict.judge(report, migration["created_at"], worked or _find_duration(report.tables)),
+        "judgement": verdict.judge(report, migration["worked"]),
         "verified": verdict.judge_verification(report, sums.get(VERIFY.name)),
         "main": verdict.find_main(report),
-        "whole": _find_duration(report.tables),
+        "whole": verdict.find_duration(report),
         "planned": _describe_plan(report.migration, migration["plan"]),
         "plan": format_json(migration["plan"], indent=2).splitlines(),
         "hosts": [row for row in hosts if row["host"] is not None],
@@ -100,13 +99,6 @@ def _read_charts(connection: Connection, named: dict[str, Any], sums: Mapping[st
     for row in connection.execute(statement("page_pace"), named | chosen):
         counts[row["queue"]].setdefault(row["began_at"], {})[row["outcome"]] = row["entries"]
     return {queue: Chart(queue, span.step, span.cut(counts[queue])) for queue, span in spans.items()}
-
-
-def _find_duration(tables: Sequence[DictRow]) -> Any:
-    """Return the time from the first attempt to the last end; None where it is not known, or the clock was set back."""
-    starts = [table["started_at"] for table in tables if table["started_at"]]
-    ends = [table["finished_at"] for table in tables if table["finished_at"]]
-    return max(ends) - min(starts) if starts and ends and max(ends) >= min(starts) else None
 
 
 def render_page(rows: Mapping[str, Any], secrets: Collection[str] = ()) -> str:

@@ -1,13 +1,13 @@
 """Says in a word and a sentence how a migration stands, and how its verification. Pure."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple
 
 from psycopg.rows import DictRow
 
 from rowferry.formatting import count, count_batches, count_entries, format_duration
-from rowferry_cli.report.data import LEGACY_AGAIN, Report
+from rowferry_cli.report.data import Report
 from rowferry_cli.report.wording import write_moment
 from rowferry_cli.status.state import describe_state, show_state
 from rowferry_queues.verify.spec import VERIFY
@@ -25,10 +25,10 @@ class Said(NamedTuple):
     tone: str
 
 
-def judge(report: Report, created_at: datetime, worked: timedelta | None) -> Said:
+def judge(report: Report, worked: timedelta | None = None) -> Said:
     """Return how the migration stands: the state that rowferry.migration_state has, in words.
 
-    `worked`: for how long something was worked on, where that is known.
+    `worked`: for how long something was worked on; None: from its first attempt to its last end.
     """
     state = report.state["state"]
     if not report.tables:
@@ -38,20 +38,28 @@ def judge(report: Report, created_at: datetime, worked: timedelta | None) -> Sai
     undecided, reverted = describe_undecided(report), describe_reverted(report)
     left = report.coverage.as_sentence() or ""
     if state == "done":
-        within = f" in {format_duration(worked)}" if worked else ""
+        took = worked or find_duration(report)
+        within = f" in {format_duration(took)}" if took else ""
         done = f"All batches are done: {count_entries(count_main(report))}{within}."
         if reverted:
             return Said("Reverted", f"{reverted} All batches are done.", "warn")
         return Said("Done in part", f"{done} {left}", "warn") if left else Said("Done", done, "good")
     words = [f"All other batches are done; {undecided}."] if state == "needs_operator" else []
     if state not in {"needs_operator", "running"}:
-        words.append(describe_state(report.state, write_moment(report.state["since"] or created_at)))
+        words.append(describe_state(report.state, write_moment(report.state["since"] or report.state["created_at"])))
     if state != "needs_operator":
         words.append(f"{_count_pending(report)}{f'; {undecided}' if undecided else ''}.")
     if report.state["seconds_left"] is not None:
         words.append(f"About {format_duration(timedelta(seconds=report.state['seconds_left']))} left.")
     words += [more for more in (reverted, left) if more]
     return Said(show_state(state).capitalize(), " ".join(words), TONES.get(state, "bad"))
+
+
+def find_duration(report: Report) -> timedelta | None:
+    """Return the time from the first attempt to the last end; None where it is not known, or the clock was set back."""
+    starts = [table["started_at"] for table in report.tables if table["started_at"]]
+    ends = [table["finished_at"] for table in report.tables if table["finished_at"]]
+    return max(ends) - min(starts) if starts and ends and max(ends) >= min(starts) else None
 
 
 def _count_pending(report: Report) -> str:
@@ -78,7 +86,10 @@ def describe_undecided(report: Report) -> str:
 def describe_reverted(report: Report) -> str:
     """Return which rows are legacy again, in a sentence a table; empty where none are."""
     rows = report.reverted
-    said = [f"{label}: {count(rows[label], 'row', 'rows')} {LEGACY_AGAIN}" for label in list(rows)[:MOST_REVERTED]]
+    said = [
+        f"{label}: {count(rows[label], 'row', 'rows')} reverted, none migrated since: legacy again."
+        for label in list(rows)[:MOST_REVERTED]
+    ]
     if len(rows) > MOST_REVERTED:
         said.append(f"{len(rows) - MOST_REVERTED} more tables were reverted, too.")
     return " ".join(said)
