@@ -1,4 +1,4 @@
-"""Writes the dashboards and the alerts: `python dashboards/generate.py [FOLDER]`, a folder for the dashboards alone."""
+"""Writes the dashboards: `python dashboards/generate.py [FOLDER]`."""
 
 import json
 import re
@@ -12,7 +12,6 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
 from migration_board import build_migration_board
 from workers_board import build_workers_board
-from write_alerts import write_alerts
 
 OF_A_MIGRATION, OF_THE_DATABASE = ("Pauses", "Paused"), ("Oldest transaction",)
 """Marks that shade the panels of their migration alone, and the panel that shows no migration."""
@@ -72,12 +71,9 @@ def list_panels(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def main(folder: Path = FOLDER) -> None:
-    """Write both dashboards, and the alerts where all is written in its place."""
-    texts = render_all()
-    for name, text in texts.items():
+    """Write both dashboards."""
+    for name, text in render_all().items():
         (folder / f"{name}.json").write_text(text, encoding="utf-8")
-    if folder == FOLDER:
-        write_alerts()
 
 
 if __name__ == "__main__":

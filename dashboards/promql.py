@@ -10,9 +10,8 @@ HERE = f'{CLUSTER},host=~"$host",instance=~"$instance"'
 CHOSEN = 'migration=~"$migration",queue=~"$queue"'
 """Labels of the chosen work. It is added up over queues; what still waits in them never is: they share entries."""
 WORK = f"{HERE},{CHOSEN}"
-HAS_WORK = 'rowferry_migration_state{state=~"running|stalled|waiting|no_workers"}'
-"""1 for a migration with work left that is not paused; for rules."""
-HAS_WORK_HERE = HAS_WORK.replace("{", f'{{{CLUSTER},migration=~"$migration",')
+HAS_WORK_HERE = f'rowferry_migration_state{{{CLUSTER},migration=~"$migration",state=~"running|stalled|waiting|no_workers"}}'
+"""1 for a migration with work left that is not paused."""
 IS_MOVING = f"on () (sum({HAS_WORK_HERE}) > 0)"
 """Only while a migration that is not paused has entries left: `... and` this."""
 _OF_WORKERS = "and on (job, instance) rowferry_build_info"

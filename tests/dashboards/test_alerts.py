@@ -13,8 +13,7 @@ import yaml
 from support.docs.doc_pages import ROOT
 from support.queue.lines import Lines
 from support.queue.rows import add, add_worker, change
-from support.screens.grafana import FOLDER, URGENT
-from write_alerts import PROMETHEUS
+from support.screens.grafana import FOLDER, PROMETHEUS, URGENT
 
 RUNBOOK = ROOT / "docs" / "runbook.md"
 PROMTOOL = shutil.which("promtool")

@@ -10,6 +10,8 @@ import yaml
 from support.checkout import ROOT
 
 FOLDER = ROOT / "dashboards"
+PROMETHEUS = FOLDER / "prometheus" / "rules" / "alerts.yml"
+RULES: list[dict[str, Any]] = yaml.safe_load(PROMETHEUS.read_text(encoding="utf-8"))["groups"][0]["rules"]
 GRAFANA_ALERT = FOLDER / "grafana" / "alerting" / "rowferry.yaml"
 (URGENT_RULE,) = yaml.safe_load(GRAFANA_ALERT.read_text(encoding="utf-8"))["groups"][0]["rules"]
 URGENT: str = URGENT_RULE["data"][0]["model"]["rawSql"]
