@@ -2,7 +2,7 @@
 -- and with an object's key. `p_since`: when the first of them began, by the legacy server's clock, null where that is
 -- unknown; `p_objects` and `p_bytes`: what they have written. The next attempt continues behind the key.
 -- Raises object_not_in_prerequisite_state where this transaction has not claimed the batch.
--- Writes: batch_queue. Called by: rowferry_worker/batch/folders.py, in the transaction of the claim.
+-- Writes: batch_queue. Called by: rowferry_queues/folders.py, in the transaction of the claim.
 create or replace function rowferry.note_folder(
     p_batch_id bigint, p_entry_id text, p_key text, p_since timestamptz, p_objects bigint, p_bytes bigint
 )

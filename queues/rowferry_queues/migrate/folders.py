@@ -15,9 +15,9 @@ from rowferry.errors import ObjectError, ServerFault
 from rowferry.keys import ObjectKeys, map_object
 from rowferry.plan import Entries
 from rowferry.s3.listings.keys import ListedObject, Walk
+from rowferry_queues.folders import MOST_OBJECTS, FolderRow, Reached, describe_empty, take_page
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies, run_listings
-from rowferry_worker.batch.folders import MOST_OBJECTS, FolderRow, Reached, describe_empty, take_page
 from rowferry_worker.batch.row_update import RowChange
 from rowferry_worker.batch.second_look import look_at_sources
 from rowferry_worker.copying.copy import CopyOptions, CopyResult, copy_object, log_copy

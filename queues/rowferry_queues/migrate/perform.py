@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 from rowferry.batch import Entry, EntryResult, Performed
 from rowferry.db.entries import EntryQueries
+from rowferry_queues.folders import FolderRow, expand_folders, note_first
 from rowferry_queues.migrate.folders import count_earlier, settle_folders
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import choose_options, find_plain_copies, run_copies
-from rowferry_worker.batch.folders import FolderRow, expand_folders, note_first
 from rowferry_worker.batch.objects import Judge, MappedRow, list_objects, map_rows
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.row_update import RowChange

@@ -19,10 +19,10 @@ from rowferry.plan.properties import MAX_TAGS, find_tag_fault
 from rowferry.s3.operations import get_object_tagging, put_object_tagging
 from rowferry.s3.responses import name_request, read_tags
 from rowferry.s3.retry import TRIES
+from rowferry_queues.folders import expand_folders, note_first
 from rowferry_queues.tag.spec import TagConflict, TagSettings
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
-from rowferry_worker.batch.folders import expand_folders, note_first
 from rowferry_worker.batch.objects import Judge, MappedRow, find_rows
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import look_again

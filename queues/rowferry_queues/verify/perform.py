@@ -8,9 +8,9 @@ from rowferry.batch import Entry, Outcome, Performed
 from rowferry.errors import ObjectConflict, ObjectNotFound
 from rowferry.keys import ObjectKeys, StandingObject
 from rowferry.s3.responses import Response
+from rowferry_queues.folders import expand_folders, note_first
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import choose_options, run_copies
-from rowferry_worker.batch.folders import expand_folders, note_first
 from rowferry_worker.batch.objects import Judge, find_rows
 from rowferry_worker.batch.ranges import is_listed, run_range
 from rowferry_worker.batch.rows import look_again
