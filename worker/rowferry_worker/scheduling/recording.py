@@ -1,6 +1,7 @@
 """What is told of each request: the metrics, the pace, and a line in the log when a server's rate is learned."""
 
 import logging
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -97,35 +98,25 @@ def name_result(error: ObjectError) -> str:
 
 
 class RateReporter:
-    """Shows the learned rates as metrics, and logs one that has come or gone, at most once a minute."""
+    """Shows the learned rates as metrics, and logs one that is held for a while: once, at most one a minute."""
 
     def __init__(self) -> None:
         """Begin with none."""
         self._since: dict[str, float] = {}
-        self._told: dict[str, float] = {}
-        self._told_at = 0.0
+        """When each began to be held; infinity once that was logged."""
+        self._told_at = -math.inf
 
     def show(self, pace: Pacer, names: dict[str, tuple[SideName, str]], now: float) -> None:
         """Show the present rates; `names` has the side and operation of each key."""
         for key, rate in pace.rates.items():
-            if key in names and (rate.per_second is not None or key in self._since):
-                metrics.request_rate_limit.labels(*names[key]).set(rate.per_second or 0)
-                self._log_change(key, names[key], rate.per_second, rate.through, now)
-
-    def _log_change(
-        self, key: str, name: tuple[SideName, str], per_second: float | None, through: float, now: float
-    ) -> None:
-        server = key.rpartition(" ")[0]
-        fields: dict[str, object] = {"side": name[0], "operation": name[1], "bucket": server}
-        may_tell = not self._told_at or now - self._told_at >= LINE_SECONDS
-        if per_second is None:
-            if key in self._told and may_tell:
-                _log.info("the server lets all requests through again", extra=fields)
-                self._told_at = now
-                del self._told[key]
-            if key not in self._told:
-                del self._since[key]
-        elif now - self._since.setdefault(key, now) > SETTLED_SECONDS and key not in self._told and may_tell:
-            fields["requests_per_second"] = round(through, 1)
-            _log.info("the server refuses more requests than this worker sends it now", extra=fields)
-            self._told[key], self._told_at = through, now
+            if key not in names or (rate.per_second is None and self._since.pop(key, None) is None):
+                continue
+            metrics.request_rate_limit.labels(*names[key]).set(rate.per_second or 0)
+            if rate.per_second is None or now - self._since.setdefault(key, now) <= SETTLED_SECONDS:
+                continue
+            if now - self._told_at >= LINE_SECONDS:
+                (side, operation), bucket = names[key], key.rpartition(" ")[0]
+                fields: dict[str, object] = {"side": side, "operation": operation, "bucket": bucket}
+                fields["requests_per_second"] = round(rate.through, 1)
+                _log.info("the server refuses more requests than this worker sends it now", extra=fields)
+                self._since[key], self._told_at = math.inf, now
