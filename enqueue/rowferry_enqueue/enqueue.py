@@ -216,7 +216,7 @@ def _compose(
     """Return the one statement over a table, for the entries that meet the condition `wanted`."""
     limit = sql.SQL("") if request.limit is None else statement("free_entries_limit")
     within = request.within.list_bounds(queries.entries)
-    bounds = [queries.compose_bound(name, values) for name, values in within.items()]
+    bounds = [queries.ids.compose_bound(name, values) for name, values in within.items()]
     wanted = sql.SQL(" and ").join([wanted, *bounds])
     waiting = queries.compose("no_waiting_ranges" if migration_id is None else "waiting_ranges")
     free_entries = queries.compose("free_entries", wanted=wanted, limit=limit, waiting_ranges=waiting)

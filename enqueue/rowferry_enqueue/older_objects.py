@@ -33,7 +33,7 @@ def _sample(connection: Connection, entries: Entries, within: Within, most: int)
     """Return the keys of the objects of some production rows, in both buckets."""
     with translated_errors():
         queries = EntryQueries.of(connection, entries)
-        bounds = [queries.compose_bound(name, values) for name, values in within.list_bounds(entries).items()]
+        bounds = [queries.ids.compose_bound(name, values) for name, values in within.list_bounds(entries).items()]
         wanted = sql.SQL(" and ").join([queries.has_form("production"), *bounds])
         query = queries.compose("sample_entries", wanted=wanted)
         found = to_entries(connection.execute(query, queries.parameters(most=most)).fetchall())

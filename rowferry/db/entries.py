@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
-from typing import Any, Concatenate, Literal, ParamSpec
+from typing import Any, Concatenate, ParamSpec
 
 import msgspec
 from psycopg import sql
@@ -56,7 +56,7 @@ class EntryQueries:
         """Fill in what all of them need; `found` has all columns of the plan."""
         self.entries = entries
         self.found = found
-        self._ids = IdQueries(entries, found)
+        self.ids = IdQueries(entries, found)
         table = split_table(entries.table)
         # A bare name could be that of one of our CTEs.
         whole_name = (found.schema_name, *table) if found.schema_name and len(table) == 1 else table
@@ -76,7 +76,7 @@ class EntryQueries:
             "is_production_row": forms.row_has_form(entries, found, "production"),
             "required_keys": forms.compute_needed(entries),
             "optional_keys": forms.compute_keys(entries.optional),
-        } | self._ids.compose()
+        } | self.ids.compose()
         self.composed: dict[tuple[object, ...], bytes] = {}
         self._values = {
             "legacy_prefix": prefix_of(entries, "legacy"),
@@ -102,15 +102,6 @@ class EntryQueries:
         columns = sql.SQL(", ").join(identifiers("e", name) for name in self.entries.ids)
         return sql.SQL("({} and row({}) is not null)").format(condition, columns)
 
-    @property
-    def id_type(self) -> str:
-        """The types of the id's columns, for messages."""
-        return self._ids.type
-
-    def compose_bound(self, name: Literal["is_from", "is_until"], values: Sequence[str]) -> sql.Composable:
-        """Return the condition that an id is not before, or not after, another; `values`: of its first columns."""
-        return self._ids.compose_bound(name, values)
-
     @classmethod
     def of(cls, connection: Connection, entries: Entries) -> "EntryQueries":
         """Raise MigrationFault when the table or one of its columns does not exist."""
@@ -131,8 +122,10 @@ class EntryQueries:
         entries = self.entries
         now = EntryQueries.of(connection, entries)
         found = now.found
-        if now.id_type != self.id_type:
-            change = f"Column {entries.id_words} of {entries.table} was of type {self.id_type} and is {now.id_type} now"
+        if now.ids.type != self.ids.type:
+            change = (
+                f"Column {entries.id_words} of {entries.table} was of type {self.ids.type} and is {now.ids.type} now"
+            )
             raise MigrationFault(f"{change}; change it back, or delete the batches that wait and enqueue again.")
         if not fits(entries, found):
             change = f"Column {entries.key} of {entries.table} is {found.key_type}, not {name_kind(entries)}"

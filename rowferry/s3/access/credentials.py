@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, cast
 
 from rowferry.environment import read_secret
 from rowferry.errors import CredentialsUnavailable, UsageError
@@ -19,12 +19,8 @@ PROFILES = ("AWS_DEFAULT_PROFILE", "AWS_PROFILE")
 """Either of them names a profile of boto3's configuration."""
 
 
-class Credentials(Protocol):
-    """What rowferry uses of credentials, its own or botocore's."""
-
-    def get_frozen_credentials(self) -> Any:
-        """Return the credentials of this moment, renewed first where they are about to expire."""
-        ...
+Credentials = Any
+"""A CredentialSnapshot, or botocore's credentials: these carry no types."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -36,7 +32,7 @@ class CredentialSnapshot:
     token: str | None
 
     def get_frozen_credentials(self) -> "CredentialSnapshot":
-        """Return these."""
+        """Return these, as botocore's credentials do."""
         return self
 
 

@@ -145,7 +145,7 @@ def _probe(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:
     """Yield the problems that only a query shows: of the condition, the rights for it, and the order of ids."""
     asked = ask(connection, queries.compose("probe_entries"), queries.parameters())
     if isinstance(asked, errors.UndefinedFunction) and "ordering operator" in summarise(asked):
-        what = f"{name_id(queries.entries)} is {queries.id_type}, which has no order"
+        what = f"{name_id(queries.entries)} is {queries.ids.type}, which has no order"
         yield problem(what, "name another column, of a type that PostgreSQL can sort")
     elif isinstance(asked, psycopg.Error):
         yield refuse(queries.entries, asked)

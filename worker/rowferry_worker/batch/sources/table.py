@@ -99,7 +99,7 @@ def refuse_unreadable(
         reason = f"the entries of {queries.entries.label} cannot be read: {summarise(error)}"
         raise MigrationFault(f"{reason}; correct the table or the plan") from error
     if state.startswith(VALUES) and not _are_ids(connection, queries, first, last):
-        reason = f"the ids of the waiting batches are no longer of type {queries.id_type}"
+        reason = f"the ids of the waiting batches are no longer of type {queries.ids.type}"
         raise MigrationFault(f"{reason} ({queries.entries.label}): change the column back, or delete those batches")
 
 
