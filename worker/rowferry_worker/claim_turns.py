@@ -6,6 +6,7 @@ from datetime import timedelta
 from threading import Event, Lock
 
 LOOK_UP_SECONDS = 0.25
+"""How often a waiting slot looks whether it must stop, and whether PostgreSQL must be shown that it lives."""
 
 
 class ClaimTurns:

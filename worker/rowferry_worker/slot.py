@@ -16,9 +16,10 @@ from rowferry.s3.retry import jittered, retry_delay
 from rowferry_worker.batch.claim import claim_batch, end_poll, is_finished
 from rowferry_worker.batch.run import ClaimedBatch
 from rowferry_worker.batch.sources import updates_table
+from rowferry_worker.claim_turns import LOOK_UP_SECONDS
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.queues import find_queue
-from rowferry_worker.state import LOOK_UP_SECONDS, WorkerState
+from rowferry_worker.state import WorkerState
 
 if TYPE_CHECKING:
     from rowferry_worker.slots import Slots

@@ -9,7 +9,7 @@ from threading import Condition, Event
 from rowferry.batch import Batch
 from rowferry_worker.attempts import AttemptRecorder
 from rowferry_worker.backoff import Backoff
-from rowferry_worker.claim_turns import ClaimTurns
+from rowferry_worker.claim_turns import LOOK_UP_SECONDS, ClaimTurns
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContextCache
 from rowferry_worker.monitoring.heartbeat import ClusterState, WorkerReport
@@ -17,8 +17,6 @@ from rowferry_worker.options import Options
 from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.service import MAX_TURN, SlotWatchdog
 from rowferry_worker.waiting_lines import Line, WaitingLines
-
-LOOK_UP_SECONDS = 0.25
 
 
 class BatchProgress:

@@ -19,6 +19,7 @@ from rowferry.errors import RowferryError, SessionEnded
 from rowferry.plan import QueueSettings
 from rowferry.queue_spec import QueueSpec
 from rowferry.s3.providers import find_provider
+from rowferry_worker.claim_turns import LOOK_UP_SECONDS
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.migration import MigrationContext
 from rowferry_worker.monitoring import metrics
@@ -32,9 +33,6 @@ from rowferry_worker.scheduling.scheduler import CopyScheduler
 from rowferry_worker.state import BatchProgress
 
 T = TypeVar("T")
-LOOK_UP_EVERY = timedelta(seconds=0.25)
-"""How often a waiting slot looks whether it must stop, and whether PostgreSQL must be shown that it lives."""
-
 ENDED_FROM_OUTSIDE = {"57P01", "25P03", "25P04"}
 """SQLSTATEs of sessions that an administrator ended, and of transactions that were idle, or lasted, for too long."""
 
@@ -120,7 +118,7 @@ class BatchContext:
         """Return the result of a future, with the transaction open. Raises as `keep_alive`, and what it ends with."""
         alive_at = time.monotonic()
         while True:
-            wait([future], LOOK_UP_EVERY.total_seconds())
+            wait([future], LOOK_UP_SECONDS)
             if future.done():  # a TimeoutError of `result` could be its own as well
                 return future.result()
             alive_at = self.keep_alive(alive_at)
@@ -129,7 +127,7 @@ class BatchContext:
         """Wait so long with the transaction open. Raises as `keep_alive`."""
         end, alive_at = time.monotonic() + seconds, time.monotonic()
         while (left := end - time.monotonic()) > 0 or self.give_up.is_set():
-            self.give_up.wait(min(left, LOOK_UP_EVERY.total_seconds()))
+            self.give_up.wait(min(left, LOOK_UP_SECONDS))
             alive_at = self.keep_alive(alive_at)
 
     def keep_alive(self, alive_at: float) -> float:
