@@ -168,6 +168,9 @@ def pause_after_faults(
     except DatabaseBusy as error:
         _log.warning("could not pause the migration yet", extra={"error": str(error)})
         return
+    except UsageError:  # the database's encoding may lack what a server has said
+        backoff.set_aside(migration_id, UsageError(str(fault)))
+        return
     backoff.note_success(migration_id)
     if row["pause_migration"]:
         fields = {

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
@@ -103,7 +104,8 @@ class ClaimedBatch:
         """Tell operators why this worker cannot work on the migration, or on this queue of it; None: it can."""
         ledger = self.state.ledger
         arguments = ledger.worker_id, self.batch.migration_id, queue, error
-        ledger.call("note_unusable", *arguments, if_lost=("note_unusable", arguments))
+        with suppress(UsageError):  # the database's encoding may lack what a server has said
+            ledger.call("note_unusable", *arguments, if_lost=("note_unusable", arguments))
 
     def _hold_back(self, migration: MigrationContext) -> None:
         """Put the batch back unchanged, and skip its migration until the replicas may have caught up."""
@@ -227,7 +229,7 @@ class ClaimedBatch:
         batch, ledger = self.batch, self.state.ledger
         try:
             (row,) = ledger.call("judge_fault", batch.id, batch.requeues, str(fault))
-        except DatabaseBusy:
+        except (DatabaseBusy, UsageError):  # as the encoding of the database may lack what a server has said
             return False, 0
         except BaseException:
             ledger.enqueue("end_attempt", attempt.id, str(Verdict.RELEASED), str(fault))
