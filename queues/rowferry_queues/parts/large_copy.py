@@ -20,7 +20,7 @@ from rowferry_worker.multipart.upload import LargeCopy
 from rowferry_worker.objects.compare import compare_headers, is_digest
 from rowferry_worker.objects.conditional_writes import ObjectExists
 from rowferry_worker.objects.intents import Protect, Replace, Target
-from rowferry_worker.objects.own_copies import KnownCopy
+from rowferry_worker.objects.own_copies import KnownCopy, demand_recorded
 from rowferry_worker.objects.requests import ObjectRequests, object_changed, size_of
 from rowferry_worker.properties.settle import Description
 
@@ -152,7 +152,7 @@ class SharedCopies:
         if composite is not None and is_digest(written) and written.etag != composite:
             raise object_changed("production", key)
         await self.options.properties.settle(self.s3, key, described, UPLOAD, written)
-        await self.records.end_with_copy(key, upload.id, written.etag or "")
+        demand_recorded(await self.records.tell("record_copy", key, upload.id, written.etag or ""))
         return CopyResult(Outcome.MIGRATED, etag=written.etag or "")
 
 

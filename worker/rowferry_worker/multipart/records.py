@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from psycopg.types.json import Jsonb
 
-from rowferry_worker.objects.own_copies import KnownCopies, demand_recorded
+from rowferry_worker.objects.own_copies import KnownCopies
 
 
 class Recorded(NamedTuple):
@@ -42,7 +42,7 @@ class UploadRecords(KnownCopies):
         where = self.batch_id, self.attempt_id, self.production, key
         rows = await self._ask("take_upload", *where, self.legacy, legacy_key)
         if rows is None:
-            return UploadRecord(None, key)
+            return UploadRecord(UploadRecords(), key)
         row = rows[0]
         if not row["is_held"]:
             return None
@@ -58,20 +58,13 @@ class UploadRecords(KnownCopies):
         """Record parts that are sent; return whether they are still this attempt's to send, None where that failed."""
         return await self.tell("record_parts", key, upload_id, Jsonb({str(one): etag for one, etag in etags.items()}))
 
-    async def end_with_copy(self, key: str, upload_id: str, etag: str) -> bool:
-        """Remember what a completed upload has become, and forget the upload; return whether it was this attempt's.
-
-        Raises NotRecorded where that cannot be recorded.
-        """
-        return demand_recorded(await self.tell("record_copy", key, upload_id, etag))
-
 
 class UploadRecord:
-    """The record of one upload that this attempt holds; without `records` nothing is written."""
+    """The record of one upload that this attempt holds; records without a `call` write nothing."""
 
     def __init__(
         self,
-        records: UploadRecords | None,
+        records: UploadRecords,
         key: str,
         recorded: Recorded | None = None,
         parts: Mapping[int, str] | None = None,
@@ -86,18 +79,13 @@ class UploadRecord:
 
     async def save(self, recorded: Recorded) -> None:
         """Record the upload; `stands` tells whether that worked."""
-        if self._records is not None:
-            self.stands = await self._records.tell("record_upload", self._key, *recorded) is True
+        self.stands = await self._records.tell("record_upload", self._key, *recorded) is True
 
     async def add_parts(self, upload_id: str, etags: Mapping[int, str]) -> bool | None:
         """Record parts of the upload; return whether it is still this attempt's, None where that failed."""
-        if self._records is None or not self.stands:
-            return False
-        return await self._records.add_parts(self._key, upload_id, etags)
+        return self.stands and await self._records.add_parts(self._key, upload_id, etags)
 
     async def end(self) -> bool:
         """Forget the upload; return whether it is this attempt's to abort."""
-        if self._records is None:
-            return True
         had, self.stands = self.stands, False
         return await self._records.tell("end_upload", self._key) is True or not had
