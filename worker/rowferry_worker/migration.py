@@ -2,7 +2,7 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 from functools import cached_property, partial
@@ -63,19 +63,17 @@ class MigrationContext:
     def __init__(
         self,
         plan: Plan,
-        clients: Mapping[SideName, ObjectClient],
         cluster: ClusterState,
-        bodies: BodyBudget | None = None,
-        on_return: Callable[[], None] = lambda: None,
-        *,
-        facts: Facts | None = None,
+        bodies: BodyBudget,
+        on_return: Callable[[], None],
+        facts: Facts,
     ) -> None:
-        """Hold the plan and a client of each side that is open; all workers of the cluster share the plan's bounds.
+        """Hold the plan, with no side open yet; all workers of the cluster share its bounds.
 
         `bodies`: what the bodies of all migrations of this process may hold; `on_return` is called on the event loop
         when the servers are back; `facts`: what the servers were seen to do (rowferry.reports.facts).
         """
-        self._facts = dict(facts or {})
+        self._facts = dict(facts)
         self.plan, self.name = plan, plan.name
         self.clients: dict[SideName, ObjectClient] = {}
         self._cluster = cluster
@@ -85,7 +83,7 @@ class MigrationContext:
             if (bound := side.max_requests_per_second) is not None
         }
         self._buckets: dict[SideName, str] = {side.name: name_bucket(side) for side in plan.sides}
-        self.bodies = bodies or BodyBudget()
+        self.bodies = bodies
         self._settings: dict[str, QueueSettings] = {}
         self._entries: dict[str, EntryQueries] = {}
         self._updatable: set[str] = set()
@@ -97,8 +95,6 @@ class MigrationContext:
         self._on_return = on_return
         self._detectors: list[SilenceDetector] = []
         self._watches: list[Future[None]] = []
-        for name, client in clients.items():
-            self.add_client(name, client)
 
     def add_client(self, name: SideName, client: ObjectClient) -> None:
         """Use a side from now on, and watch whether its server is there."""
@@ -261,7 +257,7 @@ class MigrationContextCache:
                 row = fetch_one(connection, statement("load_migration"), {"id": batch.migration_id})
                 plan = parse_plan(row["plan"], f"of migration {row['name']}")
                 on_return = partial(self.on_return, batch.migration_id)
-                migration = MigrationContext(plan, {}, self._cluster, self._bodies, on_return, facts=row["facts"])
+                migration = MigrationContext(plan, self._cluster, self._bodies, on_return, row["facts"])
             try:
                 self._open_sides(migration, sorted(_choose_sides(migration, sides, queue) - migration.clients.keys()))
             except RowferryError:
