@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
+from rowferry_queues import folders
 from rowferry_queues.migrate import folders as settling
-from rowferry_worker.batch import folders
 from support.entries.migration import Migration
 from support.entries.runs import LEGACY, Runs
 from support.processes.processes import wait_for
