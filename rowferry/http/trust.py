@@ -1,4 +1,4 @@
-"""Which certificate authorities are trusted: one rule for `client` and for boto3."""
+"""Which certificate authorities are trusted."""
 
 # pyright: reportMissingTypeStubs=false
 # botocore carries no types; what is used of it is narrowed at once.
@@ -14,18 +14,14 @@ VARIABLES = ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 """Each names a file of authorities to trust instead of the system's; the first one that is set counts."""
 
 
-def find_bundle(configured: str | None) -> str | None:
-    """Return the file of authorities that the environment names, None for the system's own.
-
-    `configured` is botocore's `ca_bundle`: AWS_CA_BUNDLE, or what the AWS configuration file says.
-    """
-    named = (value for name in VARIABLES[1:] if (value := os.environ.get(name)))
-    return configured or next(named, None)
+def find_bundle() -> str | None:
+    """Return the file of authorities that the environment names, None for the system's own."""
+    return next((value for name in VARIABLES if (value := os.environ.get(name))), None)
 
 
 def check_bundle(path: str) -> None:
     """Raise UsageError unless the file holds certificates: its users would not say so."""
-    name = next((name for name in VARIABLES if os.environ.get(name) == path), "ca_bundle")
+    name = next(name for name in VARIABLES if os.environ.get(name) == path)
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
     except ssl.SSLError as error:

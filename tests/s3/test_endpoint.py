@@ -86,7 +86,7 @@ def test_an_endpoint_set_for_other_programs_is_ignored(monkeypatch: pytest.Monke
     assert resolve_endpoint(aws()).host == "s3.eu-west-1.amazonaws.com"
 
 
-def test_the_bundle_of_certificates_is_the_one_boto3_uses_for_https(
+def test_the_bundle_of_certificates_is_the_one_that_the_environment_names_for_https(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     bundle = str(Authority(tmp_path, "authority").bundle)
@@ -96,15 +96,3 @@ def test_the_bundle_of_certificates_is_the_one_boto3_uses_for_https(
     assert at("http://h").scheme == "http"
     with pytest.raises(UsageError, match=r"^AWS_CA_BUNDLE names /somewhere/ca.pem, which cannot be read: No such file"):
         at("https://h")
-
-
-@pytest.mark.parametrize("variable", ["AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"])
-def test_boto3s_configuration_may_name_the_certificates(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, variable: str
-) -> None:
-    bundle = str(Authority(tmp_path, "authority").bundle)
-    (tmp_path / "aws").write_text(f"[default]\nca_bundle = {bundle}\n")
-    monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
-    monkeypatch.setenv("ROOT_OF_TEST", str(tmp_path))
-    monkeypatch.setenv(variable, "$ROOT_OF_TEST/aws")
-    assert at("https://h").ca_bundle == bundle

@@ -1,4 +1,4 @@
-"""What boto3 finds on this host: credentials by its chain, its file of certificates, AWS's own hosts.
+"""What boto3 finds on this host: credentials by its chain, AWS's own hosts.
 
 Imported where one of them is asked for: it takes 0.16 s of CPU, a third of a worker's start.
 """
@@ -37,12 +37,6 @@ def find_credentials(side: str, profile: str | None, remedy: str) -> Any:
     if found is None:
         raise UsageError(f"there are no credentials for the {side} bucket; {remedy}, or an AWS profile")
     return found
-
-
-def read_bundle() -> str | None:
-    """Return what boto3's configuration names as certificates. Handlers of requests would cost 15 ms of CPU here."""
-    session: Any = botocore.session.Session(include_builtin_handlers=False)
-    return session.get_config_variable("ca_bundle")
 
 
 def find_url(side: str, region: str) -> str:

@@ -5,7 +5,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from ipaddress import IPv6Address, ip_address
-from pathlib import Path
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
 
@@ -14,7 +13,7 @@ from rowferry.http.connect import is_link_local
 from rowferry.http.proxy import Proxy, find_proxy
 from rowferry.http.trust import check_bundle, find_bundle
 from rowferry.plan import Side
-from rowferry.s3.access.credentials import PROFILES, Credentials, expires, take_snapshot
+from rowferry.s3.access.credentials import Credentials, expires, take_snapshot
 from rowferry.s3.providers import find_provider
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -22,8 +21,6 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 ALLOWED_ENDPOINTS = "ROWFERRY_ALLOWED_ENDPOINTS"
 """Comma separated `scheme://host[:port]`, each with `/bucket` where one bucket is meant; unset: everything that is not
 link-local."""
-CONFIGURATION = {"AWS_CONFIG_FILE": "~/.aws/config", "AWS_SHARED_CREDENTIALS_FILE": "~/.aws/credentials"}
-"""The variables that name the files of boto3's configuration, and where these are else."""
 LINK_LOCAL = f"a link-local or metadata address, which is no S3 server; if it is one, name it in {ALLOWED_ENDPOINTS}"
 
 
@@ -77,7 +74,7 @@ def resolve_endpoint(side: Side) -> Endpoint:
     Raises UsageError when the URL or the region cannot be used, the file of certificates for an https endpoint, or the
     proxy that the environment names.
     """
-    ca_bundle = find_bundle(_read_configured_bundle())
+    ca_bundle = find_bundle()
     url = side.endpoint_url
     if not url:
         from rowferry.s3.access import boto  # noqa: PLC0415 - a third of a worker's start
@@ -91,22 +88,6 @@ def resolve_endpoint(side: Side) -> Endpoint:
     if endpoint.scheme == "https" and ca_bundle:
         check_bundle(ca_bundle)
     return replace(endpoint, proxy=find_proxy(endpoint.scheme, urlsplit(endpoint.url).netloc))
-
-
-def _read_configured_bundle() -> str | None:
-    """Return what boto3 takes for its certificates: AWS_CA_BUNDLE, or what its configuration says, where there is one.
-
-    Source: boto3 documentation, "Configuration".
-    """
-    if "AWS_CA_BUNDLE" in os.environ:
-        return os.environ["AWS_CA_BUNDLE"]
-    named = (os.path.expandvars(os.environ.get(name, default)) for name, default in CONFIGURATION.items())
-    files = [Path(os.path.expanduser(file)) for file in named]  # noqa: PTH111 - fails not where no home is known
-    if not any(map(os.environ.get, PROFILES)) and not any(file.is_file() for file in files):
-        return None
-    from rowferry.s3.access import boto  # noqa: PLC0415 - a third of a worker's start
-
-    return boto.read_bundle()
 
 
 def _split_url(side: Side, url: str) -> SplitResult:
