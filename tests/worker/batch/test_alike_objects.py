@@ -1,10 +1,12 @@
 """What objects have in common is the objects': they fail by name, whatever their order, and no side is blamed."""
 
+import itertools
 from collections.abc import Callable, Iterable
 
 import pytest
 
 from support.entries.migration import Migration
+from support.queue.at_work import at_work
 from support.queue.paused_migration import state_of
 from support.s3.request_log import LoggedRequest, RequestLog, s3_error
 
@@ -130,6 +132,26 @@ def test_what_is_recorded_and_gone_gives_way_to_what_succeeds(migration: Migrati
     check_blamed(migration, bad)
     keys = migration.execute("select key from rowferry.server_fact where fact = 'legacy object can be read'")
     assert keys[0]["key"] in {"image/u10/me.png", "image/u11/me.png"}
+
+
+@pytest.mark.parametrize("kind", ["denied, copied", "unreadable"])
+def test_what_another_worker_has_learned_since_counts_as_well(kind: str, migration: Migration, log: RequestLog) -> None:
+    """It has moved all that could, so that each entry left is like the others."""
+    bad, hours = range(1, 17), itertools.count(0, 3600)
+    matches, answer = given_kind(kind, migration, bad)
+    migration.enqueue(4)
+    with log.answering(matches, answer), at_work(clock=lambda: next(hours)) as take_turn:
+        take_turn()
+        assert set(migration.verdicts()) == {"RELEASED"}, "nothing else is known yet"
+        migration.execute("update rowferry.batch_queue set run_after = now() + interval '1 week'")
+        migration.fill(1, start=17)
+        migration.enqueue(4)
+        with migration.workers(1, "--until-empty") as (worker,):
+            worker.wait()
+        migration.make_due()
+        for _ in range(4):
+            take_turn()
+    check_blamed(migration, bad)
 
 
 def test_what_a_check_has_read_shows_that_the_side_is_well(migration: Migration, log: RequestLog) -> None:

@@ -7,11 +7,13 @@ from typing import TypeVar
 
 from psycopg import Error
 
+from rowferry.db.connection import fetch_one
 from rowferry.db.entries import make_entries
 from rowferry.db.statements import statement
 from rowferry.errors import RESPONSE_TOO_LONG, MigrationFault, ObjectError, ServerFault
 from rowferry.http import event_loop
 from rowferry.keys import map_entry, map_object
+from rowferry.reports.facts import READABLE, WRITTEN
 from rowferry.s3.operations import abort_multipart_upload, head_object
 from rowferry.s3.responses import read_text
 from rowferry_worker.batch.context import BatchContext
@@ -82,6 +84,8 @@ def ask_elsewhere(context: BatchContext, suspicions: list[Suspicion], waiting: l
     `waiting`: objects of the batch that were not begun.
     """
     migration, evidence = context.migration, context.migration.evidence
+    if evidence.written is None:
+        _learn(context)
     plan, asked = migration.plan, dict[tuple[Suspicion, bool], Question | None]()
     for each in suspicions:
         asked[each, False] = ask_of_nothing(plan, each)
@@ -100,6 +104,15 @@ def ask_elsewhere(context: BatchContext, suspicions: list[Suspicion], waiting: l
             works = (legacy for (legacy, _), answer in of_each.items() if answer is Answer.WORKS)
             evidence.readable = next(works, evidence.readable)
     return answers
+
+
+def _learn(context: BatchContext) -> None:
+    """Take in for which keys other workers have succeeded since this one has opened the migration."""
+    evidence = context.migration.evidence
+    row = fetch_one(context.connection, statement("load_migration"), {"id": context.batch.migration_id})
+    evidence.readable = row["facts"].get(READABLE, evidence.readable)
+    evidence.written = row["facts"].get(WRITTEN)
+    evidence.is_recorded = evidence.written is not None
 
 
 def sample_objects(context: BatchContext) -> list[Keys]:
