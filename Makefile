@@ -7,6 +7,8 @@ GOFAKES3_VERSION := v1.2.0
 MINIO_VERSION := v0.0.0-20260212201848-7aac2a2c5b7c
 RCLONE_VERSION := v1.76.0
 S3PROXY_VERSION := 2.9.0
+S3S_FS_VERSION := 0.14.1
+GARAGE_VERSION := 2.5.0
 COMPOSE_VERSION := v2.40.3
 KUSTOMIZE_VERSION := v5.8.0
 
@@ -108,8 +110,10 @@ test-hosts: $(VENV)/.with-dev ## Prove workers on several hosts (network namespa
 	@$(INSTALL_VERSITYGW)
 	@PYTHONPATH=tests $(VENV)/bin/python -m torture --short --only hosts
 
-more-servers: .tools/localstack/.installed ## Fetch S3 servers that `make test-servers` runs where they are: LocalStack, and with mvn s3proxy; a minute.
+more-servers: .tools/localstack/.installed ## Fetch S3 servers that `make test-servers` runs where they are: LocalStack, with mvn s3proxy, with cargo s3s-fs and Garage; 15 minutes.
 	@tools/install-maven-server org.gaul s3proxy $(S3PROXY_VERSION) .tools/jars
+	@tools/install-cargo-server s3s-fs $(S3S_FS_VERSION) .tools/bin --features binary
+	@tools/install-cargo-server garage $(GARAGE_VERSION) .tools/bin --no-default-features --features bundled-libs,lmdb
 
 test-servers: $(VENV)/.with-dev ## Hold rowferry against S3 servers of others, also behind proxies. As root the first time; half an hour.
 	@$(INSTALL_VERSITYGW)

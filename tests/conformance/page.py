@@ -21,6 +21,8 @@ TITLES = {
     "rclone": "rclone `serve s3`",
     "s3proxy": "s3proxy (filesystem-nio2)",
     "localstack": "LocalStack",
+    "s3s-fs": "s3s-fs",
+    "garage": "Garage",
     "nginx": "nginx, before versitygw",
     "apache": "Apache, before versitygw",
     "versitygw": "versitygw",

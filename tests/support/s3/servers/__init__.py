@@ -11,12 +11,14 @@ from support.s3.servers.ceph import CephServer
 from support.s3.servers.own import NotInstalled
 from support.s3.servers.proxies import ApacheProxy, NginxProxy
 from support.s3.servers.single import (
+    GarageServer,
     GoFakeS3Server,
     JuiceServer,
     LocalStackServer,
     MinioServer,
     RcloneServer,
     S3ProxyServer,
+    S3sFsServer,
     SeaweedServer,
 )
 from support.s3.servers.swift import SwiftServer
@@ -48,6 +50,8 @@ SERVERS: Mapping[str, Callable[[], S3Server]] = {
 MORE_SERVERS: Mapping[str, Callable[[], S3Server]] = {
     "s3proxy": S3ProxyServer,
     "localstack": LocalStackServer,
+    "s3s-fs": S3sFsServer,
+    "garage": GarageServer,
 }
 """Those that `make test-servers` runs where `make more-servers` has fetched them."""
 

