@@ -8,6 +8,9 @@ from support.entries.discovering import Discovering, on_moto
 from support.entries.unseen_applications import NAMES, UnseenApplication
 from support.processes.cli import well
 
+MOST_REQUESTS = 3_000
+"""Of a discovery in a database of this size."""
+
 
 @pytest.mark.by_day("canvas", "documenso", "langfuse", "odoo")
 @pytest.mark.parametrize("name", NAMES)
@@ -27,6 +30,7 @@ def test_the_objects_of_an_application_are_found_and_the_plan_passes_check(name:
 def test_an_application_is_migrated_by_the_plan_that_is_discovered(name: str, found: Discovering) -> None:
     """No row is wrong, and what stays behind is told."""
     result = DiscoveredMigration(UnseenApplication(name, found), found).run()
+    assert result.requests <= MOST_REQUESTS, result.requests
     assert (result.check, result.rows_wrong, result.rows_left, result.silent) == (0, [], {}, 0), result.said
     assert result.discover.startswith("right"), result.said
     assert f"{result.moved} of {result.objects}" in read_page()[name]

@@ -6,14 +6,20 @@ only so that it names the production bucket instead of the legacy one, and only 
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
+from unittest.mock import patch
 from urllib.parse import unquote
 
 import psycopg
 from psycopg import sql
 
+from rowferry.s3.client import ObjectClient
+from rowferry.s3.operations import Request
+from rowferry.s3.responses import Response
 from support.entries.discovering import Discovering
 from support.entries.unseen_applications import UnseenApplication
 
@@ -47,6 +53,8 @@ class Result:
     """The exit status of `rowferry check`; None: no plan was written."""
     migrate: int | None = None
     objects: int = 0
+    requests: int = 0
+    """What discovery has asked the legacy server, listings included."""
     moved: int = 0
     """Objects that stand in the production bucket, right."""
     named: int = 0
@@ -74,7 +82,9 @@ class DiscoveredMigration:
     def run(self) -> Result:
         """Discover, check, migrate as discovered, and compare."""
         result, found = self.result, self._found
-        told = found.discover(production=self._urls[1])
+        with counting_requests() as asked:
+            told = found.discover(production=self._urls[1])
+        result.requests = asked.total()
         result.said = told.stdout + told.stderr
         if told.returncode or not found.plan_path.exists():
             self._count_left(result.said)
@@ -183,6 +193,19 @@ class DiscoveredMigration:
                 if not _SIGNED.search(url):
                     return True
         return False
+
+
+@contextmanager
+def counting_requests() -> Iterator[Counter[str]]:
+    """Count the requests that clients of this process send, by their operations."""
+    asked, send = Counter[str](), ObjectClient.send
+
+    async def count(client: ObjectClient, request: Request) -> Response:
+        asked[request.operation] += 1
+        return await send(client, request)
+
+    with patch.object(ObjectClient, "send", count):
+        yield asked
 
 
 def is_named(key: str, words: str) -> bool:
