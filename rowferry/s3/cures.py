@@ -66,8 +66,12 @@ def find_cure(refusal: Refusal, side: Side | None = None) -> Cure | None:
     if case is None:
         return None
     name = side.name if side is not None else "production" if refusal.operation in WRITES else "legacy or production"
-    words = {"side": name, "SIDE": "*" if side is None else name.upper()}
-    return Cure(case.name, case.means, case.cure.format(**words), case.guess)
+    return Cure(case.name, case.means, _name_side(case.cure, name, is_known=side is not None), case.guess)
+
+
+def cure_of(case: str, side: Side) -> str:
+    """Return what to type in a case that is known without a refusal. Raises StopIteration for a name of no case."""
+    return _name_side(next(each for each in list_cases() if each.name == case).cure, side.name, is_known=True)
 
 
 def find_case(refusal: Refusal, side: Side | None = None) -> Case | None:
@@ -89,7 +93,8 @@ def read_refusal(text: str) -> Refusal:
     found = _STORED.match(text)
     if found is None:
         return Refusal("", text)
-    return Refusal(found["code"], found["message"] or "", operation=found["operation"] or "")
+    status = int(found["code"].removeprefix("HTTP ")) if found["code"].startswith("HTTP ") else 0
+    return Refusal(found["code"], found["message"] or "", status, found["operation"] or "")
 
 
 @cache
@@ -111,6 +116,10 @@ def codes_of_sides() -> frozenset[str]:
     ]
     statuses = (f"HTTP {status}" for case in alone for status in case.statuses)
     return frozenset([*(code for case in alone for code in case.codes), *statuses])
+
+
+def _name_side(cure: str, name: str, *, is_known: bool) -> str:
+    return cure.format(side=name, SIDE=name.upper() if is_known else "*")
 
 
 def _fits(case: Case, refusal: Refusal, side: Side | None) -> bool:

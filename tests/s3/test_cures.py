@@ -92,12 +92,13 @@ SAID = [
     Said("InvalidRequest", "use CreateSession for a directory bucket", "", "general purpose bucket", 400),
     Said("AccessDenied", "", "HeadObject", "s3:ListBucket, without which a missing object looks forbidden"),
     Said("AccessDenied", "", "ListObjectsV2", "give the legacy credentials s3:ListBucket", 403, LEGACY),
+    Said("AccessDenied", "", "CopyObject", "let them read the legacy bucket", 403),
     # Limits
     Said(
         "EntityTooLarge",
         "Your proposed upload exceeds the maximum of 5368709120 bytes",
         "PutObject",
-        "smaller multipart",
+        "smaller multipart_threshold_bytes",
     ),
     Said("HTTP 413", "", "PutObject", "client_max_body_size", 413),
     Said("EntityTooLarge", "The object exceeded the maximum allowed size", "PutObject", "the bucket's limit", 413),
@@ -169,7 +170,7 @@ def test_what_the_plan_has_is_not_told_again() -> None:
 
 
 def test_a_status_is_read_from_the_words_of_an_error() -> None:
-    assert read_refusal("UploadPart production: HTTP 413") == Refusal("HTTP 413", operation="UploadPart")
+    assert read_refusal("UploadPart production: HTTP 413") == Refusal("HTTP 413", "", 413, "UploadPart")
 
 
 def test_a_guess_says_that_it_is_one() -> None:

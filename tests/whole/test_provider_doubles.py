@@ -193,6 +193,17 @@ def test_objects_with_tags_are_counted_where_the_production_server_takes_none(ma
     move_all(migration)
 
 
+def test_bodies_that_are_too_large_are_counted(make: Make) -> None:
+    store = Store()
+    migration = make(Double(list_providers()["aws"], store), Double(unknown(), store, Manner(largest_bytes=MIB)))
+    for number in range(5, 8):
+        migration.add(number, f"photo{number}.jpg", bytes(2 * MIB))
+    checked = check(migration)
+    assert checked.returncode == 1
+    assert "! 4 of 7 sampled objects are larger than this server takes in one piece (2,097,152 bytes" in checked.stdout
+    assert "client_max_body_size" in checked.stdout
+
+
 def test_etags_that_are_no_digest_do_not_stop_copies(make: Make) -> None:
     double = Double(unknown(), Store(), Manner(opaque_etags=True))
     move_all(make(double, double))

@@ -1,4 +1,4 @@
-"""`make references` writes docs/{commands,functions,metrics,providers,views}.md; `make man` the man pages' sources."""
+"""`make references` writes six pages of docs/, `make man` the man pages' sources."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
-from references import commands, metrics_page, providers_page, sql_pages
+from references import commands, metrics_page, providers_page, refusals_page, sql_pages
 from rowferry.db.connection import Connection, connect
 from rowferry.db.schema import initialise
 from rowferry_lab.servers.postgres import EmbeddedPostgres
@@ -23,6 +23,7 @@ def write_pages(connection: Connection) -> dict[str, str]:
         "functions": ("the heads of sql/functions", sql_pages.write_functions()),
         "metrics": ("the metrics' own help texts", metrics_page.write_page()),
         "providers": ("rowferry/s3/providers.toml", [read_above("providers"), *providers_page.write_page()]),
+        "refusals": ("rowferry/s3/refusals.toml", [read_above("refusals"), *refusals_page.write_page()]),
         "views": ("the heads of sql/views", sql_pages.write_views(connection)),
     }
     found: dict[str, str] = {}

@@ -221,11 +221,10 @@ def _report(path: Path, discovered: Discovered, legacy: Side) -> None:
 
 
 def _explain_nothing(discovered: Discovered, legacy: Side, denied: int) -> str:
+    from rowferry.s3.cures import cure_of
+
     if denied and denied == discovered.heads:
-        return (
-            f"All {denied:,} requests to {legacy.bucket} were refused (403): give the legacy credentials s3:GetObject "
-            "and s3:ListBucket there, and try again."
-        )
+        return f"All {denied:,} requests to {legacy.bucket} were refused (403): {cure_of('read-denied', legacy)}."
     looked = f"{discovered.heads:,} keys from {count(discovered.columns, 'column', 'columns')}"
     near = f" Near misses: {'; '.join(discovered.left_out[:MOST_NEAR])}." if discovered.left_out else ""
     return (

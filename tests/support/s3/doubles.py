@@ -25,6 +25,7 @@ NOT_IMPLEMENTED = 501, "NotImplemented", "A header you provided implies function
 HALVES = re.compile(rb"(&quot;|\"|<ETag>)([0-9a-f]{16})([0-9a-f]{16})")
 """Of an MD5, which opaque ETags have in the other order."""
 TAGS, ACL = frozenset({"x-amz-tagging", "x-amz-tagging-directive"}), frozenset({"x-amz-acl"})
+TOO_LARGE = 413, "HTTP", "<html><title>413 Request Entity Too Large</title></html>"
 SLOW_DOWN = 503, "SlowDown", "Please reduce your request rate."
 
 
@@ -120,8 +121,6 @@ class Double:
         header, words = manner.demands
         if header and header.encode() not in request.headers and operation in manner.demanded_of:
             yield 403, "AccessDenied", words
-        if manner.largest_bytes is not None and len(request.body) > manner.largest_bytes:
-            yield 413, "HTTP", "<html>413 Request Entity Too Large</html>"
 
     def _refuse_region(self, request: Request) -> Refusal | None:
         scope = (request.header(b"authorization") or "").partition("Credential=")[2].split("/")
@@ -150,6 +149,10 @@ class Doubles(DeviantS3):
             path = f"{bucket}/{path}"
         request.bucket, _, request.key = path.partition("/")
         request.operation = request.name_operation()
+        double = self.doubles.get((request.header(b"host") or "").partition(":")[0])
+        most = None if double is None else double.manner.largest_bytes
+        if double is not None and most is not None and (request.read_length() or 0) > most:
+            return write_refusal(double, request, TOO_LARGE)
         return super().begin(request)
 
     def answer(self, request: Request, now: float) -> Response:

@@ -12,7 +12,7 @@ from rowferry.plan import CannedAcl, Plan, Side
 from rowferry.progress import OnProgress
 from rowferry.reports.facts import COPY_KEEPS_TAGS, COPY_LEAVES_TAGS_OUT, NO_TAGS, READABLE
 from rowferry.s3.client import ObjectClient, open_object_client
-from rowferry.s3.cures import find_cure, refusal_of
+from rowferry.s3.cures import cure_of, find_cure, refusal_of
 from rowferry.s3.operations import get_object
 from rowferry.s3.results import read_tag_count
 from rowferry.s3.retry import TRIES
@@ -20,6 +20,7 @@ from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists, e
 from rowferry_enqueue.checks.buckets.kept_properties import Heads, check_kept_properties
 from rowferry_enqueue.checks.buckets.large import judge_large
 from rowferry_enqueue.checks.buckets.objects import Sample, check_objects, find_any_object
+from rowferry_enqueue.checks.buckets.one_piece import count_refused
 from rowferry_enqueue.checks.buckets.prefixes import check_prefixes
 from rowferry_enqueue.checks.buckets.probe import ENCRYPTED, Probe, written_probe
 from rowferry_enqueue.checks.buckets.probe_properties import ShapedProbe
@@ -147,7 +148,7 @@ def _try_production(
             return
         left: list[Finding] = []
         with written_probe(client, side, left) as probe:
-            yield from _try_writing(probe, plan, source_key, heads)
+            yield from _try_writing(client, probe, plan, source_key, heads)
             if probe.copy_keeps_tags is not None:
                 facts[COPY_KEEPS_TAGS] = probe.copy_keeps_tags
             if probe.is_written:
@@ -172,7 +173,9 @@ def _find_production_key(client: ObjectClient, plan: Plan) -> str | None:
     return find_any_object(client, plan.production, object_prefixes(plan.parts, "production"))
 
 
-def _try_writing(probe: Probe, plan: Plan, source_key: str | None, heads: Heads) -> Iterator[Finding]:
+def _try_writing(
+    client: ObjectClient, probe: Probe, plan: Plan, source_key: str | None, heads: Heads
+) -> Iterator[Finding]:
     side = plan.production
     try:
         is_same = probe.write()
@@ -191,16 +194,17 @@ def _try_writing(probe: Probe, plan: Plan, source_key: str | None, heads: Heads)
     try:
         probe.write_parts(server_side=plan.server_side)
     except ObjectError as error:
-        yield from judge_large(plan, error, [seen.content_length or 0 for seen in heads])
+        yield from judge_large(plan, error)
+    if not plan.server_side:
+        yield from count_refused(client, plan, f"{probe.key}-large")
     yield from _report_lost_properties(probe)
     if probe.lacks_tags and side.tags == "copy":
-        yield from _count_tagged(heads)
+        yield from _count_tagged(plan, heads)
     yield from _report_conditions(probe)
 
 
 def _try_copying(probe: Probe, plan: Plan, source_key: str | None) -> Iterator[Finding]:
     """Copy a legacy object beside the probe, then the probe itself, whose properties are known."""
-    remedy = 'let the production credentials read the legacy bucket, or set `transfer = "stream"` in the plan'
     try:
         if source_key is not None:
             probe.copy_from(plan.legacy, source_key)
@@ -212,7 +216,7 @@ def _try_copying(probe: Probe, plan: Plan, source_key: str | None) -> Iterator[F
         )
         cure = find_cure(refusal_of(error), plan.production)
         level = part if cure is not None and cure.case in OF_THE_SAMPLE else problem
-        yield level(what, explain(plan.production, error) or remedy)
+        yield level(what, explain(plan.production, error))
         return
     if pin != "honoured":
         what = f"x-amz-copy-source-if-match is {pin} by CopyObject"
@@ -228,10 +232,10 @@ def _report_lost_properties(probe: Probe) -> Iterator[Finding]:
         yield fine(f"metadata, tags and content headers come back after {', '.join(kept)}")
 
 
-def _count_tagged(heads: Heads) -> Iterator[Finding]:
+def _count_tagged(plan: Plan, heads: Heads) -> Iterator[Finding]:
     """Yield how many sampled objects have tags, which the production server does not take."""
     tagged = sum(bool(read_tag_count(seen)) for seen in heads.values())
-    remedy = 'write tags = "none" in [production]: then objects move without their tags'
+    remedy = cure_of("no-tags", plan.production)
     if tagged:
         yield part(f"{tagged:,} of {count(len(heads), 'sampled object has', 'sampled objects have')} tags", remedy)
     else:

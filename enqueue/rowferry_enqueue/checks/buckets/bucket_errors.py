@@ -8,7 +8,6 @@ from datetime import timedelta
 from rowferry.errors import (
     AccessDenied,
     BucketNotFound,
-    CredentialsUnavailable,
     ObjectError,
     ObjectNotFound,
     RowferryError,
@@ -23,7 +22,7 @@ from rowferry.plan import Side
 from rowferry.s3.access.credentials import load_credentials
 from rowferry.s3.access.endpoint import resolve_endpoint
 from rowferry.s3.client import ObjectClient, check_bucket
-from rowferry.s3.cures import find_cure, refusal_of
+from rowferry.s3.cures import cure_of, find_cure, refusal_of
 from rowferry.s3.operations import head_object, list_buckets, list_first_object
 from rowferry.s3.responses import Response, name_of, parse_xml
 from rowferry.s3.retry import TRIES
@@ -67,7 +66,7 @@ def _judge_unlisted(client: ObjectClient, side: Side, listed: ObjectError) -> Fi
     except AccessDenied:
         tell = problem if side.name == "production" else note
         what += ", so no missing object can be told from a forbidden one"
-        return tell(what, f"give the {side.name} credentials s3:ListBucket")
+        return tell(what, explain(side, listed) or cure_of("listing-denied", side))
     except ObjectError:
         pass
     return note(f"{what}: only status does that")
@@ -104,8 +103,6 @@ def _find_remedy(side: Side, error: RowferryError, rights: str) -> str:
     match error:
         case SideFault():
             return error.remedy
-        case CredentialsUnavailable():
-            return f"renew the {side.name} credentials: the profile, or all three of ROWFERRY_{side.name.upper()}_*"
         case AccessDenied():
             return explain(side, error) or f"give the {side.name} credentials {rights} there"
         case Unreachable() | TimedOut():

@@ -16,8 +16,9 @@ from rowferry.plan import Entries, Plan
 from rowferry.progress import OnProgress, ignore_progress
 from rowferry.reports.coverage import NEXT, Coverage, FolderCoverage
 from rowferry.s3.client import open_object_client
+from rowferry.s3.cures import cure_of
 from rowferry.s3.retry import TRIES
-from rowferry_enqueue.checks.buckets.bucket_errors import summarise_error
+from rowferry_enqueue.checks.buckets.bucket_errors import explain, summarise_error
 from rowferry_enqueue.checks.buckets.folders import AT_ONCE, Folder, look_at_folders
 from rowferry_enqueue.checks.finding import Finding, note
 from rowferry_enqueue.checks.rows.scans import LONGER
@@ -40,7 +41,7 @@ def check_coverage(
         return
     except ObjectError as error:
         what = f"whether the plan names all folders of the legacy bucket cannot be seen ({summarise_error(error)})"
-        yield note(what, "allow the legacy credentials to list the bucket (s3:ListBucket)")
+        yield note(what, explain(plan.legacy, error) or cure_of("listing-denied", plan.legacy))
         return
     found.append(coverage)
     if words := coverage.describe():

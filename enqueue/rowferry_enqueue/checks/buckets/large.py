@@ -1,16 +1,24 @@
 """Counts the objects that a server cannot take, since they would go by parts and it takes none."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import closing, suppress
 
-from rowferry.errors import ObjectError
+from rowferry.errors import ObjectError, RowferryError
+from rowferry.keys import object_prefixes
 from rowferry.plan import Plan
-from rowferry.s3.operations import COPY_LIMIT_BYTES, PUT_LIMIT_BYTES
+from rowferry.s3.client import open_object_client
+from rowferry.s3.listings.keys import read_page
+from rowferry.s3.operations import COPY_LIMIT_BYTES, PUT_LIMIT_BYTES, list_keys
+from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.buckets.bucket_errors import explain, summarise_error
 from rowferry_enqueue.checks.finding import Finding, note, part, problem
 
+MOST_PREFIXES = 10
+"""Of the plan, whose first 1,000 objects are looked at."""
 
-def judge_large(plan: Plan, error: ObjectError, sizes: Sequence[int]) -> Iterator[Finding]:
-    """Yield what it means that no object of parts can be written: how many of the sampled objects are so large."""
+
+def judge_large(plan: Plan, error: ObjectError) -> Iterator[Finding]:
+    """Yield what it means that no object of parts can be written: how many of the first objects are so large."""
     most = plan.migration.multipart_threshold_bytes or (COPY_LIMIT_BYTES if plan.server_side else PUT_LIMIT_BYTES)
     limit = f"{most / 1024**2:,.0f} MiB"
     what = f"an object of parts cannot be written ({summarise_error(error)})"
@@ -18,6 +26,7 @@ def judge_large(plan: Plan, error: ObjectError, sizes: Sequence[int]) -> Iterato
     if plan.migration.multipart_threshold_bytes is not None:
         stream = "leave multipart_threshold_bytes out, or use a server that takes parts"
     remedy = explain(plan.production, error) or stream
+    sizes = list_sizes(plan)
     large = sum(size > most for size in sizes)
     if not sizes:
         yield part(f"{what}: objects of more than {limit} will fail", remedy)
@@ -28,3 +37,13 @@ def judge_large(plan: Plan, error: ObjectError, sizes: Sequence[int]) -> Iterato
         counted = f"{large:,} of {len(sizes):,} sampled {are} larger than this server takes in one piece"
         level = problem if large == len(sizes) else part
         yield level(f"{what}: {counted} ({limit})", remedy)
+
+
+def list_sizes(plan: Plan) -> list[int]:
+    """Return the sizes of the first legacy objects below each prefix; none where they may not be listed."""
+    sizes: dict[str, int] = {}
+    with suppress(RowferryError), closing(open_object_client(plan.legacy, max_in_flight=1)) as client:
+        for prefix in list(dict.fromkeys(object_prefixes(plan.parts, "legacy")))[:MOST_PREFIXES]:
+            page = read_page(client.ask(list_keys("legacy", prefix), tries=TRIES))
+            sizes |= {each.key: int(each.size or 0) for each in page.objects}
+    return list(sizes.values())

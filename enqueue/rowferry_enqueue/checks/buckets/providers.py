@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from rowferry.plan import LegacySide, Plan, ProductionSide
+from rowferry.s3.cures import cure_of
 from rowferry.s3.providers import Provider, find_provider
 from rowferry_enqueue.checks.finding import Finding, note
 
@@ -23,16 +24,16 @@ def _meet_limits(plan: Plan, side: LegacySide | ProductionSide, provider: Provid
     """Yield each limit that the plan meets, and what to type."""
     if not isinstance(side, ProductionSide):
         if provider.tags is False and plan.production_side is not None and plan.production_side.tags == "copy":
-            yield "no tags", 'write tags = "none" in [production], which saves requests'
+            yield "no tags", cure_of("no-tags", plan.production_side)
         return
     if provider.tags is False and side.tags != "none":
-        yield "no tags", 'write tags = "none" in [production], if objects may lose theirs'
+        yield "no tags", cure_of("no-tags", side)
     if provider.acl is False and side.acl is not None:
-        yield "no ACLs of objects", "leave `acl` out of [production]"
+        yield "no ACLs of objects", cure_of("acl-refused", side)
     if provider.conditional_put is False:
         yield "no If-None-Match", ""
     server_side = plan.has_both_sides and plan.server_side
     if server_side and provider.copy is False:
-        yield "no CopyObject", 'write transfer = "stream" in [migration]'
+        yield "no CopyObject", cure_of("no-copy", side)
     elif server_side and provider.copy_parts is False:
-        yield "no UploadPartCopy", 'write transfer = "stream" in [migration], if an object is too large for one copy'
+        yield "no UploadPartCopy, of which large objects are made", cure_of("parts-by-copy", side)

@@ -145,6 +145,7 @@ class S3sFsServer(OneProgram):
     """In Rust, before files of a folder."""
 
     name = program = "s3s-fs"
+    advice = "`make more-servers` builds it with `cargo`"
 
     def command(self, port: int, folder: Path) -> Sequence[str]:
         (folder / "data").mkdir(exist_ok=True)
@@ -156,6 +157,7 @@ class GarageServer(OneProgram):
     """In Rust, a cluster of one node."""
 
     name = program = "garage"
+    advice = "`make more-servers` builds it with `cargo`"
 
     def __init__(self) -> None:
         super().__init__()

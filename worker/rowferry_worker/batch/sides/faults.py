@@ -15,7 +15,7 @@ from rowferry.errors import (
     ServerUnavailable,
 )
 from rowferry.plan import Plan, SideName
-from rowferry.s3.cures import find_cure, refusal_of
+from rowferry.s3.cures import cure_of, find_cure, refusal_of
 from rowferry.s3.operations import head_bucket, head_object
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.sides.asking import ask, ask_elsewhere
@@ -133,14 +133,15 @@ def _describe_revocation(plan: Plan, denied: ObjectError) -> MigrationFault:
 def _describe_failure(plan: Plan, failure: ObjectError) -> MigrationFault:
     minutes = PAUSE_AFTER // timedelta(minutes=1)
     words = f"at {_name(plan, failure.side)} {failure.operation} has failed for every object for {minutes} minutes"
-    return MigrationFault(f"{words} ({str(failure).rstrip('.')}); ask whoever runs that server")
+    cure = find_cure(refusal_of(failure), plan.side(failure.side) if failure.side else None)
+    return MigrationFault(f"{words} ({str(failure).rstrip('.')}); {cure or 'ask whoever runs that server'}")
 
 
 def describe_listing(plan: Plan, side: SideName, denied: str, prefix: str = "") -> str:
     """Return that a bucket may not be listed (below a prefix), and what to do; `denied`: what the server said."""
     below = f" below {prefix!r}" if prefix else ""
     words = f"the {side} bucket {plan.side(side).bucket} cannot be listed{below}: {denied.rstrip('.')}"
-    return f"{words}; give the {side} credentials s3:ListBucket there"
+    return f"{words}; {cure_of('listing-denied', plan.side(side))}"
 
 
 def _name(plan: Plan, side: SideName | None) -> str:
