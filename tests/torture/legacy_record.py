@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from threading import local
+from contextlib import closing
 
 from rowferry_lab.servers.s3_servers import S3Server
 from support.s3.objects import ObjectSide
@@ -58,17 +58,5 @@ def travelling(found: Found) -> dict[str, str]:
 
 def read_many(server: S3Server, bucket: str, keys: list[str]) -> dict[str, Found | None]:
     """Return objects by their keys; None for those that are not there."""
-    own = local()
-    readers: list[ObjectReader] = []
-
-    def read(key: str) -> Found | None:
-        if not hasattr(own, "reader"):
-            own.reader = ObjectReader(server)
-            readers.append(own.reader)
-        return own.reader.read(bucket, key)
-
-    with ThreadPoolExecutor(READERS) as pool:
-        found = dict(zip(keys, pool.map(read, keys), strict=True))
-    for reader in readers:
-        reader.close()
-    return found
+    with closing(ObjectReader(server)) as reader, ThreadPoolExecutor(READERS) as pool:
+        return dict(zip(keys, pool.map(lambda key: reader.read(bucket, key), keys), strict=True))

@@ -1,20 +1,19 @@
-"""Reads objects as the auditor does: signed by botocore, sent by http.client, sharing nothing with rowferry."""
+"""Reads objects as the auditor does: signed by botocore, sent by urllib3, sharing nothing with rowferry."""
 
-import http.client
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+from urllib3 import Retry, connection_from_url
+from urllib3.exceptions import HTTPError
 
 from rowferry_lab.servers.s3_servers import S3Server
 
-TRIES = 5
-TIMEOUT = timedelta(seconds=60)
+AGAIN = Retry(5, redirect=False, backoff_factor=0.1, status_forcelist=range(500, 600))
+TIMEOUT_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,39 +25,31 @@ class Found:
 
 
 class ObjectReader:
-    """One connection to one server; for one thread. It reaches the server itself, never a proxy before it."""
+    """Kept connections to one server, for any thread. It reaches the server itself, never a proxy before it."""
 
     def __init__(self, server: S3Server) -> None:
         self._url = server.endpoint_url
         self._signer = S3SigV4Auth(Credentials(server.access_key, server.secret_key), "s3", "us-east-1")
-        self._connection = http.client.HTTPConnection(urlsplit(self._url).netloc, timeout=TIMEOUT.total_seconds())
+        self._pool = connection_from_url(self._url, maxsize=8, timeout=TIMEOUT_SECONDS, retries=AGAIN)
 
     def close(self) -> None:
-        self._connection.close()
+        self._pool.close()
 
     def read(self, bucket: str, key: str) -> Found | None:
         """Return an object; None when there is none. Raises OSError when the server itself cannot be asked."""
-        failure: Exception | None = None
-        for wait in [0.05 * 2**attempt for attempt in range(TRIES)]:
-            try:
-                return self._read(f"/{bucket}/{quote(key, safe='/~')}")
-            except (OSError, http.client.HTTPException) as error:
-                failure = error
-                self._connection.close()
-                time.sleep(wait)
-        raise OSError(f"{bucket}/{key} cannot be read: {failure!r}") from failure
-
-    def _read(self, path: str) -> Found | None:
+        path = f"/{bucket}/{quote(key, safe='/~')}"
         request = AWSRequest("GET", self._url + path)
         self._signer.add_auth(request)
-        self._connection.request("GET", path, headers=dict(request.headers))
-        answer = self._connection.getresponse()
-        body = answer.read()
+        try:
+            answer = self._pool.urlopen("GET", path, headers=dict(request.headers), decode_content=False)
+        except HTTPError as failure:
+            raise OSError(f"{bucket}/{key} cannot be read: {failure!r}") from failure
         if answer.status == 404:
             return None
         if answer.status != 200:
-            raise OSError(f"status {answer.status}: {body[:200]!r}")
-        return Found(body, {name.lower(): value for name, value in answer.getheaders() if is_property(name)})
+            raise OSError(f"status {answer.status}: {answer.data[:200]!r}")
+        properties = {name.lower(): value for name, value in answer.headers.items() if is_property(name)}
+        return Found(answer.data, properties)
 
 
 def is_property(header: str) -> bool:

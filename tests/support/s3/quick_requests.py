@@ -2,11 +2,11 @@
 
 import re
 import ssl
-from collections import deque
-from contextlib import suppress
 from http import HTTPStatus
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import quote, urlsplit
+
+from urllib3 import Retry, connection_from_url
+from urllib3.exceptions import HTTPError
 
 from rowferry.s3.access.credentials import CredentialSnapshot
 from rowferry.s3.access.signing import Signer
@@ -15,6 +15,9 @@ from rowferry_lab.servers.s3_servers import S3Server
 from support.s3.fake_s3 import FakeAddress
 
 TIMEOUT_SECONDS = 60
+MOST_KEPT = 32
+ONCE_MORE = Retry(1, redirect=False)
+"""A kept connection may have been closed."""
 
 
 class RequestFailed(Exception):
@@ -25,14 +28,14 @@ class QuickRequests:
     """Signed requests to one server, on kept connections; any thread may send them. They raise RequestFailed."""
 
     def __init__(self, server: S3Server, tls: ssl.SSLContext | None = None) -> None:
-        self._host, self._tls = urlsplit(server.endpoint_url).netloc, tls
+        more = {"ssl_context": tls} if tls else {}
+        self._pool = connection_from_url(server.endpoint_url, maxsize=MOST_KEPT, timeout=TIMEOUT_SECONDS, **more)
+        self._host = urlsplit(server.endpoint_url).netloc
         self._signer = Signer("us-east-1")
         self._credentials = CredentialSnapshot(server.access_key, server.secret_key, None)
-        self._idle: deque[HTTPConnection] = deque()
 
     def close(self) -> None:
-        while self._idle:
-            self._idle.pop().close()
+        self._pool.close()
 
     def create_bucket(self, bucket: str) -> None:
         self._ask("PUT", f"/{bucket}")
@@ -52,25 +55,14 @@ class QuickRequests:
 
     def _ask(self, method: str, target: str, body: bytes = b"") -> bytes | None:
         """Return the body of a response; None for 404."""
-        try:
-            connection = self._idle.pop()
-        except IndexError:
-            connection = self._connect()
         headers = dict(self._signer.lay_out(self._credentials, method, target, [("Host", self._host)], body).sign())
         try:
-            status, found = _exchange(connection, method, target, body, headers)
-        except (OSError, HTTPException) as error:
-            connection.close()
+            found = self._pool.urlopen(method, target, body or None, headers, ONCE_MORE, decode_content=False)
+        except HTTPError as error:
             raise RequestFailed(f"{method} {target}: {error!r}") from error
-        self._idle.append(connection)
-        if status not in {HTTPStatus.OK, HTTPStatus.NOT_FOUND}:
-            raise RequestFailed(f"{method} {target}: {status} {found.decode(errors='replace')}")
-        return found if status == HTTPStatus.OK else None
-
-    def _connect(self) -> HTTPConnection:
-        if self._tls is None:
-            return HTTPConnection(self._host, timeout=TIMEOUT_SECONDS)
-        return HTTPSConnection(self._host, timeout=TIMEOUT_SECONDS, context=self._tls)
+        if found.status not in {HTTPStatus.OK, HTTPStatus.NOT_FOUND}:
+            raise RequestFailed(f"{method} {target}: {found.status} {found.data.decode(errors='replace')}")
+        return found.data if found.status == HTTPStatus.OK else None
 
 
 class StoreRequests(QuickRequests):
@@ -93,22 +85,3 @@ class StoreRequests(QuickRequests):
     def read(self, bucket: str, key: str) -> bytes | None:
         found = self._store.bucket(bucket).find(key)
         return None if found is None else found.body
-
-
-def _exchange(
-    connection: HTTPConnection, method: str, target: str, body: bytes, headers: dict[str, str]
-) -> tuple[int, bytes]:
-    """Send a request and return status and body of its response; again where a kept connection was closed."""
-    if connection.sock is not None:
-        with suppress(OSError, HTTPException):
-            return _send(connection, method, target, body, headers)
-        connection.close()
-    return _send(connection, method, target, body, headers)
-
-
-def _send(
-    connection: HTTPConnection, method: str, target: str, body: bytes, headers: dict[str, str]
-) -> tuple[int, bytes]:
-    connection.request(method, target, body or None, headers)
-    with connection.getresponse() as response:
-        return response.status, response.read()
