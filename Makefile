@@ -94,7 +94,7 @@ test-image: $(VENV)/.with-dev ## Prove the container image on a Docker engine: l
 	@$(INSTALL_VERSITYGW)
 	@$(VENV)/bin/python tests/deploy/compose/prove_image.py
 
-new-user: $(VENV)/.with-dev ## Walk a new user's way from the clone to the first migrated object, and time it; needs the network for pip.
+new-user: $(VENV)/.with-dev ## Walk a new user's way from the clone to migrated objects, and time it; needs the network for pip.
 	@PYTHONPATH=tests $(VENV)/bin/python -m whole.new_user
 
 test-dashboards: $(VENV)/.with-dev ## Ask every panel of the dashboards during a real migration; needs prometheus.

@@ -1,4 +1,4 @@
-"""A new user's way, timed: from the clone to the first migrated object of a Discourse-like database.
+"""A new user's way, timed: from the clone to the migrated objects of a Discourse-like database.
 
 `make new-user` types the commands of the README's quick start as they are written there, in an empty folder.
 """
@@ -6,15 +6,13 @@
 import os
 import re
 import shlex
-import subprocess
-import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event, Thread
 
 import click
 
@@ -24,31 +22,14 @@ from rowferry_lab.servers.s3_servers import MotoServer
 from support.docs.doc_pages import ROOT, read_blocks, read_section
 from support.entries.discovering import Discovering
 from support.postgres.servers import POSTGRES, DatabaseServers
+from support.processes.processes import run_to_end
 from support.s3.buckets import fresh_buckets
 from torture.oracle import Oracle
 
 README = ROOT / "README.md"
 UPLOADS = 2000
 MARK = "@@@ "
-LONGEST_SECONDS = 900
-
-
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """A command that the user typed, and how long it took."""
-
-    command: str
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Walked:
-    """The whole way."""
-
-    typed: Sequence[Typed]
-    first_object: float | None
-    """Seconds from the beginning until the first object was in the production bucket; None: there was none."""
-    output: str
+LONGEST = timedelta(minutes=15)
 
 
 def read_installation() -> list[str]:
@@ -78,52 +59,24 @@ def fill_in(commands: Iterable[str], world: Discovering) -> Iterator[str]:
         yield re.sub(r"https://\S+/(\S+)", lambda found: world.url_of(buckets[found[1]]), filled)
 
 
-def walk(commands: Sequence[str], world: Discovering, folder: Path, *, prelude: str = "") -> Walked:
-    """Type the commands into one shell, with `y` to every question, and look at the production bucket meanwhile."""
+def walk(
+    commands: Sequence[str], world: Discovering, folder: Path, *, prelude: str = ""
+) -> tuple[list[tuple[str, float]], str]:
+    """Type the commands into one shell, with `y` to every question; return each with its seconds, and all output."""
     script = "\n".join([prelude, "set -e", *(f"{command}\necho '{MARK}'$(date +%s.%N)" for command in commands)])
     environment = {name: value for name, value in world.environment.items() if not name.startswith("ROWFERRY_")}
     began = time.time()
-    with watching(world) as seen:
-        done = subprocess.run(
-            ["bash", "-c", script],
-            env={**os.environ, **environment, "DATABASE_URL": ""},
-            cwd=folder,
-            input="y\n" * 5,
-            capture_output=True,
-            text=True,
-            timeout=LONGEST_SECONDS,
-            check=False,
-        )
+    done = run_to_end(
+        ["bash", "-c", script],
+        typed="y\n" * 5,
+        deadline=LONGEST,
+        env={**os.environ, **environment, "DATABASE_URL": ""},
+        cwd=folder,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     ends = [float(line.removeprefix(MARK)) for line in done.stdout.splitlines() if line.startswith(MARK)]
-    pairs = zip(commands, ends, [began, *ends], strict=False)
-    typed = [Typed(command, end - start) for command, end, start in pairs]
-    return Walked(typed, seen[0] - began if seen else None, done.stdout)
-
-
-@contextmanager
-def watching(world: Discovering) -> Iterator[list[float]]:
-    """Note when the first object is in the production bucket."""
-    seen: list[float] = []
-    ended = Event()
-
-    def watch() -> None:
-        is_over = False
-        while not is_over:
-            is_over = ended.wait(0.1)  # then there is one more look
-            found = world.production.client.list_objects_v2(Bucket=world.production.bucket, MaxKeys=10)
-            # A check writes probes beforehand.
-            if any(not one["Key"].startswith("rowferry-check") for one in found.get("Contents", [])):
-                seen.append(time.time())
-                return
-
-    thread = Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield seen
-    finally:
-        ended.set()
-        thread.join(10)
+    seconds = [end - start for start, end in pairwise([began, *ends])]
+    return list(zip(commands, seconds, strict=True)), done.stdout
 
 
 @contextmanager
@@ -147,13 +100,12 @@ def main() -> None:
         world.execute("drop schema rowferry cascade")
         until.enter_context(discourse_like(world, UPLOADS))
         click.echo(f"A database like Discourse's: {UPLOADS:,} uploads and their smaller copies.")
-        walked = walk([*read_installation(), *fill_in(read_way(), world)], world, folder)
-    for one in walked.typed:
-        words = one.command if len(one.command) < 90 else one.command[:87] + "..."
-        click.echo(f"{one.seconds:7.1f} s  {'export ...' if words.startswith('export') else words}")
-    if walked.first_object is None:
-        sys.exit("There was no migrated object.")
-    click.echo(f"{len(walked.typed)} commands; the first object after {walked.first_object / 60:.1f} minutes.")
+        typed, _ = walk([*read_installation(), *fill_in(read_way(), world)], world, folder)
+    for command, seconds in typed:
+        words = command if len(command) < 90 else command[:87] + "..."
+        click.echo(f"{seconds:7.1f} s  {'export ...' if words.startswith('export') else words}")
+    minutes = sum(seconds for _, seconds in typed) / 60
+    click.echo(f"{len(typed)} commands, {minutes:.1f} minutes.")
 
 
 if __name__ == "__main__":

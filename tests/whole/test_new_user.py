@@ -15,10 +15,9 @@ def test_the_way_of_the_readme_leads_to_migrated_objects(database: str, moto_buc
     world.execute("drop schema rowferry cascade")
     prelude = f'rowferry() {{ {shlex.quote(sys.executable)} -m rowferry_cli "$@"; }}'
     with discourse_like(world, 12) as application:
-        walked = walk(list(fill_in(read_way(), world)), world, tmp_path, prelude=prelude)
-        assert walked.first_object is not None
-        assert [one.command.split()[0] for one in walked.typed] == [*["export"] * 3, *["rowferry"] * 3]
-        assert "This is Discourse" in walked.output
+        typed, said = walk(list(fill_in(read_way(), world)), world, tmp_path, prelude=prelude)
+        assert [command.split()[0] for command, _ in typed] == [*["export"] * 3, *["rowferry"] * 3]
+        assert "This is Discourse" in said
         for row in application.rows.values():
             for key in row.objects.values():
                 assert world.production.read(key) == application.bodies[key]
