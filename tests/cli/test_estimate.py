@@ -19,7 +19,7 @@ from rowferry_cli.estimate.prices import choose_prices
 from rowferry_cli.estimate.requests import Cost, count_parts
 from rowferry_worker.multipart.part_size import COPY_PART_BYTES, SMALLEST_PART_BYTES, STREAM_PART_BYTES
 from support.entries.entry_table import FROM, TO
-from support.entries.estimates import estimate
+from support.entries.estimating import estimate
 from support.entries.listed_objects import name_objects, put_objects
 from support.entries.migration import Migration
 from support.entries.runs import Runs

@@ -8,7 +8,7 @@ import pytest
 from rowferry.reports.facts import COPY_KEEPS_TAGS, record_facts
 from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.entry_table import FROM, TO
-from support.entries.estimates import count_methods, estimate, read_methods
+from support.entries.estimating import count_methods, estimate, read_methods
 from support.entries.listed_objects import name_objects, put_objects
 from support.entries.migration import Migration
 from support.entries.runs import Runs

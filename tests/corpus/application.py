@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
 import psycopg
@@ -14,11 +14,11 @@ from psycopg.types.json import Jsonb
 
 from corpus.project import Columns, Project, Row
 from support.entries.files import wait_for_next_second
+from support.processes.processes import meanwhile
 from support.s3.objects import ObjectSide
 from torture.oracle import Oracle
 
 LONGEST_PAUSE = timedelta(seconds=0.05)
-ENDS_WITHIN = timedelta(seconds=60)
 KEPT_UPLOADS = 3
 """The first uploads are never deleted, so that a pass has something to look at however long it waits for its turn."""
 
@@ -61,25 +61,13 @@ class Application:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Go on writing until the block ends. Raises what the application has met."""
-        ended, faults = Event(), list[Exception]()
 
-        def run() -> None:
-            try:
-                while not ended.wait(self._chance.uniform(0, LONGEST_PAUSE.total_seconds())):
-                    self._chance.choice([self.upload, self.replace, self.edit, self.edit, self.delete])()
-            except Exception as fault:  # noqa: BLE001 - it is raised again where the thread is joined
-                faults.append(fault)
+        def write(ended: Event) -> None:
+            while not ended.wait(self._chance.uniform(0, LONGEST_PAUSE.total_seconds())):
+                self._chance.choice([self.upload, self.replace, self.edit, self.edit, self.delete])()
 
-        thread = Thread(target=run, daemon=True)
-        thread.start()
-        try:
+        with meanwhile(write):
             yield
-        finally:
-            ended.set()
-            thread.join(ENDS_WITHIN.total_seconds())
-        assert not thread.is_alive(), "the application did not come to its end"
-        if faults:
-            raise faults[0]
 
     # What it does
 

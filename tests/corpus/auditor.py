@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from datetime import timedelta
-from threading import Event, Thread
+from threading import Event
 from typing import Any
 
 import psycopg
@@ -13,10 +12,10 @@ from corpus.application import connect_as_application, find_rows
 from corpus.project import Columns, Place, Project
 from rowferry.plan import SideName
 from rowferry_lab.servers.s3_servers import S3Server
+from support.processes.processes import meanwhile
 from torture.object_reader import ObjectReader
 from torture.oracle import Oracle
 
-ENDS_WITHIN = timedelta(seconds=60)
 MOST_LOOKS = 20
 """A row that is another one at each look is given up after so many: it never stood still for a violation."""
 
@@ -38,22 +37,14 @@ class Auditor:
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Look on until the block ends, and raise what was seen."""
-        ended, before = Event(), self.audits
+        before = self.audits
 
-        def run() -> None:
-            try:
-                while not ended.wait(0.02):
-                    self.check_all()
-            except Exception as fault:  # noqa: BLE001 - else the auditor would be silent for ever
-                self.violations.append(f"the auditor itself failed: {fault!r}")
+        def check_again(ended: Event) -> None:
+            while not ended.wait(0.02):
+                self.check_all()
 
-        thread = Thread(target=run, daemon=True)
-        thread.start()
-        try:
+        with meanwhile(check_again):
             yield
-        finally:
-            ended.set()
-            thread.join(ENDS_WITHIN.total_seconds())
         assert self.audits > before, "the auditor was blind"
         assert not self.violations
 

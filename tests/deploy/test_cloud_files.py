@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.checkout import ROOT
-from support.docs.systemd import CLOUD_INIT, read_cloud_files
+from support.docs.deployed import CLOUD_INIT, read_cloud_files
 
 UNIT = "rowferry-worker.service"
 

@@ -16,7 +16,7 @@ from rowferry_cli.work.worker import command as worker_command
 from rowferry_worker.daemon import RELEASE_TIMEOUT
 from rowferry_worker.options import Options
 from support.checkout import ROOT
-from support.docs.compose import ALLOWED, GUARD, OWN, SECRETS, SERVICES
+from support.docs.deployed import ALLOWED, GUARD, OWN, SECRETS, SERVICES
 
 pytestmark = pytest.mark.texts
 

@@ -11,9 +11,8 @@ from rowferry_exporter.collector import SCRAPE_TIMEOUT
 from rowferry_worker.daemon import RELEASE_TIMEOUT
 from rowferry_worker.options import Options
 from support.docs.command_line import parse_command
-from support.docs.compose import ALLOWED, SERVICES
+from support.docs.deployed import ALLOWED, FOLDER, SERVICES, Object, find_pods, list_containers, read
 from support.docs.doc_pages import ROOT
-from support.docs.kubernetes import FOLDER, Object, find_pods, list_containers, read
 
 pytestmark = pytest.mark.texts
 

@@ -12,8 +12,8 @@ import yaml
 from psycopg import sql
 
 from rowferry_cli.setup.grants import compose_grants
+from support.docs.deployed import FOLDER, VERSIONS, Object, find_pods, list_containers, read
 from support.docs.doc_pages import ROOT
-from support.docs.kubernetes import FOLDER, VERSIONS, Object, find_pods, list_containers, read
 from support.entries.entry_table import EntryTable
 from support.postgres.roles import new_role
 

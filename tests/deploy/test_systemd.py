@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from support.docs.systemd import EXPORTER, UNIT, find, read_settings
+from support.docs.deployed import EXPORTER, UNIT, find, read_settings
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.processes.scrape import fetch

@@ -10,8 +10,7 @@ from rowferry_worker.monitoring.heartbeat import HEARTBEAT_INTERVAL
 from rowferry_worker.options import Options
 from rowferry_worker.supervisor.supervisor import LONGEST_SILENCE
 from support.docs.command_line import list_options
-from support.docs.compose import ALLOWED
-from support.docs.systemd import EXPORTER, UNIT, find, read_cloud_files, read_settings
+from support.docs.deployed import ALLOWED, EXPORTER, UNIT, find, read_cloud_files, read_settings
 
 pytestmark = pytest.mark.texts
 

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from support.entries.checks import check, entries_of, problems
 from support.entries.listed_objects import name_objects, put_objects
 from support.entries.migration import Migration
-from support.s3.listing_page import page
-from support.s3.listing_requests import http, is_listing
+from support.s3.listing_page import http, is_listing, page
 from support.s3.request_log import RequestLog
 
 

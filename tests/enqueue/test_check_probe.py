@@ -8,7 +8,7 @@ from support.entries.checks import check
 from support.entries.entry_table import FROM
 from support.entries.migration import Migration
 from support.processes.cli import well
-from support.s3.listing_requests import http
+from support.s3.listing_page import http
 from support.s3.objects import ObjectSide
 from support.s3.request_log import LoggedRequest, RequestLog
 

@@ -1,23 +1,90 @@
-"""An application that overwrites objects in place all the time, wherever the row says that the object is."""
+"""An application that overwrites objects in place, and a slow S3 server before it that tells what is being copied."""
 
+import asyncio
+import math
 import random
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from threading import Event, Lock, Thread
+from functools import partial
+from threading import Event, Lock
+from urllib.parse import unquote
 
 import psycopg
 
-from support.entries.entry_table import FROM
-from torture.slow_s3 import SlowS3
+from support.entries.entry_table import FROM, TO
+from support.processes.processes import meanwhile
+from support.s3.proxy import Proxy, Streams
+from support.s3.request_log import READS, LoggedRequest, read_request
+from torture.bad_s3 import read_body, read_whole_answer, send
 from torture.world import World, key_of
+
+SHORTEST_SECONDS = 0.05
+LANDED = 50
+
+
+class SlowS3(Proxy):
+    """The running proxy; `copying` and `landed` are legacy keys, which other threads may read."""
+
+    def __init__(self, endpoint_url: str, seed: int, longest_seconds: float) -> None:
+        super().__init__(endpoint_url)
+        self._chance = random.Random(seed)
+        self._longest_seconds = longest_seconds
+        self.copying: dict[str, None] = {}
+        """Objects that were read, or that the server was told to copy, and whose copy is not acknowledged yet."""
+        self.landed: deque[str] = deque(maxlen=LANDED)
+        """The last ones that were acknowledged: their rows may not have moved yet."""
+
+    async def relay_one(self, client: Streams, server: Streams) -> bool:
+        """Relay one request; a write reaches the server late, and its answer comes late."""
+        head = await client[0].readuntil(b"\r\n\r\n")
+        seen = read_request(head)
+        body = await read_body(seen.headers, client[0])
+        if begins_copy(seen):
+            self.copying[find_legacy_key(seen)] = None
+        before, after = self._choose_delays(seen)
+        await asyncio.sleep(before)
+        server[1].write(head + body)
+        answer = await read_whole_answer(seen, server[0])
+        await asyncio.sleep(after)
+        if ends_copy(seen):
+            self.copying.pop(find_legacy_key(seen), None)
+            self.landed.append(find_legacy_key(seen))
+        return await send(client, b"".join(answer))
+
+    def _choose_delays(self, seen: LoggedRequest) -> tuple[float, float]:
+        """Return the seconds before and after the server is asked: short ones as often as long ones."""
+        if seen.method in READS:
+            return 0, 0
+        shortest, longest = math.log(SHORTEST_SECONDS), math.log(self._longest_seconds)
+        whole = math.exp(self._chance.uniform(shortest, longest))
+        before = self._chance.random() * whole
+        return before, whole - before
+
+
+def begins_copy(seen: LoggedRequest) -> bool:
+    """Return whether an object is read to be written, or is to be copied by the server itself."""
+    return (seen.method == "GET" and seen.key.startswith(FROM)) or "x-amz-copy-source" in seen.headers
+
+
+def ends_copy(seen: LoggedRequest) -> bool:
+    """Return whether the response says that an object is written: in one piece, or by the completion of its parts."""
+    return seen.writes_object or (seen.method == "POST" and "uploadId=" in seen.query)
+
+
+def find_legacy_key(seen: LoggedRequest) -> str:
+    """Return the legacy key of the object that a request is about."""
+    source = unquote(seen.headers.get("x-amz-copy-source", ""))
+    if source:
+        return source.lstrip("/").partition("/")[2]
+    return FROM + seen.key.removeprefix(FROM).removeprefix(TO)
+
 
 THREADS = 4
 LONGEST_PAUSE = timedelta(seconds=1)
-ENDS_WITHIN = timedelta(seconds=60)
 KEY = "select path from public.avatars where id = %s"
 DURING, AFTER = "objects rewritten during their copy", "objects rewritten after their copy"
 
@@ -40,12 +107,10 @@ class Rewriter:
         """The objects are those that the world has now; `slow` tells which of them are being copied."""
         self._world, self.slow = world, slow
         self._chance = random.Random(seed)
-        self._ended = Event()
         self._numbers = {key_of(number): number for number in range(1, world.entries + 1)}
         self._turns = {number: Lock() for number in self._numbers.values()}
         listing = world.migration.legacy.listing()
         self._sizes = {number: int(str(listing[key][1])) for key, number in self._numbers.items()}
-        self._fault: Exception | None = None
         self.newest: dict[int, Version] = {}
         """By number, of those objects that were overwritten."""
         self.done: Counter[str] = Counter()
@@ -58,27 +123,14 @@ class Rewriter:
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """Overwrite until the block ends; raises what a thread has died of."""
-        self._ended.clear()
-        threads = [Thread(target=self._run, args=[self._chance.random()], daemon=True) for _ in range(THREADS)]
-        for thread in threads:
-            thread.start()
-        try:
+        with meanwhile(*(partial(self._run, self._chance.random()) for _ in range(THREADS))):
             yield
-        finally:
-            self._ended.set()
-            for thread in threads:
-                thread.join(ENDS_WITHIN.total_seconds())
-        if self._fault is not None:
-            raise self._fault
 
-    def _run(self, seed: float) -> None:
+    def _run(self, seed: float, ended: Event) -> None:
         chance = random.Random(seed)
-        try:
-            with psycopg.connect(self._world.migration.dsn, autocommit=True, application_name="rewriter") as connection:
-                while not self._ended.wait(chance.uniform(0, LONGEST_PAUSE.total_seconds())):
-                    self._rewrite(connection, chance)
-        except Exception as fault:  # noqa: BLE001 - it is raised again where the threads are joined
-            self._fault = fault
+        with psycopg.connect(self._world.migration.dsn, autocommit=True, application_name="rewriter") as connection:
+            while not ended.wait(chance.uniform(0, LONGEST_PAUSE.total_seconds())):
+                self._rewrite(connection, chance)
 
     def _rewrite(self, connection: psycopg.Connection, chance: random.Random) -> None:
         """Write to where the row says that the object is; the row may move meanwhile."""

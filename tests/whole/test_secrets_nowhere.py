@@ -14,9 +14,8 @@ from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.s3_servers import S3Server, VersityServer
 from support.postgres.ordinary import OWNER, administrator, ordinary_postgres
 from support.s3.buckets import find_versitygw
-from support.secrets.environment import LOUD, SECRETS, Environment
+from support.secrets.environment import LOUD, MARKS, SECRETS, Environment, fail, look_and_repair, prepare_and_plan, work
 from support.secrets.scanner import SecretScanner, forms_of
-from support.secrets.tour import MARKS, fail, look_and_repair, prepare_and_plan, work
 
 
 @pytest.fixture(scope="module")

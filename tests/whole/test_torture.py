@@ -12,9 +12,8 @@ from support.docs.doc_pages import read_table
 from support.processes.processes import wait_for
 from torture import final_checks
 from torture.__main__ import PAGE
-from torture.builder import PART_BYTES, make_world
 from torture.final_checks import Expected, check_locks, run_final_checks
-from torture.run import Run
+from torture.run import PART_BYTES, Run, make_world
 from torture.scenarios import SCENARIOS
 from torture.seeded_faults import ENTRIES, SEEDED_FAULTS
 from torture.world import LARGE_BYTES, World

@@ -1,15 +1,19 @@
 """A migration between fake S3 servers that a test can slow down, throttle and count the requests of."""
 
+import json
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rowferry_lab.servers.fake_s3.http import Request
 from support.entries.migration import Migration
+from support.processes.cli import assert_went_well
 from support.s3.buckets import fresh_buckets
 from support.s3.deviations import Deviations
 from support.s3.fake_s3 import FakeAddress, running_fakes
+from support.s3.request_log import LoggedRequest
 
 Make = Callable[..., Migration]
 
@@ -49,3 +53,29 @@ def fake_migration(make: Make, deviations: Deviations | None = None, *, server_s
         buckets = until.enter_context(fresh_buckets(addresses[0]))
         other = replace(buckets, server=addresses[-1])
         yield FakeMigration(make(buckets, other), addresses[0], addresses[-1])
+
+
+METHODS = {"HeadObject": "HEAD", "CreateMultipartUpload": "POST", "CompleteMultipartUpload": "POST"}
+
+
+def estimate(migration: Migration, *arguments: str) -> dict[str, Any]:
+    """Return the document of an estimate."""
+    migration.write_plan()
+    done = migration.run_here("estimate", "--json", *arguments)
+    assert_went_well(done)
+    return json.loads(done.stdout)
+
+
+def read_methods(estimated: dict[str, Any]) -> Counter[str]:
+    """Return the requests of an estimate, by side and HTTP method."""
+    counts: Counter[str] = Counter()
+    for side in ("legacy", "production"):
+        for operation, number in estimated["requests"][side].items():
+            counts[f"{side} {METHODS.get(operation, 'GET' if operation[0] in 'GL' else 'PUT')}"] += number
+    return counts
+
+
+def count_methods(migration: Migration, seen: Iterable[LoggedRequest]) -> Counter[str]:
+    """Return the same of requests that came, but for looks at a bucket."""
+    sides = {migration.legacy.bucket: "legacy", migration.production.bucket: "production"}
+    return Counter(f"{sides[each.bucket]} {each.method}" for each in seen if each.key or each.method != "HEAD")

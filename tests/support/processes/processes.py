@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from subprocess import PIPE
+from threading import Event, Thread
 from typing import Any, Protocol
 
 import pytest
@@ -73,6 +74,34 @@ def wait_for_end(process: Awaited, *, deadline: timedelta = DEADLINE) -> int:
     """Return the exit status of a process; fail the test at the deadline, and leave the process as it is."""
     wait_for(lambda: process.poll() is not None, deadline=deadline)
     return process.wait()
+
+
+@contextmanager
+def meanwhile(*acts: Callable[[Event], None]) -> Iterator[None]:
+    """Run acts in threads of their own until the block ends, which sets their event; raise what one of them has raised.
+
+    What an act has begun then, it has a minute to end.
+    """
+    ended, faults = Event(), list[Exception]()
+
+    def run(act: Callable[[Event], None]) -> None:
+        try:
+            act(ended)
+        except Exception as fault:  # noqa: BLE001 - it is raised again below
+            faults.append(fault)
+
+    threads = [Thread(target=run, args=[act], daemon=True) for act in acts]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join(60)
+    assert not any(thread.is_alive() for thread in threads), "what ran meanwhile did not come to its end"
+    if faults:
+        raise faults[0]
 
 
 def run_to_end(

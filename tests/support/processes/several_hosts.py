@@ -1,5 +1,6 @@
 """Several hosts on one machine: network namespaces on a bridge."""
 
+import ctypes
 import os
 import secrets
 import shutil
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 HUB_ADDRESS = "10.77.0.1"
 
@@ -79,3 +81,27 @@ def network(count: int) -> Iterator[tuple[str, list[Host]]]:
             ip("address", "add", f"10.77.0.{10 + number}/24", "dev", "eth0", inside=host.namespace)
             ip("link", "set", "eth0", "up", inside=host.namespace)
         yield hub, hosts
+
+
+CLONE_NEWNET = 0x40000000
+
+
+@contextmanager
+def inside(namespace: str) -> Iterator[None]:
+    """Be in a namespace that `ip netns` made until the block ends; threads that run already stay where they are."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def enter(path: Path | int) -> None:
+        descriptor = path if isinstance(path, int) else os.open(path, os.O_RDONLY)
+        try:
+            if libc.setns(descriptor, CLONE_NEWNET):
+                raise OSError(ctypes.get_errno(), "setns")
+        finally:
+            os.close(descriptor)
+
+    before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    enter(Path("/run/netns") / namespace)
+    try:
+        yield
+    finally:
+        enter(before)

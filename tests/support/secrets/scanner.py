@@ -7,11 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 from urllib.parse import quote, quote_plus
 
 import psycopg
 from psycopg import sql
+
+from support.processes.processes import meanwhile
 
 LOOK_EVERY_SECONDS = 0.1
 TABLES = """
@@ -93,19 +95,13 @@ class SecretScanner:
     @contextmanager
     def watching(self, dsn: str) -> Iterator[None]:
         """Look at processes and sessions again and again while the block runs."""
-        over = Event()
 
-        def look() -> None:
+        def look(over: Event) -> None:
             with psycopg.connect(dsn, autocommit=True, application_name="the watcher") as connection:
                 while not over.wait(LOOK_EVERY_SECONDS):
                     self.add_activity(connection)
                     if sys.platform == "linux":
                         self.add_processes()
 
-        thread = Thread(target=look, name="watcher")
-        thread.start()
-        try:
+        with meanwhile(look):
             yield
-        finally:
-            over.set()
-            thread.join(30)

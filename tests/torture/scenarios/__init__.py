@@ -2,12 +2,11 @@
 
 from torture.scenarios.application import Applications, Rewrite
 from torture.scenarios.chain import Chain
-from torture.scenarios.database import Database
 from torture.scenarios.hosts import Hosts, ThousandKills
 from torture.scenarios.killed import Kills
 from torture.scenarios.kinds import Alike, DroppedTags, Texts, Unreadable
 from torture.scenarios.poison import Poison
-from torture.scenarios.postgres import BrokenOrder, FewConnections
+from torture.scenarios.postgres import BrokenOrder, Database, FewConnections
 from torture.scenarios.s3 import Bad, LoginPage
 from torture.scenarios.scenario import Scenario
 from torture.scenarios.servers import Disk, Failover

@@ -13,9 +13,8 @@ from torture.application import LONGEST_PAUSE, Application
 from torture.audit_log import AuditLog
 from torture.final_checks import Expected, read_named
 from torture.legacy_record import read_many
-from torture.rewriter import AFTER, DURING, Rewriter
+from torture.rewriter import AFTER, DURING, Rewriter, SlowS3
 from torture.scenarios.scenario import Scenario, Size
-from torture.slow_s3 import SlowS3
 from torture.world import World, key_of
 
 MOST_PASSES = 10

@@ -15,7 +15,7 @@ from rowferry_queues.verify.spec import VERIFY
 from support.queue.lines import CLASS
 from support.queue.plug_in import NOTES, PlugIn, forget
 from torture.final_checks import CHECKS, Expected, check_batches
-from torture.scenarios.database import restart
+from torture.scenarios.postgres import restart
 from torture.scenarios.s3 import Bad
 from torture.scenarios.scenario import Size
 from torture.world import World

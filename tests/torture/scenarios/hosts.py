@@ -12,11 +12,11 @@ from psycopg.conninfo import make_conninfo
 
 from support.processes import several_hosts
 from support.processes.processes import wait_for
+from support.processes.several_hosts import inside
 from torture.bad_s3 import BadS3
-from torture.namespace import inside
 from torture.scenarios.application import Applications
-from torture.scenarios.database import TERMINATE
 from torture.scenarios.killed import Kills
+from torture.scenarios.postgres import TERMINATE
 from torture.scenarios.scenario import Scenario, Size
 from torture.workers import WORKER, Command
 from torture.world import World

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from signal import SIGKILL
-from threading import Event, Thread
+from threading import Event
 from typing import Any, ClassVar
 
 import psycopg
 
 from support.entries.entry_table import FROM, TO
-from support.processes.processes import wait_for
+from support.processes.processes import meanwhile, wait_for
 from torture.final_checks import Expected
 from torture.scenarios.scenario import Scenario, Size
 from torture.world import key_of
@@ -88,7 +88,8 @@ class Poison(Scenario):
         self.poison = {kind: sorted(self.chosen[number :: len(kinds)]) for number, kind in enumerate(kinds)}
         self.ids = sorted({*self.chosen} - {*self.poison["locked"]})
         self.seed_fault()
-        with self.row_locks(), self.deadlocking(), self.world.workers(self.seats, *self.arguments) as self.pool:
+        workers = self.world.workers(self.seats, *self.arguments)
+        with self.row_locks(), meanwhile(self.lock_backwards), workers as self.pool:
             self.wait_for_others(self.chosen)
             self.see_faults()
             self.end()
@@ -116,27 +117,16 @@ class Poison(Scenario):
             yield
             holder.rollback()
 
-    @contextmanager
-    def deadlocking(self) -> Iterator[None]:
+    def lock_backwards(self, ended: Event) -> None:
         """Lock rows of claimed batches against the order of the workers, each batch once: attempts do for no more."""
-        ended, spared = Event(), [*self.chosen]
-
-        def lock_backwards() -> None:
-            with psycopg.connect(self.world.migration.dsn, autocommit=True) as connection:
-                while not ended.wait(0.01):
-                    found = connection.execute(IN_HAND, [spared]).fetchone()
-                    if found is not None:
-                        spared.extend(range(found[0], found[1] + 1))
-                        with suppress(psycopg.errors.DeadlockDetected):
-                            cross(connection, *found)
-
-        thread = Thread(target=lock_backwards, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join(30)
+        spared = [*self.chosen]
+        with psycopg.connect(self.world.migration.dsn, autocommit=True) as connection:
+            while not ended.wait(0.01):
+                found = connection.execute(IN_HAND, [spared]).fetchone()
+                if found is not None:
+                    spared.extend(range(found[0], found[1] + 1))
+                    with suppress(psycopg.errors.DeadlockDetected):
+                        cross(connection, *found)
 
     def wait_for_others(self, ids: list[int]) -> None:
         """Return when all rows but these are migrated."""

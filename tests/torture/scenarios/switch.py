@@ -1,22 +1,22 @@
 """A whole switch-over, as docs/application.md tells it, with two versions of the application running."""
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import timedelta
 from itertools import cycle
 from signal import SIGINT, SIGKILL
-from threading import Event, Thread
+from threading import Event
 from typing import ClassVar
 
 from support.entries.entry_table import FROM, TO
+from support.processes.processes import meanwhile
 from torture.final_checks import Expected, check_attempts, check_locks, check_uploads
 from torture.scenarios.scenario import WORKERS, Scenario, Size
 from torture.switching.command import FINISHING, STAGES, CutoverEnd, cut_over
-from torture.switching.final_look import look_at_the_end
 from torture.switching.history import Entry, Histories, Table
 from torture.switching.instance import INSERTS, ROLLED_BACK, Instance, keys_of
-from torture.switching.version_auditor import VersionAuditor
+from torture.switching.version_auditor import VersionAuditor, look_at_the_end
 from torture.switching.wrong_clock import WrongClock
 from torture.world import World
 
@@ -84,8 +84,8 @@ class Switch(Scenario):
         longest = timedelta(seconds=self.times)
         self.instances = [Instance(self.world, self.histories, seed, longest) for seed in seeds[1:]]
         self.auditor = VersionAuditor(self.world, self.histories, seeds[0])
-        self.watch.enter_context(self.auditor)
-        with self.killing():
+        self.watch.enter_context(self.auditor.watching())
+        with meanwhile(self.kill):
             self.drive(longest)
             self.world.wait_until_done()
 
@@ -129,22 +129,10 @@ class Switch(Scenario):
         self.wait_for(lambda: all(instance.has_flipped or instance.fault for instance in self.instances))
         self.auditor.versions = ("new",)
 
-    @contextmanager
-    def killing(self) -> Iterator[None]:
-        """Kill a worker every KILL_EVERY until the block ends, but none that is still starting."""
-        ended = Event()
-
-        def kill() -> None:
-            while not ended.wait(KILL_EVERY.total_seconds()):
-                self.pool.kill_one(self.run.random, among={row["pid"] for row in self.world.query(WORKERS)})
-
-        thread = Thread(target=kill, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
+    def kill(self, ended: Event) -> None:
+        """Kill a worker every KILL_EVERY, but none that is still starting."""
+        while not ended.wait(KILL_EVERY.total_seconds()):
+            self.pool.kill_one(self.run.random, among={row["pid"] for row in self.world.query(WORKERS)})
 
     def end(self) -> None:
         self.end_killed()

@@ -2,13 +2,18 @@
 
 import random
 from collections import Counter
-from contextlib import closing
-from threading import Event, Thread
-from typing import Literal, LiteralString, Self
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, closing
+from datetime import timedelta
+from functools import partial
+from threading import Event
+from typing import Literal, LiteralString
 
 import psycopg
 
-from support.entries.entry_table import FROM
+from support.entries.entry_table import FROM, TO
+from support.processes.processes import meanwhile
+from torture.final_checks import read_named
 from torture.object_reader import ObjectReader
 from torture.switching.history import Entry, Histories, Table, judge
 from torture.world import World
@@ -27,34 +32,23 @@ class VersionAuditor:
 
     def __init__(self, world: World, histories: Histories, seed: int) -> None:
         self._world, self._histories, self._seed = world, histories, seed
-        self._ended = Event()
         self.versions: tuple[Version, ...] = ("old",)
         self.reads: Counter[Version] = Counter()
-        self._threads = [Thread(target=self._run, args=[number], daemon=True) for number in range(2)]
 
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
+    def watching(self) -> AbstractContextManager[None]:
+        """Read until the block ends."""
+        return meanwhile(*(partial(self._run, number) for number in range(2)))
 
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _run(self, number: int) -> None:
+    def _run(self, number: int, ended: Event) -> None:
         chance = random.Random(self._seed + number)
-        try:
-            with (
-                psycopg.connect(self._world.migration.dsn, autocommit=True) as connection,
-                closing(ObjectReader(self._world.s3)) as reader,
-            ):
-                while not self._ended.wait(0.01):
-                    version, living = chance.choice(self.versions), self._histories.living()
-                    if living:
-                        self._audit(connection, reader, chance.choice(living), version)
-        except Exception as error:  # noqa: BLE001 - else it would be silent for ever
-            self._world.auditor.report(f"the auditor of the versions failed: {error!r}")
+        with (
+            psycopg.connect(self._world.migration.dsn, autocommit=True) as connection,
+            closing(ObjectReader(self._world.s3)) as reader,
+        ):
+            while not ended.wait(0.01):
+                version, living = chance.choice(self.versions), self._histories.living()
+                if living:
+                    self._audit(connection, reader, chance.choice(living), version)
 
     def _audit(self, connection: psycopg.Connection, reader: ObjectReader, entry: Entry, version: Version) -> None:
         wrong = None
@@ -103,3 +97,46 @@ class VersionAuditor:
             if (found := reader.read(side.bucket, key)) is not None:
                 return found.body, is_legacy
         return None, order[-1]
+
+
+LONGEST_COPY = timedelta(seconds=30)
+"""A copy that is on its way when its object is deleted arrives within this time, on a busy machine."""
+NAMED, LEFT = "old objects named", "copies on their way at a deletion"
+LEGACY = "select id from public.pictures where path like 'image/%%'"
+
+
+def look_at_the_end(
+    world: World, auditor: VersionAuditor, histories: Histories, orphans: Collection[str], counts: Counter[str]
+) -> Iterator[str]:
+    """Yield what is wrong now that `cutover --finish` has ended; `orphans` are keys that no row has ever held."""
+    named = read_named(world)
+    with psycopg.connect(world.migration.dsn, autocommit=True) as connection, closing(ObjectReader(world.s3)) as reader:
+        for entry in histories.living():
+            fault = auditor.find_fault(connection, reader, entry, "new", is_over=True)
+            if fault is not None and entry in named:
+                counts[NAMED] += 1
+            elif fault is not None:
+                yield f"{entry} {fault}, and `rowferry errors` does not name it"
+    for row in world.query(LEGACY):
+        if ("pictures", row["id"]) not in named:
+            yield f"('pictures', {row['id']}) is still legacy, and `rowferry errors` does not name it"
+    yield from look_for_the_dead(world, histories, orphans, counts)
+
+
+def look_for_the_dead(
+    world: World, histories: Histories, orphans: Collection[str], counts: Counter[str]
+) -> Iterator[str]:
+    """Yield what was deleted, or rolled back, and stands in production all the same."""
+    written_at = {
+        key: last.timestamp()  # pyright: ignore[reportAttributeAccessIssue]
+        for key, (_, _, last) in world.migration.production.listing().items()
+    }
+    for entry, known in histories.deleted().items():
+        for key in set(known.keys) & written_at.keys():
+            if written_at[key] - (known.deleted_at or 0) > LONGEST_COPY.total_seconds():
+                yield f"{entry} was deleted, and {key} was written again later"
+            else:
+                counts[LEFT] += 1
+    for key in orphans:
+        if {key, key.replace(FROM, TO, 1)} & written_at.keys():
+            yield f"{key} was never a row's object, and was copied"

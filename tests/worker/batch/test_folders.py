@@ -7,7 +7,7 @@ import pytest
 
 from rowferry.errors import PlanError
 from support.entries.checks import check, problems
-from support.entries.estimates import estimate
+from support.entries.estimating import estimate
 from support.entries.migration import Migration
 from support.entries.runs import LEGACY, PRODUCTION, Runs
 from support.queue.queue_runs import outcomes, revert, verify

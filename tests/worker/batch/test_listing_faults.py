@@ -9,8 +9,7 @@ from support.entries.listed_objects import PREFIX, TO, check_copies, name_object
 from support.entries.migration import Migration
 from support.postgres.roles import grant, log_in, new_roles
 from support.queue.at_work import take_one_turn
-from support.s3.listing_page import page
-from support.s3.listing_requests import http, is_listing
+from support.s3.listing_page import http, is_listing, page
 from support.s3.request_log import LoggedRequest, RequestLog
 
 NAMES = [f"{number:02}.png" for number in range(12)]

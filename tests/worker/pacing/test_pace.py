@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from rowferry_worker.pacing.in_flight import START
 from rowferry_worker.pacing.pacer import Pacer
-from support.pacing.fleet import run_fleet
 from support.pacing.servers import (
     Away,
     Bucket,
@@ -24,7 +23,7 @@ from support.pacing.servers import (
     jittered,
     lognormal,
 )
-from support.pacing.shapes import FAR, NEAR, SHAPES, make_server, measure
+from support.pacing.shapes import FAR, NEAR, SHAPES, make_server, measure, run_fleet
 from support.pacing.simulator import Load, Worker
 
 CPU = Load(cpu_seconds=0.0004)
