@@ -15,7 +15,6 @@ from rowferry.errors import UsageError
 from rowferry_lab.servers import postgres, postgres_programs
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.server_process import ServerFailed
-from support.postgres.servers import INSTALLATIONS
 from support.processes.processes import find_public_python, is_running, start_elsewhere, wait_for
 
 as_root_only = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -39,12 +38,6 @@ def closed_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tmp_path.chmod(0o700)
     monkeypatch.syspath_prepend(tmp_path)
     return tmp_path
-
-
-@pytest.mark.parametrize("version", sorted(INSTALLATIONS))
-def test_every_installation_starts_as_the_version_it_says(version: int) -> None:
-    with EmbeddedPostgres(binaries=INSTALLATIONS[version]) as server:
-        assert ask(server.dsn(), "show server_version_num").startswith(str(version))
 
 
 def test_the_password_is_asked_for_and_settings_of_the_caller_come_before_the_defaults() -> None:

@@ -1,4 +1,4 @@
-"""The fake S3 server answers as real servers do, requests of the benches included; what it cannot do, it refuses."""
+"""The fake S3 server answers as real servers do; what it cannot do, it refuses."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -7,14 +7,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from rowferry_lab.servers.fake_s3.uniform import name_key
-from rowferry_lab.servers.s3_servers import FakeS3Server
-from support.s3.buckets import Buckets, connect_s3, fresh_buckets
+from support.s3.buckets import Buckets, fresh_buckets
 
 PROPERTIES = {"ContentType": "text/plain", "CacheControl": "no-store", "Metadata": {"author": "me"}}
 ODD_KEYS = ["some folder/ä+%41?.txt", "plus+plus", "\U0001f5bc.png", "#&'", "e\u0301", "\u00e9"]
 PART_BYTES = 5 * 1024 * 1024
-BODY_BYTES = 300_000
 
 
 @pytest.fixture(params=["fake", "moto", "versitygw"])
@@ -120,14 +117,6 @@ def test_what_is_not_there_is_said_to_be_missing(buckets: Buckets) -> None:
     assert refusal(s3.get_object, **here) == (404, "NoSuchKey")
 
 
-def test_tags_are_put_and_counted(buckets: Buckets) -> None:
-    s3, here = buckets.client, {"Bucket": buckets.legacy, "Key": "k"}
-    s3.put_object(**here, Body=b"")
-    assert s3.get_object_tagging(**here)["TagSet"] == []
-    s3.put_object_tagging(**here, Tagging={"TagSet": [{"Key": "kind", "Value": "cat + dog"}]})
-    assert s3.get_object_tagging(**here)["TagSet"] == [{"Key": "kind", "Value": "cat + dog"}]
-
-
 @pytest.mark.parametrize("by_server", [False, True])
 def test_an_upload_in_parts_has_the_etag_that_s3_would_give(buckets: Buckets, by_server: bool) -> None:
     s3, here = buckets.client, {"Bucket": buckets.legacy, "Key": "k"}
@@ -190,35 +179,3 @@ def test_a_part_with_another_etag_than_named_completes_nothing(fake_buckets: Buc
     else:
         s3.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
         assert read(s3, **target_of(there)) == b"words" * 3
-
-
-# As benches start it, in a process of its own
-
-
-@pytest.fixture(scope="module")
-def bench() -> Iterator[tuple[FakeS3Server, Any]]:
-    """Yield the server and a client."""
-    with FakeS3Server(f"--body-bytes={BODY_BYTES}", "--objects=1500", "--latency-seconds=0.001") as server:
-        client = connect_s3(server)
-        yield server, client
-        client.close()
-
-
-def test_every_legacy_key_of_a_bench_holds_the_same_object(bench: tuple[FakeS3Server, Any]) -> None:
-    server, s3 = bench
-    body = read(s3, "legacy", name_key(1))
-    there = {"Bucket": "production", "Key": "avatar/copied.png"}
-    assert (len(body), refusal(s3.head_object, **there)[0]) == (BODY_BYTES, 404)
-    before = server.read_stats()
-    s3.copy_object(**there, CopySource={"Bucket": "legacy", "Key": name_key(2)})
-    assert s3.head_object(**there)["ETag"].strip('"') == hashlib.md5(body).hexdigest()
-    after = server.read_stats()
-    assert (after["objects"], after["requests"]) == (before["objects"] + 1, before["requests"] + 2)
-    assert after["cpu_seconds"] >= before["cpu_seconds"] > 0
-    assert after["writes_accepted"]["rowferry"] == before["writes_accepted"].get("rowferry", 0) + 1
-
-
-def test_a_listing_of_a_bench_shows_every_legacy_object_once(bench: tuple[FakeS3Server, Any]) -> None:
-    pages = list(bench[1].get_paginator("list_objects_v2").paginate(Bucket="legacy", Prefix="image/"))
-    keys = [item["Key"] for page in pages for item in page["Contents"]]
-    assert (len(pages), keys) == (2, [name_key(number) for number in range(1, 1501)])

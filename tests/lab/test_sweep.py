@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.util import find_spec
@@ -13,26 +12,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from rowferry_lab.sweep.grid import AUTO, Result, Setting, order_runs, summarise
+from rowferry_lab.sweep.grid import AUTO, Result, Setting, summarise
 from support.processes.cli import Run, refused
 from support.processes.processes import wait_for
 
 SMALL = ("--entries", "60", "--latency", "1ms", "--repetitions", "1")
-SIZES = st.lists(st.integers(1, 1000), min_size=1, max_size=4, unique=True).map(lambda found: tuple(sorted(found)))
-
-
-@given(SIZES, SIZES, st.integers(1, 4))
-def test_each_repetition_tries_each_setting_once(
-    sizes: tuple[int, ...], parallels: tuple[int, ...], repetitions: int
-) -> None:
-    tried = list(order_runs(sizes, parallels, repetitions))
-    settings = Counter(Setting(parallel, size) for parallel in parallels for size in sizes)
-    for first in range(0, len(tried), len(settings)):
-        assert Counter(tried[first : first + len(settings)]) == settings
-    assert tried == list(order_runs(sizes, parallels, repetitions)), "a sweep can be repeated"
 
 
 def test_mean_and_deviation_are_those_of_the_correct_runs() -> None:
@@ -76,16 +61,6 @@ def test_a_mistake_is_one_sentence_before_anything_is_started(
     run_rowferry: Run, arguments: list[str], words: str
 ) -> None:
     assert words in refused(run_rowferry("sweep", *arguments))
-
-
-def test_without_matplotlib_a_plot_is_refused_before_the_first_run(run_rowferry: Run, tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(
-        "import importlib.util as u\nfind = u.find_spec\n"
-        "u.find_spec = lambda name, package=None: None if name == 'matplotlib' else find(name, package)\n"
-    )
-    done = run_rowferry("sweep", "--plot", "s.png", PYTHONPATH=str(tmp_path))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "matplotlib: pip install 'rowferry-lab[plot]'" in done.stderr
 
 
 @pytest.fixture
