@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from rowferry_exporter.metrics import describe
 from support.docs.doc_pages import read_anchors
 from support.screens.grafana import (
     BOARDS,
@@ -22,7 +23,29 @@ from support.screens.grafana import (
     list_variables,
     read_board,
 )
-from support.screens.known_metrics import known_metrics
+
+
+def known_metrics() -> set[str]:
+    """Return the names under which the metrics of workers and exporter are scraped."""
+    from prometheus_client import Counter, Gauge, Histogram
+
+    from rowferry_worker.monitoring import metrics
+
+    suffixes: dict[type, tuple[str, ...]] = {
+        Counter: ("_total",),
+        Gauge: ("",),
+        Histogram: ("_bucket", "_count", "_sum"),
+    }
+    own = [metric for metric in vars(metrics).values() if isinstance(metric, (Counter, Gauge, Histogram))]
+    names = {
+        next(iter(m.describe())).name + suffix
+        for m in own
+        for kind in suffixes
+        if isinstance(m, kind)
+        for suffix in suffixes[kind]
+    }
+    return names | {family.name for family in describe({})}
+
 
 pytestmark = pytest.mark.texts
 

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -13,11 +14,39 @@ import pytest
 from rowferry.batch import Verdict
 from rowferry.db.connection import connect
 from rowferry_worker.batch.claim import claim_batch
-from support.docs.cookbook import PAGE, count_blocks, read_recipes
+from support.checkout import ROOT
 from support.entries.entry_table import EntryTable
 from support.postgres.servers import find_psql
 from support.processes.processes import wait_for
 from support.queue.queue_states import HOPELESS, Actor, Held, acting, denied, missing
+
+PAGE = ROOT / "docs" / "sql.md"
+BLOCK = re.compile(r"^(?:<!-- state: (?P<state>[a-z-]+) -->\n)?```sql\n(?P<sql>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """One statement of the page."""
+
+    title: str
+    state: str | None
+    sql: str
+
+
+def read_recipes(text: str | None = None) -> list[Recipe]:
+    """Return the recipes of the page, in order; each has a heading of its own."""
+    text = PAGE.read_text(encoding="utf-8") if text is None else text
+    recipes: list[Recipe] = []
+    for part in re.split(r"^### ", text, flags=re.MULTILINE)[1:]:
+        title = part.splitlines()[0].strip()
+        recipes += [Recipe(title, found["state"], found["sql"]) for found in BLOCK.finditer(part)]
+    return recipes
+
+
+def count_blocks(text: str) -> int:
+    """Return how many blocks of SQL the page has, wherever they stand."""
+    return len(re.findall(r"^```sql$", text, flags=re.MULTILINE))
+
 
 FIRST, SECOND = "fra-1:4711:9f3c2a", "fra-2:4712:07ab11"
 

@@ -1,5 +1,7 @@
 """`max_replica_lag`, with a real standby: workers hold back while it is behind, say so, and go on afterwards."""
 
+import select
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
@@ -9,7 +11,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from psycopg import sql
+from psycopg import pq, sql
+from psycopg.conninfo import make_conninfo
+from psycopg.pq.abc import PGconn
 
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.postgres_programs import choose_postgres_binaries
@@ -17,7 +21,6 @@ from support.entries.checks import row_problems
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.postgres.ordinary import OWNER, administrator, as_owner, ordinary_postgres
-from support.postgres.replica import streaming_replica
 from support.postgres.roles import log_in, new_role
 from support.postgres.servers import make_schema
 from support.processes.processes import wait_for
@@ -25,6 +28,56 @@ from support.processes.scrape import scrape, served_port, sum_of
 from support.processes.worker_process import WorkerProcess, eventually
 from support.s3.buckets import Buckets
 from torture.standby import execute, make_standby, wait_for_standby
+
+WAL_DATA, KEEPALIVE = b"w", b"k"
+"""Messages of the streaming replication protocol: https://www.postgresql.org/docs/current/protocol-replication.html."""
+
+
+class Replica:
+    """Receives WAL from now on; replays nothing until it is told to."""
+
+    def __init__(self, connection: PGconn, at: str) -> None:
+        """`connection`: streams from the position `at` on."""
+        self._connection = connection
+        high, low = (int(half, 16) for half in at.split("/"))
+        self._replayed = self._received = (high << 32) + low
+
+    def receive(self) -> None:
+        """Take in what has come, and report how far it was replayed."""
+        connection = self._connection
+        while select.select([connection.socket], [], [], 0)[0]:
+            connection.consume_input()
+            length = 1
+            while length > 0:
+                length, data = connection.get_copy_data(1)
+                if length > 0 and data[:1] == WAL_DATA:
+                    (start,) = struct.unpack_from(">q", data, 1)
+                    self._received = max(self._received, start + length - 25)
+                elif length > 0 and data[:1] == KEEPALIVE:
+                    self._received = max(self._received, *struct.unpack_from(">q", data, 1))
+        position = self._received, self._received, self._replayed
+        connection.put_copy_data(struct.pack(">cqqqqb", b"r", *position, 0, 0))
+        connection.flush()
+
+    def replay(self) -> None:
+        """Replay all that has come."""
+        self._replayed = self._received
+
+
+@contextmanager
+def streaming_replica(dsn: str) -> Iterator[Replica]:
+    """Yield a replica of the server that a superuser's DSN leads to."""
+    connection = pq.PGconn.connect(make_conninfo(dsn, replication="true").encode())
+    try:
+        assert connection.status == pq.ConnStatus.OK, connection.error_message
+        (at,) = (connection.exec_(b"IDENTIFY_SYSTEM").get_value(0, 2) or b"",)
+        begun = connection.exec_(b"START_REPLICATION PHYSICAL " + at)
+        assert begun.status == pq.ExecStatus.COPY_BOTH, connection.error_message
+        connection.nonblocking = 1
+        yield Replica(connection, at.decode())
+    finally:
+        connection.finish()
+
 
 BOUND_SECONDS = 2
 HELD_BACK = "a replica is behind, holding back"

@@ -4,7 +4,7 @@ A process knows nothing of its server at first, so each round has one of its own
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -13,9 +13,37 @@ import pytest
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
 from support.s3.buckets import fresh_buckets
-from support.s3.other_writer import OtherWriter
-from support.s3.request_log import logged
+from support.s3.objects import ObjectSide
+from support.s3.request_log import LoggedRequest, logged
 from support.s3.servers import running_server
+
+
+class OtherWriter:
+    """A listener for `RequestLog.telling`: a worker's write waits at the proxy while other bytes are put at its key."""
+
+    def __init__(self, production: ObjectSide, keys: Iterable[str]) -> None:
+        self._production = production
+        self._keys = set(keys)
+        self.written: dict[str, bytes] = {}
+        """What was put before the worker's own write came through, by key."""
+
+    def __call__(self, seen: LoggedRequest) -> None:
+        """Put other bytes at the key of the first write that a worker sends to it."""
+        key = seen.key
+        if seen.bucket == self._production.bucket and key in self._keys - self.written.keys() and puts_object(seen):
+            body = f"another writer's {key}".encode()
+            self._production.put(key, body)
+            self.written[key] = body
+
+    def find_overwritten(self) -> list[str]:
+        """Return the keys at which the other writer's bytes do not stand any more."""
+        return [key for key, body in self.written.items() if self._production.read(key) != body]
+
+
+def puts_object(seen: LoggedRequest) -> bool:
+    """Return whether a request puts an object in its place: PutObject, CopyObject or CompleteMultipartUpload."""
+    return seen.writes_object or (seen.method == "POST" and "uploadId=" in seen.query)
+
 
 ROUND, LEFT_ALONE = 10, 2
 """Objects of one process: so many that are raced for, and so many from which it can learn what the server honours."""
