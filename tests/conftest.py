@@ -75,16 +75,20 @@ def database_servers() -> Iterator[DatabaseServers]:
 
 
 @pytest.fixture
-def database(database_servers: DatabaseServers) -> Iterator[str]:
-    """The DSN of a database of this test's own, initialised, in the first PostgreSQL that is tested with."""
+def database(database_servers: DatabaseServers, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The DSN of a database of this test's own, to which DATABASE_URL leads: initialised, in the first PostgreSQL."""
     with database_servers.fresh_database(POSTGRES) as dsn:
+        monkeypatch.setenv("DATABASE_URL", dsn)
         yield dsn
 
 
 @pytest.fixture(params=sorted(INSTALLATIONS), ids="postgresql-{}".format)
-def any_database(request: pytest.FixtureRequest, database_servers: DatabaseServers) -> Iterator[str]:
+def any_database(
+    request: pytest.FixtureRequest, database_servers: DatabaseServers, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
     """The same in each PostgreSQL that is tested with, one after the other."""
     with database_servers.fresh_database(INSTALLATIONS[request.param]) as dsn:
+        monkeypatch.setenv("DATABASE_URL", dsn)
         yield dsn
 
 
@@ -98,9 +102,12 @@ def distribution_postgres() -> Path:
 
 
 @pytest.fixture
-def distribution_database(distribution_postgres: Path, database_servers: DatabaseServers) -> Iterator[str]:
-    """The DSN of a database of this test's own in such a PostgreSQL."""
+def distribution_database(
+    distribution_postgres: Path, database_servers: DatabaseServers, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    """The same in such a PostgreSQL."""
     with database_servers.fresh_database(distribution_postgres) as dsn:
+        monkeypatch.setenv("DATABASE_URL", dsn)
         yield dsn
 
 

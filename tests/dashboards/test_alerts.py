@@ -20,8 +20,7 @@ PROMTOOL = shutil.which("promtool")
 
 
 @pytest.fixture
-def lines(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
-    monkeypatch.setenv("DATABASE_URL", database)
+def lines(database: str) -> Iterator[Lines]:
     with closing(Lines(database)) as lines:
         lines.register("m")
         yield lines

@@ -101,9 +101,8 @@ def test_a_checkout_is_installed(heading: str, checkout: Path) -> None:
 @pytest.mark.site
 @pytest.mark.skipif(shutil.which("sha256sum") is None, reason="macOS has shasum instead")
 def test_the_files_of_a_release_are_installed_used_upgraded_and_removed(
-    dist: Path, environment: Path, database: str, monkeypatch: pytest.MonkeyPatch
+    dist: Path, environment: Path, database: str
 ) -> None:
-    monkeypatch.setenv("DATABASE_URL", database)
     commands = [read_commands(heading) for heading in FILES]
     assert "uninstall" in commands[-1]
     printed = run_commands("\n".join([*commands, "! command -v rowferry; pip list"]), dist)

@@ -12,7 +12,6 @@ from support.docs.doc_pages import ROOT
 def test_the_pages_are_what_their_sources_say_now(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where this fails: `make references`."""
     monkeypatch.chdir(ROOT)
-    monkeypatch.setenv("DATABASE_URL", database)
     with connect("test") as connection:
         written = write_pages(connection)
     assert {name: (ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in written} == written

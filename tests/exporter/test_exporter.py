@@ -38,11 +38,6 @@ def read_gauges(queue: QueueCollector) -> dict[tuple[str, ...], float]:
     return {(s.name, *s.labels.values()): s.value for family in queue.collect() for s in family.samples}
 
 
-def read_states(gauges: dict[tuple[str, ...], float]) -> list[str]:
-    """Return the states that the one migration is in."""
-    return [key[2] for key, value in gauges.items() if key[0] == "rowferry_migration_state" and value == 1]
-
-
 def test_the_gauges_say_what_the_queue_holds(table: EntryTable, queue: QueueCollector) -> None:
     """Beside those that test_one_truth holds against the views."""
     table.add_legacy(range(1, 41)).enqueue(batch_size=10)
@@ -79,7 +74,9 @@ def test_a_lost_worker_and_a_paused_migration_are_told(table: EntryTable, queue:
     assert (gauges["rowferry_live_workers", "host-a"], gauges["rowferry_lost_workers", "host-a"]) == (0, 1)
     assert gauges["rowferry_migration_paused", "avatars"] == 1
     assert gauges["rowferry_queue_paused", "avatars", "migrate"] == 1
-    assert read_states(gauges) == ["paused"]
+    assert [key[2] for key, value in gauges.items() if key[0] == "rowferry_migration_state" and value == 1] == [
+        "paused"
+    ]
     assert ("rowferry_migration_seconds_left", "avatars") not in gauges
     assert ("rowferry_queue_estimated_end_timestamp_seconds", "avatars", "migrate") not in gauges
 

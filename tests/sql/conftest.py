@@ -10,9 +10,8 @@ from support.queue.lines import Lines
 
 
 @pytest.fixture
-def lines(request: pytest.FixtureRequest, any_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
+def lines(request: pytest.FixtureRequest, any_database: str) -> Iterator[Lines]:
     """Lines of the migrations that the file of the test names in MIGRATIONS; DATABASE_URL leads to them."""
-    monkeypatch.setenv("DATABASE_URL", any_database)
     with closing(Lines(any_database)) as lines:
         for name in getattr(request.module, "MIGRATIONS", ()):
             lines.register(name)
@@ -20,8 +19,7 @@ def lines(request: pytest.FixtureRequest, any_database: str, monkeypatch: pytest
 
 
 @pytest.fixture
-def worker(any_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
+def worker(any_database: str) -> Iterator[Connection]:
     """A worker's session at the test's database."""
-    monkeypatch.setenv("DATABASE_URL", any_database)
     with closing(connect("worker")) as connection:
         yield connection

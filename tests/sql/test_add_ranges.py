@@ -89,21 +89,23 @@ def test_the_listing_goes_on_before_its_ranges_are_copied(session: Session) -> N
     assert json.loads(batch["payload"])["objects"] == "listing"
 
 
-def test_an_empty_prefix_has_no_ranges(session: Session) -> None:
-    assert cut(session, add_listing(session), []) == []
+Bounds = list[tuple[str, str | None]]
+BESIDE: dict[str, tuple[Bounds, dict[str, Any], str, list[tuple[str, str, int]]]] = {
+    "an empty prefix has no ranges": ([], {}, "", []),
+    "no range reaches across what waits": (
+        [("c", "d"), ("m", None)], {"beside_waiting": True, "size": 100}, "abcdefmxyz", [("a", "b", 2), ("e", "f", 2)]
+    ),
+    "only a listing that was told so looks for what waits": ([("a", "z")], {}, "b", [("b", "b", 1)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_what_waits_is_left_out(session: Session, name: str) -> None:
+    waiting, settings, keys, ranges = BESIDE[name]
+    for first, last in waiting:
+        add_waiting(session, first, last)
+    assert cut(session, add_listing(session, **settings), [*keys]) == ranges
     assert len(listings(session)) == 1
-
-
-def test_what_waits_is_left_out_and_no_range_reaches_across_it(session: Session) -> None:
-    add_waiting(session, "c", "d")
-    add_waiting(session, "m", None)
-    listing = add_listing(session, beside_waiting=True, size=100)
-    assert cut(session, listing, [*"abcdefmxyz"]) == [("a", "b", 2), ("e", "f", 2)]
-
-
-def test_only_a_listing_that_was_told_so_looks_for_what_waits(session: Session) -> None:
-    add_waiting(session, "a", "z")
-    assert cut(session, add_listing(session), ["b"]) == [("b", "b", 1)]
 
 
 def test_done_batches_and_those_of_other_labels_and_queues_do_not_count(session: Session) -> None:

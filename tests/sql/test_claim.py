@@ -12,6 +12,7 @@ from rowferry.db.connection import Connection, connect
 from rowferry_worker.batch.claim import claim_batch, is_work_left
 from support.entries.entry_table import EntryTable
 from support.processes.processes import wait_for
+from support.queue.held_batches import claim
 
 pytestmark = pytest.mark.versions
 
@@ -36,21 +37,17 @@ def claim_id(connection: Connection) -> int | None:
     return batch and batch.id
 
 
-def test_a_claim_says_what_the_batch_is(table: EntryTable, connections: list[Connection]) -> None:
+def test_a_claim_says_what_the_batch_is_and_which_plan(table: EntryTable, connections: list[Connection]) -> None:
+    """A worker reads the plan again once it has changed."""
     table.plan["migration"]["max_attempts"] = 7
     (batch_id,) = enqueue_batches(table, 1)
     (row,) = table.execute("select id from rowferry.migration")
     payload = {"entries": "public.avatars.path", "first": "0", "last": "0", "on_conflict": "fail"}
     assert claim_batch(connections[0], QUEUES) == Batch(batch_id, row["id"], 1, "migrate", payload, 1, 7, 0)
-
-
-def test_a_claim_knows_the_revision_of_the_plan(table: EntryTable, connections: list[Connection]) -> None:
-    """So that a worker reads the plan again once it has changed."""
-    enqueue_batches(table, 1)
+    connections[0].rollback()
     table.plan["legacy"]["profile"] = "another"
     table.enqueue()
-    batch = claim_batch(connections[0], QUEUES)
-    assert batch is not None
+    batch = claim(connections[0])
     assert batch.revision == 2
 
 
@@ -100,22 +97,18 @@ def test_the_end_of_its_transaction_gives_the_batch_back(
     wait_for(lambda: claim_id(connections[1]) == batch_id)
 
 
-def test_work_is_left_while_others_hold_it_and_before_it_is_due(
+def test_work_is_left_while_others_hold_it_or_it_is_not_due_until_all_ends(
     table: EntryTable, connections: list[Connection]
 ) -> None:
     """SKIP LOCKED hides what others hold: an empty claim is not the end of the work."""
-    enqueue_batches(table, 1)
-    assert claim_id(connections[0]) is not None
-    assert claim_id(connections[1]) is None
+    first, _ = enqueue_batches(table, 2)
+    assert [claim_id(connection) is None for connection in connections] == [False, False, True]
     assert is_work_left(connections[1], QUEUES)
-    connections[0].rollback()
+    for connection in connections:
+        connection.rollback()
     table.execute("update rowferry.batch_queue set run_after = now() + interval '1 hour'")
     assert is_work_left(connections[1], QUEUES)
     assert not is_work_left(connections[1], ["verify"])
-
-
-def test_no_work_is_left_once_all_is_done_or_in_error(table: EntryTable, connections: list[Connection]) -> None:
-    first, _ = enqueue_batches(table, 2)
     table.execute("update rowferry.batch_queue set status = 'ERROR'")
     table.execute("update rowferry.batch_queue set status = 'DONE', migrated = 1 where id = %s", (first,))
     assert not is_work_left(connections[0], QUEUES)

@@ -91,9 +91,6 @@ class Scene:
             return batch.id if batch else None
 
 
-# The states
-
-
 @contextmanager
 def running(table: EntryTable) -> Iterator[Scene]:
     """Batch 1 is done, 2 is claimed on fra-1, 3 on fra-2, and 4 to 6 wait."""
@@ -190,9 +187,6 @@ def wait_until_free(table: EntryTable, batch: int) -> None:
     """Return when the batch is no longer locked: the server has noticed that its worker is gone."""
     query = "select from rowferry.batch_queue where id = %s for update skip locked"
     wait_for(lambda: table.execute(query, (batch,)))
-
-
-# What is promised
 
 
 def requeued(scene: Scene, *batches: int) -> None:

@@ -73,7 +73,6 @@ def test_the_earliest_of_nested_deadlines_cuts_the_connection(
 
 def test_a_deadline_that_was_kept_cuts_nothing_later(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = move_by_hand(monkeypatch)
-    monkeypatch.setenv("DATABASE_URL", database)
     with closing(connect("test", autocommit=True)) as connection, deadline(connection, LONG):
         with deadline(connection, timedelta(seconds=60)):
             connection.execute("select 1")

@@ -9,10 +9,10 @@ from rowferry.batch import Entry, EntryResult, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, connect
 from rowferry.db.schema import initialise
 from rowferry_worker.attempts import begin_attempt
-from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.verdict import write_failure, write_verdict
 from rowferry_worker.ledger import Ledger
 from support.postgres.ordinary import drop_database, make_own_database
+from support.queue.held_batches import claim
 
 KEY = "image/zoë-😀.png"
 
@@ -55,8 +55,7 @@ def test_what_a_database_cannot_hold_of_a_message_is_replaced(
             "values (1, 'migrate', '{}', 1)"
         )
         with connection.transaction():
-            batch = claim_batch(connection, ["migrate"])
-            assert batch is not None
+            batch = claim(connection)
             with closing(Ledger("test")) as ledger:
                 attempt = begin_attempt(ledger, batch, "test")
             lost = EntryResult(Entry("1", "k"), Outcome.FAILED, reason=message, error=message)
@@ -71,7 +70,6 @@ def test_what_a_database_cannot_hold_of_a_message_is_replaced(
 def test_a_clients_encoding_set_for_other_programs_changes_nothing(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DATABASE_URL", database)
     monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
     with connect("test") as connection:
         assert connection.execute("select %s as key", (KEY,)).fetchone() == {"key": KEY}

@@ -14,6 +14,7 @@ from rowferry_worker.ledger import Ledger
 from rowferry_worker.waiting_lines import WaitingLines
 from support.postgres.plans import explained
 from support.processes.processes import wait_for
+from support.queue.held_batches import claim
 from support.queue.lines import Line, Lines, claim_and_finish, finish, sessions
 
 pytestmark = pytest.mark.versions
@@ -48,8 +49,7 @@ def ledger() -> Iterator[Callable[..., None]]:
         ledger.call("heartbeat", "h:1:x", "h", 1, "0", 4, 1, ["tag", "verify"])
 
         def begin(worker: Connection, *queues: str) -> None:
-            batch = claim_batch(worker, list(queues or ("tag",)))
-            assert batch is not None
+            batch = claim(worker, *(queues or ("tag",)))
             begin_attempt(ledger, batch, "h:1:x")
 
         yield begin

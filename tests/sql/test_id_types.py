@@ -125,7 +125,6 @@ def move_all(table: EntryTable) -> int:
 
 def test_settings_that_triggers_may_rely_on_stay_as_they_are(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The order of days and months, and the time zone, in which a trigger writes a local time."""
-    monkeypatch.setenv("DATABASE_URL", database)
     monkeypatch.setenv("PGOPTIONS", ENQUEUER)
     with connect("test") as connection:
         query = "select current_setting('datestyle') as datestyle, current_setting('timezone') as timezone"

@@ -16,12 +16,12 @@ from rowferry_worker.batch.claim import claim_batch, is_work_left
 from rowferry_worker.batch.verdict import write_failure, write_verdict
 from support.entries.entry_table import EntryTable
 from support.postgres.plans import Plan, explained
+from support.queue.held_batches import claim
 
 
 @pytest.fixture
-def worker(distribution_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
+def worker(distribution_database: str) -> Iterator[Connection]:
     """A worker's connection to a small queue, on a server that compiles whatever PostgreSQL finds dear."""
-    monkeypatch.setenv("DATABASE_URL", distribution_database)
     with closing(EntryTable(distribution_database)) as table:
         table.add_legacy(range(1000)).enqueue(1)
     with closing(connect("worker")) as connection:
@@ -36,12 +36,6 @@ def worker(distribution_database: str, monkeypatch: pytest.MonkeyPatch) -> Itera
 def begin(worker: Connection, batch: Batch) -> Attempt:
     (row,) = call(worker, "begin_attempts", [batch.id], [batch.requeues], "h:1:x")
     return Attempt(row["attempt_id"], row["number"], row["crashes"])
-
-
-def claim(worker: Connection) -> Batch:
-    batch = claim_batch(worker, ["migrate"])
-    assert batch is not None
-    return batch
 
 
 def act(worker: Connection) -> None:
@@ -72,8 +66,7 @@ def test_nothing_that_a_worker_asks_is_compiled(worker: Connection) -> None:
         assert compiled(found) == set()
 
 
-def test_a_session_of_ours_compiles_nothing(distribution_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_URL", distribution_database)
+def test_a_session_of_ours_compiles_nothing(distribution_database: str) -> None:
     with psycopg.connect(distribution_database) as stranger:
         assert stranger.execute("show jit").fetchall() == [("on",)]
     with closing(connect("test")) as connection:

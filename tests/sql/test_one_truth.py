@@ -18,15 +18,13 @@ from support.queue.histories import MIGRATIONS, Plan, Step, World, histories
 from support.screens.grafana import URGENT
 from support.screens.readers import OUTCOMES, READERS, Facts, Moment, look, read_views
 
-TITLES = {"needs_operator": "Needs an operator", "no_workers": "No workers"}
 BY_DAY, BY_NIGHT = 12, 1000
 """Random queues. Each has some sixty queries of views that are planned anew: one to two seconds on a busy machine."""
 OFTEN = settings(deadline=None, suppress_health_check=list(HealthCheck))  # pyright: ignore[reportArgumentType]
 
 
 @pytest.fixture
-def world(any_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setenv("DATABASE_URL", any_database)
+def world(any_database: str) -> Iterator[World]:
     world = World()
     world.operator.execute("create table public.avatars (id bigint primary key, path text)")
     yield world

@@ -23,7 +23,7 @@ from rowferry_worker.batch.verdict import write_verdict
 from support.postgres.ordinary import OWNER, administrator
 from support.postgres.plans import Plan, explained
 from support.postgres.servers import POSTGRES, DatabaseServers
-from support.queue.held_batches import split
+from support.queue.held_batches import claim, split
 
 CROWD = """
 insert into rowferry.migration (name, plan) values ('crowded', '{}'), ('other', '{}');
@@ -102,11 +102,10 @@ def worker(large_queue: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connec
         connection.rollback()
 
 
-def claim(worker: Connection) -> tuple[Batch, list[Plan]]:
+def claim_explained(worker: Connection) -> tuple[Batch, list[Plan]]:
     """Claim a batch and return it with what was done inside of the function."""
     with explained(worker) as plans:
-        batch = claim_batch(worker, QUEUES)
-        assert batch is not None
+        batch = claim(worker)
         return batch, plans.take_inner()
 
 
@@ -131,7 +130,7 @@ def check_claim(plans: list[Plan]) -> None:
 
 
 def test_a_claim_reads_one_entry_of_the_index_of_waiting_batches(worker: Connection, crowd: int) -> None:
-    batch, plans = claim(worker)
+    batch, plans = claim_explained(worker)
     assert batch.id == crowd + 1
     check_claim(plans)
 
@@ -144,8 +143,7 @@ def test_batches_that_are_due_later_cost_a_claim_nothing(worker: Connection, cro
     )
     assert worker.execute("select min(id) as first from rowferry.batch_queue").fetchall() == [{"first": -10_000}]
     with explained(worker) as plans:
-        batch = claim_batch(worker, QUEUES)
-        assert batch is not None
+        batch = claim(worker)
         assert batch.id == crowd + 1
         check_claim(plans.take_inner())
 
@@ -161,8 +159,7 @@ def test_a_paused_migration_costs_a_claim_nothing(worker: Connection) -> None:
             "values (2, 'migrate', '{}', 1)"
         )
         plans.take()
-        batch = claim_batch(worker, QUEUES)
-        assert batch is not None
+        batch = claim(worker)
         assert batch.migration_id == 2
         check_claim(plans.take_inner())
 
@@ -179,8 +176,7 @@ def test_batches_that_others_hold_cost_a_claim_one_row_each(worker: Connection, 
             "select from rowferry.batch_queue where status = 'INIT' order by run_after, id limit 32 for update"
         )
         with explained(worker) as plans:
-            batch = claim_batch(worker, QUEUES)
-            assert batch is not None
+            batch = claim(worker)
             assert batch.id == crowd + 33
             found = plans.take_inner()
             assert sum(plan.touched for plan in found) <= 150
@@ -201,7 +197,7 @@ def check_small(plans: list[Plan], pages: int) -> None:
 
 
 def test_an_attempt_at_any_batch_touches_a_few_pages(worker: Connection) -> None:
-    batch, _ = claim(worker)
+    batch = claim(worker)
     with explained(worker) as plans:
         attempt = begin(worker, batch)
         assert attempt.number == 1
@@ -214,8 +210,7 @@ def test_a_verdict_touches_a_few_pages(worker: Connection, failures: int) -> Non
     results = [EntryResult(entry, Outcome.MISSING, reason="r", error="e") for entry in entries[1:]]
     results.append(EntryResult(entries[0], Outcome.MIGRATED, 1))
     with explained(worker) as plans:
-        batch = claim_batch(worker, QUEUES)
-        assert batch is not None
+        batch = claim(worker)
         attempt = begin(worker, batch)
         plans.take()
         verdict = Verdict.ERROR if failures else Verdict.DONE
@@ -234,8 +229,7 @@ def test_the_record_of_an_upload_is_found_among_many(worker: Connection) -> None
     worker.execute(UPLOADS)
     worker.execute("analyze rowferry.upload")
     with explained(worker) as plans:
-        batch = claim_batch(worker, QUEUES)
-        assert batch is not None
+        batch = claim(worker)
         attempt = begin(worker, batch)
         plans.take()
         (taken,) = call(worker, "take_upload", batch.id, attempt.id, "new", "avatar/7000", "old", "image/7000")
@@ -254,8 +248,7 @@ def test_what_large_objects_wait_for_is_found_among_many(worker: Connection) -> 
     worker.execute(UPLOADS)
     worker.execute("update rowferry.upload set size_bytes = 10000, part_bytes = 1 where key = 'avatar/7000'")
     worker.execute("analyze rowferry.upload")
-    batch = claim_batch(worker, QUEUES)
-    assert batch is not None
+    batch = claim(worker)
     attempt = begin(worker, batch)
     upload, keys = ("new", "avatar/7000", "7000"), [f"avatar/{number}" for number in range(6_951, 7_051)]
     with explained(worker) as plans:
@@ -284,8 +277,7 @@ def test_a_split_reads_the_uploads_of_its_batch_and_no_others(worker: Connection
     )
     worker.execute("update rowferry.upload set batch_id = %s where key = 'avatar/7000'", (crowd + 1,))
     with explained(worker) as plans:
-        batch = claim_batch(worker, QUEUES)
-        assert batch is not None
+        batch = claim(worker)
         assert batch.id == crowd + 1
         split(worker, batch.id, "5", "9", count=5, keep="4")
         found = [plan for plan in plans.take_inner() if "upload" in plan.tables]
@@ -315,11 +307,8 @@ def test_the_rows_of_a_batch_are_read_and_updated_by_their_ids(worker: Connectio
 
 
 @pytest.mark.versions
-def test_a_session_that_knew_an_empty_queue_does_not_read_a_full_one_from_end_to_end(
-    any_database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_that_knew_an_empty_queue_does_not_read_a_full_one_from_end_to_end(any_database: str) -> None:
     """PostgreSQL keeps the plans of functions for the session, and nothing has been analysed here."""
-    monkeypatch.setenv("DATABASE_URL", any_database)
     with closing(connect("worker")) as worker, psycopg.connect(any_database, autocommit=True) as other:
         other.execute("alter table rowferry.batch_queue set (autovacuum_enabled = off)")
         other.execute("insert into rowferry.migration (name, plan) values ('m', '{}')")

@@ -7,6 +7,7 @@ import pytest
 from rowferry.db.connection import call, connect
 from rowferry.db.statements import statement
 from support.entries.migration import Migration
+from support.processes.cli import well
 
 
 @pytest.fixture
@@ -20,8 +21,7 @@ def aged(versitygw_migration: Migration) -> Migration:
 
 
 def test_only_batches_done_long_ago_are_forgotten_with_their_attempts(aged: Migration) -> None:
-    pruned = aged.run("prune", "--older-than", "30d", "--step", "2", "--yes")
-    assert (pruned.returncode, pruned.stdout) == (0, "Pruned 4 batches.\n")
+    assert well(aged.run("prune", "--older-than", "30d", "--step", "2", "--yes")).stdout == "Pruned 4 batches.\n"
     assert [batch["id"] for batch in aged.batches()] == [5, 6]
     assert {attempt["batch_id"] for attempt in aged.attempts()} == {5, 6}
 

@@ -51,13 +51,9 @@ def test_queues_come_in_the_order_of_their_chain_not_of_their_names(lines: Lines
     rows = read(lines)
     assert list(rows) == ["zeta", "beta", "alpha"]
     assert [row["position"] for row in rows.values()] == [1, 2, 3]
-
-
-def test_a_queue_comes_after_all_that_lead_to_it(lines: Lines) -> None:
-    lines.register("m", {"a": {"next": ["z", "c"]}, "z": {"next": ["b"]}, "c": {"next": ["b"]}, "b": {}})
-    names = list(read(lines))
-    assert names[0] == "a"
-    assert names[-1] == "b"
+    lines.register("n", {"a": {"next": ["z", "c"]}, "z": {"next": ["b"]}, "c": {"next": ["b"]}, "b": {}})
+    first, *_, last = read(lines, "n")
+    assert (first, last) == ("a", "b"), "a queue comes after all that lead to it"
 
 
 def test_without_a_chain_the_queue_that_began_first_is_the_first(lines: Lines) -> None:

@@ -13,14 +13,11 @@ from support.entries.migration import Migration
 from support.queue.queue_states import report_nothing
 
 
-def test_turns_come_at_the_rate_whatever_is_asked_at_once() -> None:
+def test_turns_come_at_the_rate_whatever_is_asked_at_once_and_no_hour_is_caught_up_with() -> None:
     slow, bound = Turns(BURST_SECONDS), Bound(lambda: 10.0)
     assert [slow.reserve(100.0, 10.0) for _ in range(21)][-1] == pytest.approx(2.0 - BURST_SECONDS)
     assert slow.reserve(105.0, 10.0) == 0
     assert max(bound.reserve(100.0) for _ in range(21)) < 0.31, "what is further away is not taken"
-
-
-def test_an_unused_hour_is_not_caught_up_with() -> None:
     bounded = Turns(BURST_SECONDS)
     bounded.reserve(0.0, 10.0)
     assert [bounded.reserve(3600.0, 10.0) for _ in range(12)][-1] == pytest.approx(1.1 - BURST_SECONDS)
@@ -44,7 +41,6 @@ def test_each_beat_tells_how_many_live(database: str, monkeypatch: pytest.Monkey
 
     from rowferry_worker.ledger import Ledger
 
-    monkeypatch.setenv("DATABASE_URL", database)
     monkeypatch.setattr(heartbeat, "HEARTBEAT_INTERVAL", timedelta(hours=1))  # only the test sends heartbeats
     ledger, cluster, heartbeats = Ledger("test"), ClusterState(), list[Heartbeat]()
     try:

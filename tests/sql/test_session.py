@@ -13,16 +13,15 @@ from rowferry.db.connection import connect
 from rowferry.db.timeouts import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER
 from support.entries.migration import Migration
 from support.postgres.relay import telling_version
-from support.processes.cli import Run
+from support.processes.cli import Run, refused
 
 pytestmark = pytest.mark.versions
 
 SETTINGS = "select name, setting from pg_settings where name = any(%s)"
 
 
-def test_documents_are_read_as_the_server_has_them(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_are_read_as_the_server_has_them(database: str) -> None:
     """Two of them are beyond msgspec, which reads all others faster."""
-    monkeypatch.setenv("DATABASE_URL", database)
     documents = {
         "jsonb": ['{"items": [{"id": "1", "n": 1.5, "none": null}]}', '"ä"', "12345678901234567890"],
         "json": ["1e400", r'"\ud83d"', '{"a": 1, "a": 2}'],
@@ -40,7 +39,6 @@ def read_settings(connection: psycopg.Connection[Any], *names: str) -> dict[str,
 
 
 def test_every_session_bounds_its_waits(any_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_URL", any_database)
     monkeypatch.setenv(LOCK_TIMEOUT, "1.5")
     with closing(connect("test", autocommit=True)) as connection:
         connection.row_factory = tuple_row  # pyright: ignore[reportAttributeAccessIssue]
@@ -81,7 +79,6 @@ def test_a_server_that_is_too_old_gets_one_sentence(command: str, versitygw_migr
 
 
 def test_a_user_may_set_the_bounds(any_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_URL", any_database)
     monkeypatch.setenv(LOST_AFTER, "30")
     monkeypatch.setenv(IDLE_TIMEOUT, "90")
     with closing(connect("test", autocommit=True)) as connection:
@@ -97,7 +94,6 @@ def test_a_user_may_set_the_bounds(any_database: str, monkeypatch: pytest.Monkey
 
 
 def test_a_workers_statement_is_slow_before_it_is_lost(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_URL", database)
     monkeypatch.setenv(LOCK_TIMEOUT, "1.5")
     with closing(connect("test", bounded=True)) as bounded, closing(connect("test")) as free:
         for connection, milliseconds in ((bounded, "19500"), (free, "0")):
@@ -106,6 +102,7 @@ def test_a_workers_statement_is_slow_before_it_is_lost(database: str, monkeypatc
 
 
 def test_a_batch_must_not_be_ended_while_its_time_lasts(database: str, run_rowferry: Run) -> None:
-    run = run_rowferry("worker", "--until-empty", "--time-budget=20", "--idle-timeout=20", DATABASE_URL=database)
-    assert run.returncode == 2
-    assert "--idle-timeout 20 is not more than --time-budget 20" in run.stderr
+    said = refused(
+        run_rowferry("worker", "--until-empty", "--time-budget=20", "--idle-timeout=20", DATABASE_URL=database)
+    )
+    assert "--idle-timeout 20 is not more than --time-budget 20" in said

@@ -63,32 +63,29 @@ def test_a_part_of_a_batch_that_has_settled_entries_is_begun(
     assert "is_begun" not in batch["payload"]
 
 
-def test_a_batch_that_keeps_all_says_what_it_said(ten: EntryTable, worker: Connection) -> None:
-    batch_id = claim(worker)
-    split(worker, batch_id, LOWER, None)
-    split(worker, batch_id, UPPER, None)
-    worker.commit()
-    assert [batch["payload"] for batch in ten.batches()] == [WHOLE, WHOLE | LOWER, WHOLE | UPPER]
+SPLITS: dict[str, tuple[list[tuple[Patch, Patch | None]], list[Patch]]] = {
+    "a batch that keeps all says what it said": ([(LOWER, None), (UPPER, None)], [{}, LOWER, UPPER]),
+    # Entries behind each end may have been settled with it.
+    "a batch that is cut again remembers its first end and its parts do not": (
+        [({"first": "7", "last": "9"}, {"last": "6"}), ({"first": "3", "last": "6"}, {"last": "2"})],
+        [{"last": "2", "last_before": "9"}, {"first": "7", "last": "9"}, {"first": "3", "last": "6"}],
+    ),
+    "a batch whose end stays remembers no other": (
+        [({"only": ["1"]}, {"only": ["2"]})],
+        [{"only": ["2"]}, {"only": ["1"]}],
+    ),
+}
 
 
-def test_a_batch_that_is_cut_again_remembers_its_first_end_and_its_parts_do_not(
-    ten: EntryTable, worker: Connection
+@pytest.mark.parametrize(("splits", "payloads"), SPLITS.values(), ids=SPLITS)
+def test_a_batch_and_its_parts_say_what_each_means(
+    ten: EntryTable, worker: Connection, splits: list[tuple[Patch, Patch | None]], payloads: list[Patch]
 ) -> None:
-    """Entries behind each end may have been settled with it."""
     batch_id = claim(worker)
-    split(worker, batch_id, {"first": "7", "last": "9"}, {"last": "6"})
-    split(worker, batch_id, {"first": "3", "last": "6"}, {"last": "2"})
+    for part, keep in splits:
+        split(worker, batch_id, part, keep)
     worker.commit()
-    batch, upper, lower = ten.batches()
-    assert batch["payload"] == WHOLE | {"last": "2", "last_before": "9"}
-    assert upper["payload"] == WHOLE | {"first": "7", "last": "9"}
-    assert lower["payload"] == WHOLE | {"first": "3", "last": "6"}
-
-
-def test_a_batch_whose_end_stays_remembers_no_other(ten: EntryTable, worker: Connection) -> None:
-    split(worker, claim(worker), {"only": ["1"]}, {"only": ["2"]})
-    worker.commit()
-    assert [batch["payload"] for batch in ten.batches()] == [WHOLE | {"only": ["2"]}, WHOLE | {"only": ["1"]}]
+    assert [batch["payload"] for batch in ten.batches()] == [WHOLE | payload for payload in payloads]
 
 
 def test_only_the_uploads_of_the_batch_go_on_with_its_part(ten: EntryTable, worker: Connection) -> None:

@@ -25,10 +25,6 @@ def list_queries() -> list[tuple[str, str, str]]:
     return [(path.stem, *query) for path in FILES for query in split_queries(path.read_text())]
 
 
-def list_query_names() -> list[str]:
-    return [name for _, name, _ in list_queries()]
-
-
 @cache
 def read_sources() -> list[str]:
     return [path.read_text() for folder in PRODUCT for path in (ROOT / folder).rglob("*.py")]
@@ -50,19 +46,13 @@ def names_asked_for() -> set[str]:
     return set(re.findall(r'\b(?:statement|printed_statement|compose|compose_other)\(\s*(?:\w+,\s*)?"(\w+)"', text))
 
 
-def test_no_name_stands_twice() -> None:
-    assert [name for name, times in Counter(list_query_names()).items() if times > 1] == []
-
-
-def test_every_query_is_used() -> None:
-    asked = re.compile("|".join({text for text in strings_of_product() if re.search(r"[a-z]_|^[a-z]+$", text)}))
-    assert [name for name in list_query_names() if not asked.fullmatch(name)] == []
-
-
-def test_every_query_that_is_asked_for_is_there() -> None:
-    asked, names = names_asked_for(), set(list_query_names())
+def test_every_query_has_a_name_of_its_own_and_is_used_and_no_other_is_asked_for() -> None:
+    names, asked = [name for _, name, _ in list_queries()], names_asked_for()
+    assert [name for name, times in Counter(names).items() if times > 1] == []
+    used = re.compile("|".join({text for text in strings_of_product() if re.search(r"[a-z]_|^[a-z]+$", text)}))
+    assert [name for name in names if not used.fullmatch(name)] == []
     assert len(asked) > len(names) / 2
-    assert sorted(asked - names) == []
+    assert sorted(asked - set(names)) == []
 
 
 def test_a_query_has_a_description_and_no_more_than_itself(subtests: pytest.Subtests) -> None:

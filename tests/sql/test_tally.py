@@ -209,8 +209,7 @@ class Queue(RuleBasedStateMachine):
         self.until.close()
 
 
-def test_the_tally_says_what_a_scan_would_say(any_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_URL", any_database)
+def test_the_tally_says_what_a_scan_would_say(any_database: str) -> None:
     with psycopg.connect(any_database, autocommit=True) as connection:
         connection.execute(MIGRATIONS)
     machine = type("Machine", (Queue,), {"dsn": any_database})
@@ -282,10 +281,7 @@ def test_no_worker_waits_for_a_long_enqueue(any_database: str) -> None:
 
 
 @pytest.mark.versions
-def test_a_queue_that_is_older_than_its_tally_is_counted_once(
-    any_database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DATABASE_URL", any_database)
+def test_a_queue_that_is_older_than_its_tally_is_counted_once(any_database: str) -> None:
     with connect("test") as connection:
         connection.execute(MIGRATIONS)
         connection.execute(INSERT, {"many": 50})

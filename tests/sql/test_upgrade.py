@@ -44,9 +44,8 @@ COLUMNS = "select count(*) from pg_attribute where attrelid = 'rowferry.migratio
 
 
 @pytest.fixture
-def old(any_database: str, monkeypatch: pytest.MonkeyPatch) -> str:
+def old(any_database: str) -> str:
     """The database of an older version, to which DATABASE_URL leads."""
-    monkeypatch.setenv("DATABASE_URL", any_database)
     with connect("test") as connection:
         connection.execute(statement("record_installation"), {"version": "0.0.9"})
         connection.execute(DATA)
@@ -79,8 +78,12 @@ def finish_the_last(connection: Connection) -> None:
 
 
 @pytest.mark.usefixtures("made_up")
-def test_what_was_counted_stays_counted_and_what_waits_goes_on(old: str) -> None:
-    done = upgrade()
+def test_what_was_counted_stays_counted_and_what_waits_goes_on_with_the_new_version_alone(old: str) -> None:
+    with connect("worker", autocommit=True) as worker:
+        with pytest.raises(UsageError, match="an older rowferry"):
+            check_version(worker)
+        done = upgrade()
+        check_version(worker)
     assert (done.migrations, done.version_before) == ((NAME,), "0.0.9")
     assert upgrade().migrations == ()
     with psycopg.connect(old, autocommit=True) as reader, connect("test") as worker:
@@ -90,13 +93,7 @@ def test_what_was_counted_stays_counted_and_what_waits_goes_on(old: str) -> None
         assert reader.execute("select name, note from rowferry.migration where paused_at is null").fetchall() == [
             ("avatars", "none")
         ]
-
-
-@pytest.mark.usefixtures("made_up")
-def test_functions_come_after_the_migrations_that_make_room_for_them(old: str) -> None:
-    upgrade()
-    with connect("test") as connection:
-        call(connection, "deregister_worker", "w")
+        call(worker, "deregister_worker", "w")  # functions come after the migrations that make room for them
 
 
 def test_a_migration_that_fails_changes_nothing(old: str, made_up: Path) -> None:
@@ -133,15 +130,6 @@ def test_an_upgrade_takes_longer_than_statements_of_its_role_may(old: str, monke
         other.execute("select pg_sleep(0.6)")
         other.rollback()
         assert running.result(timeout=60).migrations == (NAME,)
-
-
-@pytest.mark.usefixtures("made_up")
-def test_a_worker_of_the_new_version_refuses_the_old_schema(old: str) -> None:
-    with connect("worker", autocommit=True) as connection:
-        with pytest.raises(UsageError, match="an older rowferry"):
-            check_version(connection)
-        upgrade()
-        check_version(connection)
 
 
 def test_an_upgrade_says_that_grants_are_due(old: str, run_rowferry: Run) -> None:

@@ -11,11 +11,10 @@ from psycopg.types.json import Jsonb
 from rowferry.batch import Attempt, Batch, Judgement, Verdict
 from rowferry.db.connection import Connection, connect
 from rowferry_worker.attempts import begin_attempt
-from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.verdict import write_failure
 from rowferry_worker.ledger import Ledger
 from support.entries.entry_table import EntryTable
-from support.queue.held_batches import split
+from support.queue.held_batches import claim, split
 
 WHERE, KEY = "https://s3.test/new", "avatar/large.bin"
 
@@ -30,8 +29,7 @@ class Workers:
     def claim(self) -> tuple[Connection, Batch, Attempt]:
         """Claim the batch that is due longest, on a session of its own."""
         session = self._until.enter_context(closing(connect("worker")))
-        batch = claim_batch(session, ["migrate"])
-        assert batch is not None
+        batch = claim(session)
         return session, batch, begin_attempt(self.ledger, batch, "test")
 
     def take(self, batch: Batch, attempt: Attempt, legacy_key: str = "image/large.bin") -> dict[str, Any]:

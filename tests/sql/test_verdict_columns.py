@@ -43,8 +43,6 @@ def attempt_of(ten: EntryTable) -> dict[str, Any]:
     return row
 
 
-# The attempt
-
 GIVEN_UP = [(verdict, results) for verdict in ("LOST", "RELEASED") for results in (results_for("0", "failed"), None)]
 
 
@@ -114,8 +112,6 @@ def test_no_batch_has_more_attempts_than_it_may_have_however_often_it_crashed(te
     assert ten.batch()["attempts"] == ten.batch()["max_attempts"] == 3
 
 
-# Times, worker, error
-
 VERDICTS = [
     (Verdict.DONE, results_for("0123456789", "migrated")),
     (Verdict.ERROR, results_for("0123456789", "failed")),
@@ -151,9 +147,6 @@ def test_a_verdict_says_by_which_worker_since_when_until_when_and_why(
     assert (batch["finished_at"], batch["failed"]) == (None, len(results or ()))
     with connect("worker other") as connection:
         assert claim_batch(connection, ["migrate"]) is None
-
-
-# Counts
 
 
 def test_bytes_add_up_over_the_attempts(ten: EntryTable) -> None:

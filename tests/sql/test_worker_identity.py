@@ -10,11 +10,12 @@ from psycopg.types.json import Jsonb
 
 from rowferry.db.connection import connect
 from rowferry_worker.attempts import begin_attempt
-from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.ledger import Ledger
 from support.entries.entry_table import EntryTable
 from support.postgres.roles import grant, log_in, new_role
+from support.queue.held_batches import claim
 
+Session = psycopg.Connection[tuple[object, ...]]
 LIVE, OWN = "h:1:live", "h:2:own"
 AS_LIVE = {
     "begin_attempts": ([1], [0], LIVE, None),
@@ -27,26 +28,25 @@ AS_LIVE = {
 
 
 @pytest.fixture
-def session(ten: EntryTable) -> Iterator[psycopg.Connection[tuple[object, ...]]]:
+def session(ten: EntryTable) -> Iterator[Session]:
     """A session of a role that may do what workers do, in autocommit, beside a live worker that holds batch 1."""
     with new_role(ten.dsn) as role:
         grant(ten, {"worker": role})
         with closing(Ledger(LIVE)) as ledger, closing(connect("live")) as live:
             ledger.call("heartbeat", LIVE, "h", 1, "0", 1, 1, ["migrate"])
-            batch = claim_batch(live, ["migrate"])
-            assert batch is not None
+            batch = claim(live)
             assert begin_attempt(ledger, batch, LIVE).id == 1
             with psycopg.connect(log_in(ten, role), autocommit=True) as session:
                 yield session
 
 
-def call(session: psycopg.Connection[tuple[object, ...]], function: str, *arguments: object) -> None:
+def call(session: Session, function: str, *arguments: object) -> None:
     places = sql.SQL(", ").join([sql.Placeholder()] * len(arguments))
     session.execute(sql.SQL("select rowferry.{}({})").format(sql.Identifier(function), places), arguments)
 
 
 def test_nothing_is_done_in_the_name_of_a_worker_that_lives(
-    session: psycopg.Connection[tuple[object, ...]], ten: EntryTable, subtests: pytest.Subtests
+    session: Session, ten: EntryTable, subtests: pytest.Subtests
 ) -> None:
     for function, arguments in AS_LIVE.items():
         before = ten.execute(EVERYTHING)
@@ -56,7 +56,7 @@ def test_nothing_is_done_in_the_name_of_a_worker_that_lives(
             assert ten.execute(EVERYTHING) == before
 
 
-def test_a_worker_loses_its_own_attempts_only(session: psycopg.Connection[tuple[object, ...]], ten: EntryTable) -> None:
+def test_a_worker_loses_its_own_attempts_only(session: Session, ten: EntryTable) -> None:
     before = ten.execute(EVERYTHING)
     call(session, "lose_attempts", [1], OWN)
     assert ten.execute(EVERYTHING) == before
@@ -70,9 +70,7 @@ select
 """
 
 
-def test_a_role_may_register_work_and_stop_as_a_worker_of_its_own(
-    session: psycopg.Connection[tuple[object, ...]], ten: EntryTable
-) -> None:
+def test_a_role_may_register_work_and_stop_as_a_worker_of_its_own(session: Session, ten: EntryTable) -> None:
     call(session, "heartbeat", OWN, "h", 2, "0", 1, 1, ["migrate"], Jsonb({}))
     call(session, "begin_attempts", [1], [0], OWN, None)
     call(session, "end_attempt", 2, "RELEASED", "it was mine")
@@ -81,9 +79,7 @@ def test_a_role_may_register_work_and_stop_as_a_worker_of_its_own(
     assert row["verdict"] == "RELEASED"
 
 
-def test_only_what_a_worker_has_worked_on_is_paused_by_it(
-    session: psycopg.Connection[tuple[object, ...]], ten: EntryTable
-) -> None:
+def test_only_what_a_worker_has_worked_on_is_paused_by_it(session: Session, ten: EntryTable) -> None:
     paused = "select paused_at is not null as is_paused from rowferry.migration"
     for worker in (OWN, None):
         with pytest.raises(errors.InsufficientPrivilege, match="has not worked on migration 1"):

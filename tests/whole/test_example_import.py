@@ -84,7 +84,6 @@ def example(installed: Path, tmp_path: Path, database: str, monkeypatch: pytest.
     monkeypatch.syspath_prepend(installed)
     path = [str(installed), *filter(None, [os.environ.get("PYTHONPATH")])]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path))
-    monkeypatch.setenv("DATABASE_URL", database)
     monkeypatch.chdir(tmp_path / "import")
     forget()
     yield Example(tmp_path / "import", database)

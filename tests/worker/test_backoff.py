@@ -32,14 +32,13 @@ def test_a_migration_that_cannot_be_worked_on_is_tried_again_after_a_growing_pau
     assert pauses == [5, 10, 20, 40, 80, 160, 300, 300, 300]
 
 
-def test_two_slots_that_find_the_same_trouble_make_one_pause(backoff: Backoff, clock: Clock) -> None:
+def test_two_slots_that_find_the_same_trouble_make_one_pause_and_others_are_not_passed_over(
+    backoff: Backoff, clock: Clock
+) -> None:
     for _ in range(2):
         backoff.set_aside(1, UsageError("there is no bucket"))
     clock.now += 5
     assert backoff.passed_over() == []
-
-
-def test_other_migrations_are_not_passed_over(backoff: Backoff) -> None:
     backoff.set_aside(1, UsageError("there is no bucket"))
     backoff.hold_back(3, timedelta(seconds=1))
     assert backoff.passed_over() == [1, 3]

@@ -51,9 +51,17 @@ def test_a_process_has_ended_once_it_was_killed_whether_or_not_its_parent_has_he
     assert describe_process(other.pid) is None
 
 
-def test_another_process_with_the_same_id_is_another(other: subprocess.Popen[bytes]) -> None:
+def test_another_process_with_the_same_id_is_another_and_a_python_without_the_call_cannot_tell(
+    other: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
     kernel, start = describe(other).rsplit("/", 1)
     assert has_ended(f"{kernel}/{int(start) - 1}")
+    described = describe(other)
+    other.kill()
+    other.wait(60)
+    monkeypatch.delattr(os, "pidfd_open")
+    assert not has_ended(described)
+    assert not tells_ends()
 
 
 ODD = ["x", "", "{0}", "{0}/", "{0}/x/1", "{0}/-1/1", "{0}/0/1", "{0}/99999999999999999999/1", "{0}/1/2/3"]
@@ -63,17 +71,6 @@ ODD = ["x", "", "{0}", "{0}/", "{0}/x/1", "{0}/-1/1", "{0}/0/1", "{0}/9999999999
 def test_what_another_worker_has_told_may_be_anything(other: subprocess.Popen[bytes], odd: str) -> None:
     namespace = describe(other).rsplit("/", 2)[0]
     assert not has_ended(odd.format(namespace))
-
-
-def test_a_python_that_was_built_without_the_call_cannot_tell(
-    other: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    described = describe(other)
-    other.kill()
-    other.wait(60)
-    monkeypatch.delattr(os, "pidfd_open")
-    assert not has_ended(described)
-    assert not tells_ends()
 
 
 def test_a_process_whose_start_is_hidden_runs_until_the_kernel_says_that_it_has_ended(

@@ -27,7 +27,6 @@ def log(tmp_path: Path) -> Iterator[LogFile]:
 def test_the_first_worker_is_ended_when_the_second_cannot_be_started(
     database: str, log: LogFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DATABASE_URL", database)
     started: list[int] = []
 
     class OnlyOnce(subprocess.Popen[str]):

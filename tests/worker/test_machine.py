@@ -90,12 +90,9 @@ def test_cores_and_memory_are_those_that_the_groups_of_the_process_leave(
     assert (count_cores(), measure_memory()) == (cores, memory)
 
 
-def test_affinity_bounds_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_affinity_bounds_the_cores_and_without_it_all_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {3, 5}, raising=False)
     assert count_cores() == 2
-
-
-def test_without_affinity_all_cores_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "sched_getaffinity")
     assert count_cores() == os.cpu_count()
 

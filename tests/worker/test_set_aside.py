@@ -9,7 +9,7 @@ from rowferry.db.connection import Connection, connect
 from rowferry_worker.batch.claim import claim_batch, is_work_left
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
-from support.processes.cli import Run
+from support.processes.cli import Run, well
 from support.processes.worker_process import eventually
 from support.queue.lines import Lines, finish
 from support.queue.other_migrations import add_other_migration
@@ -43,8 +43,7 @@ def done(migration: Migration) -> list[str]:
 
 
 @pytest.fixture
-def connection(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connection]:
-    monkeypatch.setenv("DATABASE_URL", database)
+def connection(database: str) -> Iterator[Connection]:
     with closing(connect("worker")) as connection:
         yield connection
 
@@ -78,14 +77,11 @@ def test_a_worker_that_stops_when_empty_says_what_it_could_not_work_on(two: Migr
     assert {batch["attempts"] for batch in two.batches() if batch["status"] == "INIT"} == {0}
 
 
-def test_a_worker_may_serve_named_migrations_only(two: Migration) -> None:
+def test_a_worker_may_serve_named_migrations_only_of_those_that_there_are(two: Migration) -> None:
     lose_bucket(two)
     ended = two.run("worker", "--until-empty", "--migration", "covers", "--migration", "covers")
     assert (ended.returncode, done(two)) == (0, ["covers"])
     assert two.execute("select count(*) from rowferry.batch_attempt")[0]["count"] == 1
-
-
-def test_a_name_that_no_migration_has_is_not_an_empty_queue(two: Migration) -> None:
     ended = two.run("worker", "--until-empty", "--migration", "cover", "--migration", "covers")
     assert ended.returncode == 2
     assert "There is no migration cover in this database (there is avatars, covers)." in ended.stderr
@@ -101,23 +97,18 @@ def test_a_worker_that_stops_when_empty_does_not_wait_for_what_is_paused(two: Mi
     assert done(two) == ["covers"]
 
 
-def test_a_worker_that_stops_when_empty_does_not_wait_for_what_is_due_much_later(two: Migration) -> None:
-    two.execute("update rowferry.batch_queue set run_after = now() + interval '1 day' where id = 1")
-    ended = two.run("worker", "--until-empty")
-    assert ended.returncode == 3
-    assert "rowferry: 1 batch of migration avatars is left; it is due at " in ended.stderr
-    assert done(two) == ["avatars", "covers"]
-
-
-def test_batches_that_an_operator_puts_off_for_ever_are_told(two: Migration) -> None:
-    two.execute("update rowferry.batch_queue set run_after = 'infinity' where id = 1")
-    ended = two.run("worker", "--until-empty")
-    assert ended.returncode == 3, ended.stderr
-    assert "1 batch of migration avatars is left; run_after puts it off for ever." in ended.stderr
+def test_a_worker_that_stops_when_empty_tells_of_what_is_due_much_later_or_put_off_for_ever(two: Migration) -> None:
     two.write_plan()
-    shown = two.run("watch", "--once")
-    assert shown.returncode == 0, shown.stderr
-    assert "Batches to retry: 1, none is due" in shown.stdout
+    for run_after, words in (
+        ("infinity", "1 batch of migration avatars is left; run_after puts it off for ever."),
+        ("tomorrow", "rowferry: 1 batch of migration avatars is left; it is due at "),
+    ):
+        two.execute("update rowferry.batch_queue set run_after = %s where id = 1", (run_after,))
+        ended = two.run("worker", "--until-empty")
+        assert (ended.returncode, words in ended.stderr) == (3, True), ended.stderr
+        shown = well(two.run("watch", "--once")).stdout
+        assert ("Batches to retry: 1, none is due" in shown) is (run_after == "infinity")
+    assert done(two) == ["avatars", "covers"]
 
 
 def test_settings_of_a_queue_that_a_worker_does_not_know_stop_that_queue_alone(

@@ -38,14 +38,11 @@ def test_each_line_has_its_share_of_a_thousand_claims_to_a_tenth_or_two(weights:
         assert found[str(number)] == pytest.approx(1000 * weight / sum(weights), rel=0.1, abs=2)
 
 
-def test_each_line_has_its_share_of_any_twenty_claims_to_within_two() -> None:
+def test_each_line_has_its_share_of_any_twenty_claims_and_processes_do_not_all_begin_with_one() -> None:
     lines = know({"queue_name": "a", "weight": 3}, {"queue_name": "b"})
     found = [first(lines) for _ in range(400)]
     counts = {found[start : start + 20].count("b") for start in range(380)}
     assert counts <= {4, 5, 6}
-
-
-def test_processes_do_not_all_begin_with_one_line() -> None:
     assert {first(know({"queue_name": "a"}, {"queue_name": "b"})) for _ in range(60)} == {"a", "b"}
 
 

@@ -28,9 +28,8 @@ BY_DAY = {QUICK_SERVER, "moto-to-versitygw"}
 
 
 @pytest.fixture
-def table(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[EntryTable]:
+def table(database: str) -> Iterator[EntryTable]:
     """An empty table of entries, to which DATABASE_URL leads; no S3."""
-    monkeypatch.setenv("DATABASE_URL", database)
     with closing(EntryTable(database)) as table:
         yield table
 

@@ -10,13 +10,13 @@ from psycopg.pq import TransactionStatus
 from rowferry.batch import Batch, Entry, EntryResult, Outcome, Performed
 from rowferry.db.connection import Connection, connect
 from rowferry_worker.backoff import Backoff
-from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.context import BatchContext, Perform, Queue
 from rowferry_worker.batch.run import ClaimedBatch
 from rowferry_worker.queues import find_queue
 from rowferry_worker.state import WorkerState
 from support.entries.entry_table import EntryTable
 from support.queue.at_work import worker_state
+from support.queue.held_batches import claim
 
 
 def settle(context: BatchContext, entries: Sequence[Entry]) -> Performed:
@@ -51,8 +51,7 @@ class Slot:
 
     def run(self, perform: Perform = settle) -> Batch:
         """Claim the batch that is due, and let it live."""
-        batch = claim_batch(self.connection, ["note"])
-        assert batch is not None
+        batch = claim(self.connection, "note")
         ClaimedBatch(self.state, self.connection, batch, Queue(find_queue("note").spec, perform)).run()
         return batch
 

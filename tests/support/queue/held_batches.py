@@ -41,9 +41,9 @@ class Held:
         self.connection.commit()
 
 
-def claim(connection: Connection) -> Batch:
-    """Claim the batch of `migrate` that is due, which there must be."""
-    batch = claim_batch(connection, ["migrate"])
+def claim(connection: Connection, *queues: str) -> Batch:
+    """Claim the batch of these queues, else of `migrate`, that is due, which there must be."""
+    batch = claim_batch(connection, list(queues) or ["migrate"])
     assert batch is not None
     return batch
 

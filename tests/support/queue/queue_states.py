@@ -5,17 +5,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
-import psycopg
-
 from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, connect
 from rowferry.errors import RowferryError
 from rowferry_worker.attempts import begin_attempt
-from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.verdict import judge_failure, write_failure, write_verdict
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.monitoring.heartbeat import WorkerReport
 from support.entries.entry_table import EntryTable
+from support.queue.held_batches import claim
 
 
 def report_nothing() -> WorkerReport:
@@ -50,8 +48,7 @@ class Actor:
     def claim(self) -> Held:
         """Claim the oldest batch and begin an attempt."""
         connection = connect(f"worker {self.id}")
-        batch = claim_batch(connection, ["migrate"])
-        assert batch is not None
+        batch = claim(connection)
         return Held(self.id, connection, batch, begin_attempt(self.ledger, batch, self.id))
 
     def finish(self, held: Held, *, failures: Sequence[EntryResult] = (), verdict: Verdict | None = None) -> None:
@@ -109,13 +106,6 @@ def denied(number: int) -> EntryResult:
     return EntryResult(
         Entry(str(number), f"image/u{number}/me.png"), Outcome.FAILED, reason="AccessDenied", error=words
     )
-
-
-def hold(dsn: str) -> psycopg.Connection[tuple[object, ...]]:
-    """Return a connection with an open transaction that has written something."""
-    connection = psycopg.connect(dsn, application_name="a forgotten session")
-    connection.execute("create temporary table forgotten ()")
-    return connection
 
 
 HOPELESS = RowferryError("The plan of migration avatars has no entries public.avatars.path.")

@@ -31,10 +31,6 @@ def reads(seen: LoggedRequest) -> bool:
     return seen.method in {"GET", "HEAD"} or "x-amz-copy-source" in seen.headers
 
 
-def is_large(seen: LoggedRequest) -> bool:
-    return seen.method == "PUT" and int(seen.headers.get("content-length", 0)) > 1000
-
-
 def check_blamed(migration: Migration, bad: range) -> None:
     """See that these entries alone failed, by name, and that no batch was put back for them."""
     assert state_of(migration) == (False, "")
@@ -49,18 +45,14 @@ KINDS: dict[str, tuple[str, Callable[[LoggedRequest, range], bool], bytes]] = {
     "denied, streamed": ("stream", lambda seen, bad: reads(seen) and names(seen, bad), DENIED),
     "not writable": ("stream", lambda seen, bad: seen.writes and names(seen, bad), DENIED),
     "not writable, copied": ("server", lambda seen, bad: seen.writes_object and names(seen, bad), DENIED),
-    "too large": ("stream", lambda seen, _: is_large(seen), PAGE),
-    "without length": ("stream", lambda seen, bad: reads(seen) and names(seen, bad), NO_LENGTH),
-    "unreadable": (
+    "too large": (
         "stream",
-        lambda seen, bad: seen.method == "GET" and names(seen, bad),
-        s3_error(500, "InternalError"),
+        lambda seen, _: seen.method == "PUT" and int(seen.headers.get("content-length", 0)) > 1000,
+        PAGE,
     ),
-    "unreadable, copied": (
-        "server",
-        lambda seen, bad: reads(seen) and names(seen, bad),
-        s3_error(500, "InternalError"),
-    ),
+    "without length": ("stream", lambda seen, bad: reads(seen) and names(seen, bad), NO_LENGTH),
+    "unreadable": ("stream", lambda seen, bad: seen.method == "GET" and names(seen, bad), FAILED),
+    "unreadable, copied": ("server", lambda seen, bad: reads(seen) and names(seen, bad), FAILED),
 }
 """How objects are copied, which requests are answered otherwise for some of them, and how."""
 
@@ -177,22 +169,3 @@ def test_a_folder_alone_may_be_written_and_the_rest_fails_by_name(migration: Mig
     with log.answering(lambda seen: seen.writes and bool(seen.key) and not names(seen, good), DENIED):
         migration.work()
     check_blamed(migration, bad)
-
-
-@pytest.mark.parametrize("transfer", ["server", "stream"])
-def test_writes_that_fail_for_all_objects_cost_nothing_though_uploads_begin(
-    transfer: str, migration: Migration, log: RequestLog
-) -> None:
-    migration.plan["migration"] |= {"transfer": transfer, "max_attempts": 1}
-    migration.given(2).work()
-    migration.fill(12, start=3)
-    migration.enqueue(4)
-    with log.refusing(lambda seen: seen.writes_object, 500, "InternalError"):
-        for _ in range(2):
-            migration.work_again()
-    assert {batch["attempts"] for batch in migration.batches() if batch["status"] == "INIT"} == {0}
-    assert set(migration.verdicts()) == {"DONE", "RELEASED"}
-    assert state_of(migration) == (False, "")
-    assert set(migration.production.listing()) == {f"avatar/u{number}/me.png" for number in (1, 2)}
-    assert migration.work_again() == {"migrated": 14}
-    migration.audit()

@@ -72,10 +72,6 @@ def test_who_is_to_be_alone_waits_until_all_have_released_and_goes_before_new_on
     writer.end()
     assert late.acquired.wait(100)
     late.end()
-
-
-def test_two_that_are_to_be_alone_go_one_after_the_other(pool: ThreadPoolExecutor) -> None:
-    lock = BatchLock()
     first = Holder(lock, pool, alone=True)
     assert first.acquired.wait(100)
     second = Holder(lock, pool, alone=True)

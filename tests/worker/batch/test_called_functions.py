@@ -86,9 +86,9 @@ def test_the_environment_allows_more_but_nothing_volatile(queries: EntryTable, m
     assert "is volatile" in judge(queries, "evil.grab(path)")
 
 
-def test_a_worker_sets_a_plan_aside_that_calls_a_function_of_others(
-    migration: Migration, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def evil(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> Migration:
+    """A plan that calls a function which writes, and that an enqueuer has let pass."""
     for each in EVIL.strip().split(";\n"):
         migration.execute(each)
     monkeypatch.setattr(expressions, "refuse_functions", lambda *_: None)
@@ -96,25 +96,20 @@ def test_a_worker_sets_a_plan_aside_that_calls_a_function_of_others(
     migration.plan["entries"][0]["where"] = "evil.grab(path)"
     migration.enqueue()
     migration.execute("truncate evil.noted")
-    with migration.workers(1, "--until-empty") as (worker,):
+    return migration
+
+
+def test_a_worker_sets_a_plan_aside_that_calls_a_function_of_others(evil: Migration) -> None:
+    with evil.workers(1, "--until-empty") as (worker,):
         worker.wait()
         assert "calls evil.grab(text), which is volatile" in worker.log
-    assert migration.execute("select * from evil.noted") == []
-    assert migration.production.listing() == {}
+    assert evil.execute("select * from evil.noted") == []
+    assert evil.production.listing() == {}
 
 
-def test_a_range_is_read_in_a_transaction_that_cannot_write(
-    migration: Migration, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_range_is_read_in_a_transaction_that_cannot_write(evil: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where what is called has become another since it was looked at."""
-    for each in EVIL.strip().split(";\n"):
-        migration.execute(each)
-    for module in (expressions, worker_migration):
-        monkeypatch.setattr(module, "refuse_functions", lambda *_: None)
-    migration.fill(2)
-    migration.plan["entries"][0]["where"] = "evil.grab(path)"
-    migration.enqueue()
-    migration.execute("truncate evil.noted")
-    migration.work()
-    assert migration.execute("select * from evil.noted") == []
-    assert migration.statuses() == {"INIT"}
+    monkeypatch.setattr(worker_migration, "refuse_functions", lambda *_: None)
+    evil.work()
+    assert evil.execute("select * from evil.noted") == []
+    assert evil.statuses() == {"INIT"}

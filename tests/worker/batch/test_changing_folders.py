@@ -11,9 +11,6 @@ from support.entries.runs import LEGACY, Runs
 from support.postgres.lock_holders import work_while_locked
 from support.s3.request_log import LoggedRequest, RequestLog
 
-FEW = 5
-"""Objects of an attempt."""
-
 
 @pytest.fixture
 def runs(migration: Migration) -> Runs:

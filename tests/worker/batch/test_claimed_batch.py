@@ -28,13 +28,13 @@ def test_a_batch_is_done_with_its_rows_and_its_attempt(slot: Slot, caplog: pytes
     assert vars(line)["seconds"] == round(vars(line)["seconds"], 3)
 
 
-def test_a_migration_whose_servers_are_away_is_left_alone(slot: Slot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(MigrationContext, "is_away", lambda _self: True)
-    slot.run()
+def test_a_migration_whose_servers_are_away_or_whose_replica_is_behind_is_skipped(
+    slot: Slot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(MigrationContext, "is_away", lambda _self: True)
+        slot.run()
     assert slot.end() == UNTOUCHED
-
-
-def test_while_a_replica_is_behind_the_migration_is_skipped(slot: Slot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MigrationContext, "is_held_up", lambda _self: True)
     batch = slot.run()
     assert slot.end() == UNTOUCHED

@@ -34,10 +34,7 @@ def check_by_index(plans: list[Plan], most_pages: int) -> None:
 
 @pytest.mark.versions
 @pytest.mark.parametrize("form", FORMS)
-def test_a_batch_is_read_and_written_by_its_index(
-    form: str, any_database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DATABASE_URL", any_database)
+def test_a_batch_is_read_and_written_by_its_index(form: str, any_database: str) -> None:
     columns = FORMS[form]
     with closing(connect("worker test")) as worker:
         worker.execute(trusted(TABLE).as_bytes(worker), (ROWS,))
@@ -76,9 +73,8 @@ FILL = "insert into public.things select '2026-01-01'::date + i % 20, i, 'image/
 
 
 @pytest.mark.versions
-def test_a_batch_writes_to_its_partition_and_reads_no_other(any_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_writes_to_its_partition_and_reads_no_other(any_database: str) -> None:
     """Its ids begin with the column that the table is partitioned by."""
-    monkeypatch.setenv("DATABASE_URL", any_database)
     with closing(connect("worker test")) as worker:
         worker.execute(PARTITIONED)
         for row in worker.execute(PARTITIONS.encode()).fetchall():

@@ -41,12 +41,6 @@ def rewritten(any_migration: Migration) -> Migration:
     return rewrite(any_migration)
 
 
-def test_the_newest_bytes_arrive_after_a_worker_was_killed(rewritten: Migration) -> None:
-    note_killed_attempt(rewritten, "1 minute")
-    rewritten.work()
-    check_newest(rewritten)
-
-
 def check_newest(migration: Migration) -> None:
     assert migration.rows()["1"] == f"{TO}me.png"
     assert migration.production.read(f"{TO}me.png") == NEW
@@ -62,10 +56,12 @@ def test_they_arrive_from_the_halves_of_a_batch_that_was_killed_twice(migration:
     check_newest(migration)
 
 
-def test_they_arrive_after_a_batch_was_put_back_by_hand(rewritten: Migration) -> None:
+@pytest.mark.parametrize("by_hand", [False, True], ids=["after its death", "put back by hand"])
+def test_the_newest_bytes_arrive_after_a_worker_was_killed(rewritten: Migration, *, by_hand: bool) -> None:
     note_killed_attempt(rewritten, "1 minute")
-    rewritten.execute("update rowferry.batch_queue set status = 'ERROR', failed = 1")
-    rewritten.requeue()
+    if by_hand:
+        rewritten.execute("update rowferry.batch_queue set status = 'ERROR', failed = 1")
+        rewritten.requeue()
     rewritten.work()
     check_newest(rewritten)
 

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -60,25 +60,22 @@ def test_a_fault_of_the_table_burns_no_attempt_and_pauses_after_three_batches(
     assert len(forgotten) == 3, "its tables are looked up again"
 
 
-def test_a_worker_that_may_write_no_verdict_ends(slot: Slot, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any) -> None:
-        raise UsageError("grant it")
-
-    monkeypatch.setattr(run, "write_result", refuse)
-    with pytest.raises(UsageError, match="grant it"):
-        slot.run()
-    assert slot.end() == ("INIT", 0, ["RELEASED"], 0)
-
-
-def test_a_verdict_that_is_refused_twice_is_a_loss(slot: Slot, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any) -> None:
-        raise VerdictRefused("by a trigger")
-
-    monkeypatch.setattr(run, "write_result", refuse)
-    with pytest.raises(DatabaseUnavailable, match="by a trigger"):
+@pytest.mark.parametrize(
+    ("refusal", "ends_with", "verdict"),
+    [
+        (UsageError("grant it"), UsageError, "RELEASED"),
+        (VerdictRefused("by a trigger, twice"), DatabaseUnavailable, "LOST"),
+    ],
+    ids=["for good", "by a trigger"],
+)
+def test_a_verdict_that_is_refused_ends_the_worker_or_is_a_loss(
+    slot: Slot, monkeypatch: pytest.MonkeyPatch, refusal: RowferryError, ends_with: type[RowferryError], verdict: str
+) -> None:
+    monkeypatch.setattr(run, "write_result", Mock(side_effect=refusal))
+    with pytest.raises(ends_with, match=str(refusal)):
         slot.run()
     slot.connection.rollback()
-    assert slot.end() == ("INIT", 0, ["LOST"], 0)
+    assert slot.end() == ("INIT", 0, [verdict], 0)
 
 
 def test_a_refused_commit_is_a_loss(slot: Slot) -> None:
@@ -165,9 +162,6 @@ def test_a_verdict_that_needs_operator_is_logged_as_a_warning_with_its_error(
     (line,) = [record for record in caplog.records if record.message == "batch finished"]
     assert (line.levelno, vars(line)["verdict"], vars(line)["failed"]) == (logging.WARNING, "RETRY", 30)
     assert "InternalError" in vars(line)["error"]
-
-
-# The migration's troubles
 
 
 def test_a_batch_whose_time_was_over_says_nothing_of_the_server(slot: Slot, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,7 +99,7 @@ def test_what_breaks_its_promises_is_an_error_of_its_batch(
 
 @pytest.mark.by_day("unfit")
 @pytest.mark.parametrize("name", ["raising", "unfit"])
-def test_settings_that_fail_in_the_package_are_one_sentence(
+def test_settings_that_fail_in_the_package_are_one_sentence_and_stop_no_other_queue(
     name: str, faulty: EntryTable, run_rowferry: Run, tmp_path: Path
 ) -> None:
     write_plan(faulty, tmp_path, {name: {}})
@@ -109,13 +109,6 @@ def test_settings_that_fail_in_the_package_are_one_sentence(
         assert done.returncode in {1, 2}, told
         assert not [line for line in told if "Traceback" in line]
         assert [line for line in told if f"[queue.{name}]" in line and "licence" in line], told
-
-
-@pytest.mark.by_day("raising")
-@pytest.mark.parametrize("name", ["raising", "unfit"])
-def test_settings_that_fail_in_the_package_stop_no_other_queue(
-    name: str, faulty: EntryTable, run_rowferry: Run, tmp_path: Path
-) -> None:
     write_plan(faulty, tmp_path, {"note": {}})
     assert run_rowferry("run", "note", "--processes", "0", "--yes").returncode == 0
     faulty.execute(

@@ -78,19 +78,14 @@ def test_folders_within_one_another_share_their_objects(runs: Runs) -> None:
     runs.audit()
 
 
-def test_a_folder_that_rows_name_is_covered(runs: Runs) -> None:
-    runs.add("a", ["x", "sub/y"])
-    runs.migration.legacy.put("0/a/artifacts.txt", b"of no row")
-    (found,) = [finding.what for finding in check(runs.migration) if "covers a part" in finding.what]
-    assert "no row and no [[objects]] names 1 of 3 objects" in found
-
-
-def test_a_check_says_which_folders_are_empty(runs: Runs) -> None:
-    runs.add("a", ["x"], folder="0/a")
+def test_a_check_says_which_folders_are_empty_and_what_no_row_names(runs: Runs) -> None:
+    runs.add("a", ["x", "sub/y"], folder="0/a")
     runs.add("b", [], folder="0/b")
-    said = [finding.what for finding in check(runs.migration)]
-    assert any("1 of 2 sampled folders hold objects, 1 is empty, for example '0/b/'" in what for what in said)
-    assert any("and its folder '0/a/' becomes 'mlflow/0/a/'" in what for what in said)
+    runs.migration.legacy.put("0/a.txt", b"of no row")
+    said = "; ".join(finding.what for finding in check(runs.migration))
+    assert "1 of 2 sampled folders hold objects, 1 is empty, for example '0/b/'" in said
+    assert "and its folder '0/a/' becomes 'mlflow/0/a/'" in said
+    assert "no row and no [[objects]] names 1 of 3 objects" in said
 
 
 def test_an_estimate_counts_the_objects_of_folders(runs: Runs) -> None:

@@ -65,9 +65,8 @@ def look_again(fake: FakeBuckets, options: CopyOptions, result: CopyResult) -> C
 
 
 @pytest.fixture
-def remembering(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LargeObjects]:
+def remembering(database: str) -> Iterator[LargeObjects]:
     """What lets copies be remembered in PostgreSQL."""
-    monkeypatch.setenv("DATABASE_URL", database)
     with closing(Ledger("a worker")) as ledger:
         yield LargeObjects(UploadRecords(ledger.call, "legacy", "production", 1, 1))
 
@@ -156,17 +155,6 @@ def test_an_object_that_comes_before_the_write_is_left_alone(method: CopyMethod)
         copy(fake, options_of(method, "supported", "older"))
     assert caught.value.retryable
     assert fake.production[NEW].body == b"the application's"
-
-
-def rewrite(fake: FakeBuckets, bodies: list[bytes]) -> None:
-    """Rewrite the legacy object each time when it was copied, all within one second."""
-
-    def rewrite_copied(_request: Request) -> None:
-        copied = fake.production.get(NEW)
-        if bodies and copied is not None and copied.body == fake.legacy[OLD].body:
-            fake.legacy[OLD] = written_at(bodies.pop(0), 1)
-
-    fake.interfere = rewrite_copied
 
 
 def copy_and_follow(fake: FakeBuckets, options: CopyOptions) -> CopyResult:

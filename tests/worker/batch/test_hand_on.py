@@ -39,9 +39,8 @@ from rowferry.batch_queue group by queue_name
 
 
 @pytest.fixture
-def lines(any_database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
+def lines(any_database: str) -> Iterator[Lines]:
     """A queue `load` before `tag` and `verify`, of which the plan says nothing more; every sum balanced in the end."""
-    monkeypatch.setenv("DATABASE_URL", any_database)
     with closing(Lines(any_database)) as lines:
         lines.register("one", {"load": {"next": ["tag"]}, "tag": {}, "verify": {}})
         yield lines
@@ -94,10 +93,6 @@ def read(lines: Lines, queue: str = "tag") -> list[tuple[dict[str, Any], int]]:
         "select payload, entry_count from rowferry.batch_queue where queue_name = %s order by id", (queue,)
     )
     return [(row["payload"], row["entry_count"]) for row in found]
-
-
-def requeue(lines: Lines) -> None:
-    assert lines.session.execute("select rowferry.requeue() as count").fetchall() == [{"count": 1}]
 
 
 def all_of(outcome: str, ids: str = "0123456789") -> dict[str, str]:

@@ -25,10 +25,6 @@ def ten(migration: Migration) -> Migration:
     return migration
 
 
-def every_write(seen: LoggedRequest) -> bool:
-    return seen.writes_object
-
-
 REFUSALS = {
     "SlowDown": (503, "RELEASED", "INIT", 0),
     "ServiceUnavailable": (503, "RELEASED", "INIT", 0),
@@ -41,7 +37,7 @@ REFUSALS = {
 @pytest.mark.parametrize("code", REFUSALS)
 def test_a_refusal_costs_what_it_is_worth(code: str, ten: Migration, log: RequestLog) -> None:
     http_status, verdict, status, attempts = REFUSALS[code]
-    with log.refusing(every_write, http_status, code):
+    with log.refusing(lambda seen: seen.writes_object, http_status, code):
         ten.work()
     assert ten.verdicts() == [verdict]
     assert (ten.batch()["status"], ten.batch()["attempts"]) == (status, attempts)

@@ -57,7 +57,7 @@ def count_round_trips(lines: Sequence[str]) -> int:
     return sum("ReadyForQuery" in line for line in lines)
 
 
-def test_a_batch_takes_five_round_trips_beside_its_rows(slot: Slot) -> None:
+def test_a_batch_takes_five_round_trips_beside_its_rows_and_what_was_prepared_outlives_batches(slot: Slot) -> None:
     """The claim with the transaction's begin, the attempt on the ledger's, the entries, the verdict, and COMMIT."""
     for _ in range(BEFORE):
         run_one(slot)
@@ -65,11 +65,6 @@ def test_a_batch_takes_five_round_trips_beside_its_rows(slot: Slot) -> None:
     ledger = slot.state.ledger._connection
     assert ledger is not None
     assert count_round_trips(listen(ledger, slot)) == 1
-
-
-def test_what_a_session_has_prepared_outlives_its_batches(slot: Slot) -> None:
-    for _ in range(BEFORE):
-        run_one(slot)
     parsed = [line for line in listen(slot.connection, slot) if "\tParse\t" in line]
     assert [line for line in parsed if "savepoint" not in line] == []
 

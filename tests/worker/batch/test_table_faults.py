@@ -8,19 +8,14 @@ from support.postgres.roles import grant, log_in, new_role
 from support.processes.processes import wait_for
 from support.queue.paused_migration import check_nothing_burnt, state_of, work_until_paused
 
+ALTER = "alter table public.avatars alter column"
 CHANGES = {
     "renamed table": ("alter table public.avatars rename to pictures", "There is no table public.avatars"),
     "renamed key": ("alter table public.avatars rename column path to file", "has no column path"),
     "renamed id": ("alter table public.avatars rename column id to number", "has no column id"),
-    "another id": (
-        "alter table public.avatars alter column id type uuid using gen_random_uuid()",
-        "are no longer of type uuid",
-    ),
+    "another id": (f"{ALTER} id type uuid using gen_random_uuid()", "are no longer of type uuid"),
     "key of numbers": ("alter table public.avatars alter column path type integer using 1", "is integer, not text"),
-    "key of JSON": (
-        "alter table public.avatars alter column path type jsonb using to_jsonb(path)",
-        "is jsonb, not text",
-    ),
+    "key of JSON": (f"{ALTER} path type jsonb using to_jsonb(path)", "is jsonb, not text"),
 }
 
 

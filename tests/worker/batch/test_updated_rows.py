@@ -41,11 +41,6 @@ def queries_of(table: EntryTable, connection: Connection) -> EntryQueries:
     return EntryQueries.of(connection, table.read_plan().entries[0])
 
 
-def forms(table: EntryTable) -> str:
-    """Return the first letter of each row's form, by id; _ for a null."""
-    return "".join((key or "_")[0] for key in table.rows().values())
-
-
 def test_a_table_that_cannot_be_updated_is_the_migrations_fault(table: EntryTable, connection: Connection) -> None:
     queries = queries_of(table, connection)
     connection.commit()
@@ -53,9 +48,6 @@ def test_a_table_that_cannot_be_updated_is_the_migrations_fault(table: EntryTabl
     with pytest.raises(MigrationFault):
         update_rows(connection, queries, [move(1), move(2)])
     connection.rollback()
-
-
-# Entries that are not updated
 
 
 def test_a_failure_is_forgotten_where_the_row_has_changed_since(table: EntryTable, connection: Connection) -> None:
@@ -71,9 +63,6 @@ def test_a_failure_is_forgotten_where_the_row_has_changed_since(table: EntryTabl
     found = look_again(fake_context(connection), queries_of(table, connection), given, "legacy")
     assert [each.outcome for each in found] == ["kept", "changed", "failed", "deleted"]
     assert (found[0], found[2]) == (given[0], given[2])
-
-
-# The rate of rows
 
 
 class Limit:

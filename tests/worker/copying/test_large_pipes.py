@@ -235,27 +235,29 @@ def test_where_a_proxy_bounds_bodies_objects_go_by_parts(tried: Pipe, status: in
     assert written_by(tried)[1:] == BY_PARTS, "the PUT is not sent again"
 
 
-def fails_at_first(pipe: Pipe, error: type[ObjectError], put: str) -> None:
-    """The copy ends with an error that costs no attempt; the next one sends parts."""
-    with pytest.raises(error) as raised:
-        pipe.copy()
-    assert not raised.value.costs_attempt
-    assert written_by(pipe) == [put]
-    assert pipe.copy().outcome is Outcome.MIGRATED
-    assert (written_by(pipe)[1:], pipe.written) == (BY_PARTS, BODY)
-
-
-@pytest.mark.parametrize(("status", "error"), [(500, NotFinished), (502, NotFinished), (503, Throttled)])
-def test_where_a_proxy_gives_large_bodies_up_the_next_attempt_sends_parts(
-    tried: Pipe, status: int, error: type[ObjectError]
+@pytest.mark.parametrize(
+    ("status", "error", "recorded"),
+    [
+        (500, NotFinished, "ServerFault"),
+        (502, NotFinished, "ServerFault"),
+        (503, Throttled, "Throttled"),
+        (None, NotFinished, "Unreachable"),
+    ],
+)
+def test_where_a_large_put_is_given_up_or_breaks_off_the_next_attempt_sends_parts(
+    tried: Pipe, status: int | None, error: type[ObjectError], recorded: str
 ) -> None:
-    refuse_large(tried, status)
-    fails_at_first(tried, error, f"PutObject {'Throttled' if error is Throttled else 'ServerFault'}")
-
-
-def test_where_a_large_put_breaks_off_the_next_attempt_sends_parts(tried: Pipe) -> None:
-    tried.deviations["production"].append(cut_off)
-    fails_at_first(tried, NotFinished, "PutObject Unreachable")
+    """The copy ends with an error that costs no attempt; `status`: of a proxy, or none."""
+    if status is None:
+        tried.deviations["production"].append(cut_off)
+    else:
+        refuse_large(tried, status)
+    with pytest.raises(error) as raised:
+        tried.copy()
+    assert not raised.value.costs_attempt
+    assert written_by(tried) == [f"PutObject {recorded}"]
+    assert tried.copy().outcome is Outcome.MIGRATED
+    assert (written_by(tried)[1:], tried.written) == (BY_PARTS, BODY)
 
 
 def test_where_a_large_read_breaks_off_the_next_attempt_sends_parts(tried: Pipe) -> None:

@@ -20,25 +20,20 @@ PROPERTIES = {
 }
 
 
-def test_an_object_keeps_its_properties_and_tags(any_migration: Migration) -> None:
+def test_an_object_keeps_its_properties_and_tags_and_an_empty_one_moves_as_well(any_migration: Migration) -> None:
     any_migration.add(
         1, "me.png", **PROPERTIES, Expires=DAY, Tagging="kind=avatar+picture&owner=a%2Bb%3Dc%40d%3A%2F_.-&empty="
     )
+    any_migration.add(2, "empty.png", b"")
     before = any_migration.legacy.head("image/me.png")
     tags = any_migration.legacy.tags("image/me.png")
-    any_migration.migrate()
+    assert any_migration.migrate() == {"migrated": 2}
     found = any_migration.production.head("avatar/me.png")
     assert {name: found.get(name) for name in PROPERTIES} == {name: before.get(name) for name in PROPERTIES}
     assert {name: before.get(name) for name in PROPERTIES} == PROPERTIES
     assert found.get("ExpiresString") == before.get("ExpiresString")
     assert tags == any_migration.production.tags("avatar/me.png")
     assert tags["kind"] == "avatar picture"
-    any_migration.audit()
-
-
-def test_an_empty_object_moves_as_well(any_migration: Migration) -> None:
-    any_migration.add(1, "empty.png", b"")
-    assert any_migration.migrate() == {"migrated": 1}
     any_migration.audit()
 
 

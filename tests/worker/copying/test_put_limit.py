@@ -36,24 +36,22 @@ from support.s3.copies import NEW, copy_once, fake_with, options_of
 MB = 1_000_000
 
 
-def test_a_link_is_expected_to_be_fast() -> None:
-    assert PutLimit().allows(PUT_LIMIT_BYTES)
+LINKS: dict[str, tuple[int, float, int, list[int], list[int]]] = {
+    "not known yet": (0, 0.0, 0, [PUT_LIMIT_BYTES], []),
+    "slow": (100 * MB, 50.0, 9, [ALWAYS_BYTES, int(2 * MB * PUT_SECONDS)], [100 * MB]),
+    "known by small objects, which tell nothing": (MB, 1.0, 99, [100 * MB], []),
+}
+"""What has passed a link, in how many seconds, how often; and the sizes that go in one PUT then, and that do not."""
 
 
-def test_over_a_slow_link_large_objects_go_by_parts() -> None:
+@pytest.mark.parametrize("link", LINKS)
+def test_over_a_slow_link_large_objects_go_by_parts(link: str) -> None:
+    size, seconds, times, whole, by_parts = LINKS[link]
     limit = PutLimit()
-    for _ in range(9):
-        limit.note(100 * MB, 50.0)
-    assert not limit.allows(100 * MB)
-    assert limit.allows(ALWAYS_BYTES)
-    assert limit.allows(int(2 * MB * PUT_SECONDS))
-
-
-def test_small_objects_tell_nothing_of_the_pace() -> None:
-    limit = PutLimit()
-    for _ in range(99):
-        limit.note(MB, 1.0)
-    assert limit.allows(100 * MB)
+    for _ in range(times):
+        limit.note(size, seconds)
+    assert all(map(limit.allows, whole))
+    assert not any(map(limit.allows, by_parts))
 
 
 def test_a_link_that_has_become_faster_is_tried_again() -> None:
@@ -66,12 +64,8 @@ def test_a_link_that_has_become_faster_is_tried_again() -> None:
     assert all(limit.allows(100 * MB) for _ in range(9))
 
 
-REFUSED = [
-    TooSlow(MB),
-    ObjectRejected("EntityTooLarge", ""),
-    ObjectRejected("HTTP 413", ""),
-    AccessDenied("HTTP 403", "a page"),
-]
+TOO_LARGE = [ObjectRejected("EntityTooLarge", ""), ObjectRejected("HTTP 413", ""), AccessDenied("HTTP 403", "a page")]
+REFUSED = [TooSlow(MB), *TOO_LARGE]
 FREE = [Throttled("SlowDown", "")]
 COUNTED = [ServerFault("HTTP 502", ""), TimedOut("TimedOut", ""), Unreachable("ConnectionLost", "")]
 
@@ -120,17 +114,14 @@ OTHER = [
 ]
 
 
-@pytest.mark.parametrize("error", OTHER, ids=lambda error: type(error).__name__)
-def test_what_parts_would_meet_as_well_is_no_failure_of_one_put(error: ObjectError) -> None:
+@pytest.mark.parametrize(
+    ("error", "size"),
+    [(error, PUT_LIMIT_BYTES) for error in OTHER] + [(error, TRIED_BYTES) for error in REFUSED + FREE + COUNTED],
+    ids=lambda value: getattr(value, "code", ""),
+)
+def test_what_parts_would_meet_as_well_or_was_not_tried_is_no_failure_of_one_put(error: ObjectError, size: int) -> None:
     limit = PutLimit()
-    assert limit.judge(error, PUT_LIMIT_BYTES) is None
-    assert limit.allows(PUT_LIMIT_BYTES)
-
-
-@pytest.mark.parametrize("error", REFUSED + FREE + COUNTED, ids=lambda error: error.code)
-def test_what_was_not_tried_says_nothing_of_large_objects(error: ObjectError) -> None:
-    limit = PutLimit()
-    assert limit.judge(error, TRIED_BYTES) is None
+    assert limit.judge(error, size) is None
     assert limit.allows(PUT_LIMIT_BYTES)
 
 

@@ -174,25 +174,20 @@ def test_what_is_listed_with_another_etag_is_sent_again(
         assert damaged not in site.unsigned()
 
 
-def test_recorded_parts_are_believed_unread(make_site: MakeSite) -> None:
+@pytest.mark.parametrize("is_recorded", [True, False], ids=["recorded", "a crash before the record"])
+def test_recorded_parts_are_believed_unread_and_others_are_read_and_not_written(
+    make_site: MakeSite, is_recorded: bool
+) -> None:
     site = make_site(Deviations())
     kill_in_the_middle(site, sent=6, recorded=4)
-    recorded = {int(number): etag for number, etag in site.recorded().items()}
     held = dict(site.upload().parts)
+    recorded = {int(number): etag for number, etag in site.recorded().items()}
     assert {number: held[number].etag for number in recorded} == recorded
+    if not is_recorded:
+        site.forget_recorded()
     site.finish()
-    assert not set(site.read()) & set(recorded)
-    assert not set(site.finished()) & set(held)
-
-
-def test_a_crash_before_the_record_costs_a_read_and_no_write(make_site: MakeSite) -> None:
-    site = make_site(Deviations())
-    kill_in_the_middle(site, sent=6)
-    site.forget_recorded()
-    held = set(site.upload().parts)
-    site.finish()
-    assert held <= set(site.read())
-    assert set(site.finished()) == set(ALL) - held
+    assert set(site.finished()) == set(ALL) - set(held)
+    assert not set(site.read()) & set(recorded) if is_recorded else set(held) <= set(site.read())
 
 
 def test_parts_are_passed_on_while_they_are_read(make_site: MakeSite) -> None:

@@ -128,10 +128,6 @@ def rewrite(site: UploadSite) -> None:
     site.migration.legacy.put(FROM + NAME, BODY[::-1])
 
 
-def describe(site: UploadSite) -> None:
-    site.migration.legacy.put(FROM + NAME, BODY, Metadata={"by": "me"})
-
-
 def change_plan(site: UploadSite) -> None:
     site.migration.plan["production"]["acl"] = "public-read"
     site.migration.enqueue()
@@ -139,7 +135,7 @@ def change_plan(site: UploadSite) -> None:
 
 CHANGES: dict[str, Callable[[UploadSite], None]] = {
     "bytes": rewrite,
-    "metadata": describe,
+    "metadata": lambda site: site.migration.legacy.put(FROM + NAME, BODY, Metadata={"by": "me"}),
     "plan": change_plan,
     "upload gone": lambda site: site.fake.fake.store.uploads.clear(),
 }

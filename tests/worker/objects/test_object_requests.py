@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from rowferry.errors import ObjectError, ObjectNotFound, Throttled
+from rowferry.errors import ObjectError, Throttled
 from rowferry.plan import SideName
 from rowferry.s3 import retry
 from rowferry.s3.operations import Request, head_object, put_object
@@ -19,7 +19,7 @@ from rowferry_worker.objects.requests import ObjectRequests, read_etag
 
 HEAD, PUT = head_object("production", "k"), put_object("k", b"", if_none_match=False)
 FOUND = Response(200, {"etag": '"e"', "content-length": "0", "x-amz-request-id": "1"})
-NONE, BUSY = ObjectNotFound("NoSuchKey", ""), Throttled("SlowDown", "")
+BUSY = Throttled("SlowDown", "")
 
 
 @dataclass

@@ -118,9 +118,6 @@ def test_a_409_does_not_prove_that_the_condition_is_honoured() -> None:
     assert support_of(options) == "unknown"
 
 
-# Reruns over what stands already
-
-
 def test_a_rerun_moves_no_bytes_once_it_knows_itself_for_one() -> None:
     fake, options = fake_with(existing=b"legacy", honours=WRITING), options_of(StreamCopy(), "supported")
     assert copy_once(fake, options).outcome is Outcome.KEPT
@@ -143,9 +140,6 @@ def test_keeping_whatever_stands_reads_nothing() -> None:
     fake = fake_with(existing=b"another", honours=WRITING)
     assert copy_once(fake, options_of(StreamCopy(), "supported", "keep")).outcome is Outcome.KEPT
     assert fake.operations == ["HeadObject production"]
-
-
-# A copy that was cancelled
 
 
 def cancelled_at(number: int, fake: FakeBuckets) -> ObjectRequests:
@@ -174,9 +168,6 @@ def test_a_cancelled_copy_completes_no_upload_and_writes_nothing_more(method: Co
         with pytest.raises(Cancelled):
             fake.run(copy_object(cancelled_at(number, fake), options_of(method, "unknown"), OLD, NEW))
         assert {request.operation for request in fake.seen[number:]} <= {"AbortMultipartUpload"}
-
-
-# Completions whose answer leaves doubt
 
 
 def answer_completion(fake: FakeBuckets, answer: Response, *, done: bool) -> None:
@@ -251,9 +242,6 @@ def test_another_object_is_not_taken_for_the_one_that_was_completed(parts_have_d
     assert fake.production[NEW].body == b"another!!!"
 
 
-# Legacy objects that change on the options
-
-
 @pytest.mark.parametrize("heeds_pins", [True, False])
 def test_a_legacy_object_that_changes_during_a_copy_by_parts_is_not_patched_together(
     heeds_pins: bool, by_parts: CopyMethod
@@ -274,9 +262,6 @@ def test_a_legacy_object_that_changes_during_a_copy_by_parts_is_not_patched_toge
     fake.interfere = lambda _: None
     assert end_of(copy_once(fake, options_of(by_parts))) == (Outcome.MIGRATED, 10)
     assert fake.production[NEW].body == LARGE[::-1]
-
-
-# What leads to parts, and what does not
 
 
 @pytest.mark.parametrize(

@@ -32,14 +32,11 @@ def test_a_limit_grows_only_where_it_is_used(in_flight: int, *, grows: bool) -> 
     assert (limit.value > START) is grows
 
 
-def test_the_limit_has_climbed_after_three_rounds_of_the_same_latency() -> None:
+def test_the_limit_climbs_round_by_round_until_latency_rises_as_the_load_does() -> None:
     limit, now = InFlightLimit(1, 4096), 0.0
     for factor in (CLIMB, CLIMB**2, CLIMB**3):
         now = end_round(limit, now)
         assert limit.value == min(4096, START * factor)
-
-
-def test_the_climb_ends_where_latency_rises_as_the_load_does() -> None:
     limit = InFlightLimit(1, 4096)
     now = end_round(limit, 0.0)
     now = end_round(limit, now, SECONDS * CLIMB)

@@ -6,13 +6,9 @@ from rowferry_worker.pacing.in_flight import START
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.processes.scrape import scrape, served_port, sum_of
-from support.s3.request_log import LoggedRequest, RequestLog
+from support.s3.request_log import RequestLog
 
 LIMIT = "rowferry_objects_in_flight_limit"
-
-
-def every_write(seen: LoggedRequest) -> bool:
-    return seen.writes_object
 
 
 @pytest.mark.by_day("option", "processes")
@@ -34,7 +30,10 @@ def test_throttling_takes_the_limit_to_the_lower_bound_and_no_further(
     migration.given(200, 100)
     options = ["--parallel=64", "--metrics-port=0", *(word for word in given.split() if word.startswith("--"))]
     environment = dict(word.split("=") for word in given.split() if not word.startswith("--"))
-    with log.refusing(every_write, 503, "SlowDown"), migration.workers(1, *options, **environment) as (worker,):
+    with (
+        log.refusing(lambda seen: seen.writes_object, 503, "SlowDown"),
+        migration.workers(1, *options, **environment) as (worker,),
+    ):
         port = served_port(worker)
         wait_for(lambda: sum_of(scrape(port), "rowferry_throttled_requests_total") >= 20)
         wait_for(lambda: sum_of(scrape(port), LIMIT) <= most)

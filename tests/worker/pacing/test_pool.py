@@ -22,7 +22,7 @@ def test_a_process_starts_with_one_slot_and_tries_one_more_after_each_step() -> 
     assert bound.slots == 4
 
 
-def test_a_wait_costs_a_slot_and_no_more_are_tried_for_long() -> None:
+def test_a_wait_costs_a_slot_but_the_last_and_no_more_are_tried_for_long() -> None:
     clock = Clock()
     bound = PoolBound(clock)
     clock.now += STEP * 8
@@ -32,10 +32,6 @@ def test_a_wait_costs_a_slot_and_no_more_are_tried_for_long() -> None:
     assert bound.slots == 3
     clock.now += 1 + STEP
     assert bound.slots == 4
-
-
-def test_one_slot_is_left_however_often_it_waits() -> None:
-    bound = PoolBound(Clock())
     for _ in range(3):
         bound.note_wait(running=1)
     assert bound.slots == 1

@@ -91,8 +91,6 @@ WAYS = {
     "streamed in parts": (False, PART_BYTES),
 }
 """Whether the server copies, and the size above which objects go in parts."""
-OPERATIONS = {"copied": "CopyObject", "streamed": "PutObject"}
-
 MakeSite = Callable[..., Site]
 
 
@@ -171,9 +169,6 @@ def test_tags_that_a_copy_brings_along_in_spite_of_the_plan_are_removed_or_no_ro
     (_, code, words, *_) = site.migration.failure_of(40)
     assert code == "TagsUnwanted"
     assert 'set `transfer = "stream"`' in words
-
-
-# ACLs
 
 
 @pytest.mark.parametrize("keeps", [True, False], ids=["kept", "dropped"])
@@ -265,9 +260,6 @@ def test_a_worker_that_dies_before_it_puts_an_acl_leaves_that_to_the_next(make_s
     assert site.written().acl == "public-read"
 
 
-# Objects that are there already
-
-
 def put_twin(site: Site, **properties: Any) -> None:
     site.add(**GIVEN)
     site.migration.production.put(NEW, site.body, **properties)
@@ -314,9 +306,6 @@ def test_a_server_that_does_not_encrypt_gets_no_rows(make_site: MakeSite) -> Non
         site.migration.execute("update rowferry.batch_queue set status = 'INIT'")
 
 
-# A legacy object that changes meanwhile
-
-
 def test_the_metadata_of_a_copy_are_those_of_its_bytes(make_migration: Callable[..., Migration]) -> None:
     """Ceph and moto ignore the pin of CopyObject: what was copied may be a later object than what was looked at."""
     with fake_migration(make_migration, Deviations(source_if_match=False), server_side=True) as found:
@@ -340,9 +329,6 @@ def test_the_metadata_of_a_copy_are_those_of_its_bytes(make_migration: Callable[
         written = site.written()
         assert written.body == b"newest"
         assert dict(written.headers) == {"content-type": "image/newest", "cache-control": "max-age=1"}
-
-
-# Verify
 
 
 def test_verify_tells_what_a_production_object_is_not_and_repairs_it_where_asked_to(site: Site) -> None:

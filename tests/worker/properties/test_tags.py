@@ -159,21 +159,24 @@ def test_a_server_that_turns_out_not_to_announce_tags_is_asked_for_those_of_ever
         assert fake.production[NEW].tags == fake.legacy[OLD].tags
 
 
-def test_a_count_without_its_tags_migrates_nothing() -> None:
-    fake = tagged_fake()
-    fake.interfere = lambda request: (
-        Response(200, {}, b"<Tagging><TagSet></TagSet></Tagging>") if request.operation == "GetObjectTagging" else None
-    )
-    with pytest.raises(ServerFault, match="announces 3 tags and lists 0"):
+NO_LIST = Response(200, {}, b"<Tagging><TagSet></TagSet></Tagging>")
+UNCLEAR: dict[str, tuple[dict[str, str], dict[str, str], type[ObjectError], str]] = {
+    "a count without its tags": (TAGS, {}, ServerFault, "announces 3 tags and lists 0"),
+    "a count that is no number": ({}, {"x-amz-tagging-count": "abc"}, ServerFault, "'abc' tags"),
+    "metadata that fit into no header": ({}, {"x-amz-missing-meta": "2"}, ObjectRejected, "MissingMetadata"),
+}
+"""Tags of an object, headers that it has besides, and the error that its copy ends with."""
+
+
+@pytest.mark.parametrize("case", UNCLEAR)
+def test_what_is_announced_and_not_told_is_not_lost_silently(case: str) -> None:
+    tags, headers, error, words = UNCLEAR[case]
+    fake = tagged_fake(tags)
+    fake.legacy[OLD] = changed(fake.legacy[OLD], headers=headers) if headers else fake.legacy[OLD]
+    fake.interfere = lambda request: NO_LIST if tags and request.operation == "GetObjectTagging" else None
+    with pytest.raises(error, match=words):
         copy_once(fake, new_options(StreamCopy()))
     assert fake.production == {}
-
-
-def test_a_count_that_is_no_number_fails_its_object_alone() -> None:
-    fake = tagged_fake({})
-    fake.legacy[OLD] = changed(fake.legacy[OLD], headers={"x-amz-tagging-count": "abc"})
-    with pytest.raises(ServerFault, match="'abc' tags"):
-        copy_once(fake, new_options(StreamCopy()))
 
 
 def test_a_server_that_keeps_no_tags_at_all_is_told_of_in_a_sentence(way: tuple[CopyMethod, str]) -> None:
@@ -184,20 +187,25 @@ def test_a_server_that_keeps_no_tags_at_all_is_told_of_in_a_sentence(way: tuple[
         copy_once(fake, new_options(method))
 
 
-@pytest.mark.parametrize(("status", "code"), [(501, "NotImplemented"), (403, "AccessDenied"), (404, "NoSuchTagSet")])
-def test_a_legacy_server_without_tags_is_no_obstacle(status: int, code: str, way: tuple[CopyMethod, str]) -> None:
-    method, _ = way
-    options, fake = new_options(method), tagged_fake()
-    for _ in range(2):
+UNTAGGED: dict[str, tuple[Response, bool]] = {
+    "not implemented": (refuse(501, "NotImplemented"), False),
+    "denied": (refuse(403, "AccessDenied"), False),
+    "no such tags": (refuse(404, "NoSuchTagSet"), True),
+    "the object itself": (Response(200, {}, b"0123456789"), True),
+    "an invalid argument": (refuse(400, "InvalidArgument"), True),
+}
+"""What a legacy server without tags answers, and whether it may be asked again."""
+
+
+@pytest.mark.parametrize("case", UNTAGGED)
+def test_a_legacy_server_without_tags_is_no_obstacle(case: str, way: tuple[CopyMethod, str]) -> None:
+    answer, may_ask = UNTAGGED[case]
+    options = new_options(way[0])
+    for again in (False, True):
         fake = tagged_fake({})
-
-        def interfere(request: Request) -> Response | None:
-            return refuse(status, code) if request.operation == "GetObjectTagging" else None
-
-        fake.interfere = interfere
+        fake.interfere = lambda request: answer if request.operation == "GetObjectTagging" else None
         assert copy_once(fake, options).outcome is Outcome.MIGRATED
-    if code != "NoSuchTagSet":
-        assert tagging_requests(fake) == [], "it is not asked again"
+        assert may_ask or not again or tagging_requests(fake) == []
 
 
 def test_tags_that_an_earlier_attempt_did_not_come_to_are_put_by_the_next() -> None:
@@ -217,13 +225,6 @@ def test_an_identical_object_keeps_the_tags_that_it_has() -> None:
         fake.production[NEW] = stored(b"0123456789", tags={"mine": "1"})
         assert copy_once(fake, new_options(ServerCopy("legacy"))).outcome is Outcome.KEPT
         assert fake.production[NEW].tags == {"mine": "1"}
-
-
-def test_metadata_that_does_not_fit_into_headers_is_not_lost_silently() -> None:
-    fake = tagged_fake({})
-    fake.legacy[OLD] = changed(fake.legacy[OLD], headers={"x-amz-missing-meta": "2"})
-    with pytest.raises(ObjectRejected, match="MissingMetadata"):
-        copy_once(fake, new_options(StreamCopy()))
 
 
 # Servers that know no tags take `?tagging` for the object itself
@@ -250,21 +251,6 @@ def test_a_server_that_knows_no_tags_never_has_an_object_replaced_by_them(body: 
         with pytest.raises(ObjectRejected, match="TagsLost"):
             copy_once(fake, new_options(StreamCopy()))
         assert fake.production[NEW].body == body
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        Response(200, {}, b"0123456789"),
-        Response(400, {}, b"<Error><Code>InvalidArgument</Code><Message>Invalid argument.</Message></Error>"),
-    ],
-    ids=["the object itself", "an invalid argument"],
-)
-def test_a_legacy_server_that_knows_no_tags_is_found_out(answer: Response) -> None:
-    options = new_options(StreamCopy())
-    fake = tagged_fake({})
-    fake.interfere = lambda request: answer if request.operation == "GetObjectTagging" else None
-    assert copy_once(fake, options).outcome is Outcome.MIGRATED
 
 
 @pytest.mark.parametrize("name", ["server by parts", "stream by parts"])

@@ -50,11 +50,8 @@ def test_several_failures_in_a_row_are_the_servers(name: str) -> None:
     assert list_marked(*results) == marked
 
 
-def test_objects_that_have_failed_before_tell_nothing_of_the_server() -> None:
+def test_objects_that_have_failed_before_tell_nothing_of_the_server_and_one_again_and_again_is_one() -> None:
     assert list_marked(*[failure() for _ in range(5)], is_first=False) == [False] * 5
-
-
-def test_an_object_that_fails_again_and_again_is_one() -> None:
     evidence = Evidence()
     assert not any(evidence.note("the same", failure(), is_first=True) for _ in range(5))
 

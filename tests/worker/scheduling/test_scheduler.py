@@ -119,18 +119,6 @@ async def test_in_any_order_of_responses_each_copy_ends_exactly_once(
     assert len(server.ended) == len(server.started) == sum(map(len, batches))
 
 
-@on_loop
-async def test_the_limit_is_used_to_the_full() -> None:
-    server = Server()
-    server.start(CopyScheduler(3), keys(0, 12))
-    await settle()
-    assert len(server.pending) == 3
-    await server.respond()
-    assert len(server.pending) == 3
-    await server.respond_to_all()
-    assert server.most == 3
-
-
 @pytest.mark.parametrize(("limit", "expected"), [(1, 1), (2, 2), (5, 5)])
 @on_loop
 async def test_a_limit_that_has_changed_holds_for_the_copies_that_come_next(limit: int, expected: int) -> None:
@@ -144,27 +132,6 @@ async def test_a_limit_that_has_changed_holds_for_the_copies_that_come_next(limi
         await server.respond()
     assert len(server.pending) == expected
     await server.respond_to_all()
-
-
-@on_loop
-async def test_copies_start_in_the_order_of_their_batches() -> None:
-    server, scheduler = Server(), CopyScheduler(2)
-    server.start(scheduler, keys(0, 4))
-    server.start(scheduler, keys(4, 8))
-    await server.respond_to_all()
-    assert server.started == list(keys(0, 8))
-
-
-@on_loop
-async def test_a_batch_is_not_done_before_its_last_copy() -> None:
-    server = Server()
-    batch = server.start(CopyScheduler(9), keys(0, 3))
-    await settle()
-    await server.respond()
-    await server.respond()
-    assert not batch.task.done()
-    await server.respond()
-    assert batch.task.done()
 
 
 def test_copies_that_need_no_request_end_without_one() -> None:
