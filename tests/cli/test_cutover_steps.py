@@ -249,9 +249,6 @@ def test_before_the_switch_a_pause_is_no_moment(files: EntryTable) -> None:
     assert (step.status, "Now is the moment" in step.words) == (1, False)
 
 
-# Rows that move
-
-
 @pytest.fixture
 def moving(table: EntryTable) -> EntryTable:
     table.add_legacy(range(3))

@@ -12,9 +12,6 @@ def read_notes(found: Discovering) -> str:
     return found.plan_path.read_text().replace("\n# ", " ")
 
 
-# Texts
-
-
 def test_urls_inside_longer_texts_are_found(found: Discovering) -> None:
     found.execute("create table articles (id bigint primary key, body text)")
     url = found.url_of(found.legacy.bucket)
@@ -75,9 +72,6 @@ def test_documents_that_are_a_text_alone_are_read(found: Discovering) -> None:
         f"select value #>> '{{}}' from settings where value #>> '{{}}' like '{found.url_of(found.production.bucket)}/%'"
     )
     assert len(found.read_texts(there)) == 6
-
-
-# Computed keys
 
 
 def fill_by_number(found: Discovering, columns: str, values: str) -> None:
@@ -152,9 +146,6 @@ def test_what_no_rule_explains_is_copied_without_rows(found: Discovering) -> Non
     (entries,) = found.find_entries()
     assert entries["key"] == "path"
     assert 'prefix = "d/"' in found.plan_path.read_text()
-
-
-# When a row changed
 
 
 def test_numbers_do_not_say_when_a_row_changed(found: Discovering) -> None:

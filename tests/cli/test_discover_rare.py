@@ -76,9 +76,6 @@ def test_a_column_that_names_other_columns_objects_by_chance_is_told(found: Disc
     assert "fs_filename: its objects are those of store_fname" in found.plan_path.read_text().replace("\n# ", " ")
 
 
-# What rows say of their bucket
-
-
 def make_media(found: Discovering) -> None:
     found.execute("create table media (id bigint primary key, bucket_name text, path text)")
     found.insert("media", [(n, found.legacy.bucket, f"media/{n}.png") for n in range(20)])
@@ -124,9 +121,6 @@ def test_presigned_urls_are_not_rewritten(found: Discovering) -> None:
     assert entries["where"] == "url not like '%Signature=%'"
     assert "presigned" in found.plan_path.read_text()
     assert "10 of 10 sampled rows" in found.plan_path.read_text()
-
-
-# Counts and times
 
 
 def test_rows_are_counted_where_they_name_several_objects(found: Discovering) -> None:

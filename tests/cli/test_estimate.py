@@ -49,9 +49,6 @@ def refuse(migration: Migration, *arguments: str, **environment: str) -> str:
     return sentence
 
 
-# What it says
-
-
 def test_a_person_reads_a_table_and_the_next_command(migration: Migration) -> None:
     migration.fill(30).write_plan()
     done = migration.run_here("estimate")
@@ -134,9 +131,6 @@ def test_a_sample_leaves_a_range_that_holds_the_truth(migration: Migration) -> N
     assert whole["low"] == whole["estimate"] == whole["high"] == sum(sizes.values())
 
 
-# What it does, and with which rights
-
-
 def test_each_sampled_object_is_looked_at_once_and_nothing_is_written(
     logged_migration: Migration, log: RequestLog
 ) -> None:
@@ -174,9 +168,6 @@ def test_the_rights_of_an_enqueuer_are_enough(migration: Migration, monkeypatch:
         assert estimate(migration)["entries"] == 3
 
 
-# Objects that a listing finds
-
-
 def test_objects_without_rows_are_counted_by_a_listing(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:
     name_objects(migration)
     assert estimate(migration)["entries"] == 0
@@ -199,9 +190,6 @@ def test_a_sample_of_folders_is_opened(migration: Migration) -> None:
     found = estimate(migration, "--sample", "15")
     assert (found["entries"], found["sample"]["objects"]) == (20, 15)
     assert found["objects"]["all"]["estimate"] == 60
-
-
-# Hours and dollars
 
 
 BOUNDS: list[tuple[dict[str, dict[str, Any]], tuple[str, ...], str, float]] = [
@@ -261,9 +249,6 @@ def test_prices_apply_to_what_they_are_given_for(migration: Migration) -> None:
     assert costs["total"] == pytest.approx(sum(costs.values()) - costs["total"])
 
 
-# What ends it
-
-
 @pytest.mark.parametrize("arguments", [["--prices", "-1", "0", "0"], ["--gigabits", "0"], ["--sample", "1"]])
 def test_a_number_out_of_range_is_one_sentence(migration: Migration, arguments: list[str]) -> None:
     assert f"'{arguments[0]}'" in refuse(migration, *arguments)
@@ -305,9 +290,6 @@ def test_without_the_right_to_read_no_estimate_is_made(
     assert f"give the {side} credentials s3:GetObject and s3:ListBucket" in words
 
 
-# Totals
-
-
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=60), st.integers(60, 10**8))
 def test_a_range_holds_its_estimate(sizes: list[int], entries: int) -> None:
     total = sum_up([(entries, [Cost({"bytes": size}) for size in sizes])], ["bytes"])
@@ -320,9 +302,6 @@ def test_the_upper_bound_reckons_with_objects_like_the_largest() -> None:
     assert total["high"] - total["estimate"] > 3 / 100 * 99_900 * 10**6
     assert sum_up([(100, costs)], ["bytes"])["high"] == total["estimate"] / 1000
     assert sum_up([(1000, costs)], ["missing"])["high"] == pytest.approx(27), "none of 100 may be 3 % of the others"
-
-
-# Parts
 
 
 @pytest.mark.parametrize(

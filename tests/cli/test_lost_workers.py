@@ -30,9 +30,8 @@ select max(q.id), 0, 1, %(id)s from rowferry.batch_queue as q returning id, batc
 
 
 @pytest.fixture
-def lines(database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
+def lines(database: str) -> Iterator[Lines]:
     """A migration with one batch of 500 entries."""
-    monkeypatch.setenv("DATABASE_URL", database)
     with closing(Lines(database)) as lines:
         lines.register("m")
         add(lines, "migrate", 500)

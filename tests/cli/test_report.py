@@ -130,9 +130,6 @@ def test_the_report_says_nothing_of_tables_that_it_has_not_looked_at(migration: 
     assert "Not begun: Nothing has been enqueued.\n" in done.stdout
 
 
-# Several queues
-
-
 def test_queues_come_in_the_order_of_their_chain_each_in_its_own_words(migration: Migration) -> None:
     migration.fill(3).migrate()
     verify(migration)
@@ -149,9 +146,6 @@ def test_queues_come_in_the_order_of_their_chain_each_in_its_own_words(migration
     document = json.loads(migration.run("report", "--json").stdout)
     assert [queue["queue"] for queue in document["queues"]] == ["zip", "verify"]
     assert [table["queue"] for table in document["tables"]] == ["zip", "verify"]
-
-
-# The command
 
 
 def test_the_command_tells_by_its_exit_status(migration: Migration) -> None:

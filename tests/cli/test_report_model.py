@@ -23,9 +23,6 @@ def chart_of(span: Span, *counts: dict[str, int]) -> Chart:
     return Chart("migrate", span.step, span.cut(found))
 
 
-# Intervals
-
-
 @given(st.timedeltas(timedelta(0), timedelta(days=3000)), st.timedeltas(timedelta(0), timedelta(days=2)))
 def test_a_span_holds_both_ends_in_at_most_120_intervals(duration: timedelta, offset: timedelta) -> None:
     span = Span(NOON + offset, NOON + offset + duration)
@@ -33,9 +30,6 @@ def test_a_span_holds_both_ends_in_at_most_120_intervals(duration: timedelta, of
     assert first.begins_at <= span.began_at < first.begins_at + span.step
     assert last.begins_at <= span.ended_at < last.begins_at + span.step
     assert 1 <= len(intervals) <= MOST_INTERVALS + 1
-
-
-# The chart
 
 
 def test_an_interval_without_batches_is_zero_between_its_neighbours() -> None:
@@ -52,9 +46,6 @@ def test_the_table_behind_a_chart_adds_up_to_it() -> None:
     assert [sum(row.counts[name] for row in rows) for name in ("migrated", "kept")] == [sum(range(100)), 99]
 
 
-# Wording
-
-
 @pytest.mark.parametrize(
     ("write", "values", "words"),
     [
@@ -68,8 +59,6 @@ def test_numbers_are_written_with_as_many_digits_as_mean_something(write: Any, v
     """A share is 100 % only where nothing is left."""
     assert [write(value) for value in values] == words.split("|")
 
-
-# Secrets
 
 TOLD = [
     "postgresql://me:hunter22@db/app",

@@ -152,8 +152,7 @@ def test_a_page_is_small_however_many_reasons_hosts_and_batches_there_are(table:
 def test_a_page_that_cannot_be_written_is_one_sentence_and_it_is_not_the_manifest(eventful: Migration) -> None:
     said = refused(eventful.run("report", "--html", "none/page.html"))
     assert "The page none/page.html cannot be written (No such file or directory): name a file" in said
-    done = eventful.run("report", "--html", "one", "--manifest", "one")
-    assert (done.returncode, "give each a file of its own" in done.stderr) == (2, True)
+    assert "give each a file of its own" in refused(eventful.run("report", "--html", "one", "--manifest", "one"))
     assert not (eventful.folder / "one").exists()
 
 
@@ -167,7 +166,6 @@ def test_an_earlier_page_stays_where_a_new_one_fails(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_text", fail)
-    done = eventful.run("report", "--html", str(tmp_path / "page.html"))
-    assert (done.returncode, "No space left on device" in done.stderr) == (2, True)
+    assert "No space left on device" in refused(eventful.run("report", "--html", str(tmp_path / "page.html")))
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == before
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".page")] == []

@@ -20,9 +20,6 @@ def tiles(page: PageReader) -> dict[str, tuple[str, str]]:
     return {name: (value, box.removeprefix("tile ")) for name, value, box in zip(names, values, boxes, strict=True)}
 
 
-# After a revert
-
-
 def test_the_page_says_what_is_legacy_after_a_revert_until_it_was_migrated_again(
     migration: Migration, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
@@ -46,9 +43,6 @@ def test_the_page_says_what_is_legacy_after_a_revert_until_it_was_migrated_again
         page = write_page(migration.dsn, tmp_path, expected=0)
         assert page.find("title")[0].text == "avatars: Done (rowferry report)"
         assert "legacy again" not in page.text
-
-
-# Batches without entries
 
 
 def make_listing(database: str, status: str, error: str | None, *, has_ended: bool) -> None:
@@ -91,9 +85,6 @@ def test_a_listing_that_waits_leaves_no_tile_green(database: str, tmp_path: Path
     assert {name: tone for name, (_, tone) in tiles(page).items() if tone == "good"} == {"Need an operator": "good"}
 
 
-# Several queues
-
-
 def test_nothing_is_added_up_over_queues(migration: Migration, tmp_path: Path) -> None:
     migration.fill(3).migrate()
     verify(migration)
@@ -107,9 +98,6 @@ def test_nothing_is_added_up_over_queues(migration: Migration, tmp_path: Path) -
     assert tiles(page)["Need an operator"] == ("6", "bad")
     assert "in 1 batch of migrate, 1 batch of verify" in page.text
     assert "3 entries in 1 batch of migrate and 3 entries in 1 batch of verify need an operator." in page.text
-
-
-# The rate
 
 
 def read_chart(page: PageReader) -> list[str]:
@@ -147,9 +135,6 @@ def test_what_no_attempt_tells_counts_at_the_end_of_its_batch(migration: Migrati
     migration.given(2).work()
     migration.execute("update rowferry.batch_attempt set outcomes = null")
     assert read_chart(write_page(migration.dsn, tmp_path, expected=0)) == ["2 migrated"]
-
-
-# Clocks
 
 
 def test_a_clock_that_was_set_back_gives_no_negative_duration(migration: Migration, tmp_path: Path) -> None:

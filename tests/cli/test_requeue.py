@@ -11,8 +11,6 @@ from support.entries.migration import Migration
 from support.processes.cli import refused, well
 from support.queue.failing import fail
 
-UPDATE = "update rowferry.batch_queue set status = 'INIT' where status = 'ERROR'"
-
 
 def statuses(table: EntryTable) -> list[str]:
     return [batch["status"] for batch in table.batches()]

@@ -56,9 +56,6 @@ def snapshot_now(migration: str = "avatars") -> Snapshot:
         return read_snapshot(connection, migration)
 
 
-# What a frame says
-
-
 @pytest.mark.usefixtures("busy")
 def test_a_frame_shows_progress_workers_and_what_they_hold_and_the_last_errors() -> None:
     lines = shown(State(snapshot_now()))
@@ -98,9 +95,6 @@ def test_one_hundred_per_cent_is_said_only_when_nothing_waits_or_needs_an_operat
     assert " 99% 99,999 / 100,000" in text
 
 
-# How it fits
-
-
 @settings(deadline=None, max_examples=40)
 @given(
     tables=st.integers(0, 40),
@@ -124,9 +118,6 @@ def test_a_frame_fits_a_terminal_of_80_by_24_whatever_there_is_to_show(
     assert lines[-1] == HELP
     everything = shown(state, height=None)
     assert len(everything) >= len(lines) - 1
-
-
-# Several queues
 
 
 FINISH = "update rowferry.batch_queue set status = 'DONE', kept = entry_count, missing = 0 where status <> 'DONE'"
@@ -254,18 +245,12 @@ def test_a_queue_can_be_chosen_from_the_start_and_what_is_not_there_is_a_mistake
         assert refused(run_watch(*wrong)) == f"rowferry: {words}\n"
 
 
-# How often it looks
-
-
 def test_watching_takes_a_tenth_of_the_time_at_most() -> None:
     second = timedelta(seconds=1)
     assert choose_wait(2 * second, 0.01 * second) == 2 * second
     assert choose_wait(2 * second, second) == 10 * second
     assert choose_wait(2 * second, 60 * second) == LONGEST_INTERVAL
     assert choose_wait(60 * second, second) == 60 * second
-
-
-# What the keys mean
 
 
 def test_requeueing_is_asked_and_only_y_does_it() -> None:
@@ -285,9 +270,6 @@ def test_before_the_first_snapshot_it_says_that_it_reads_or_what_is_in_the_way_a
     assert "Reading the queue …" not in silent
     assert [KeyHandler().press(key, None) for key in "prey"] == [KeyHandler()] * 4
     assert KeyHandler().press("q", None).is_over
-
-
-# In a terminal
 
 
 @pytest.mark.usefixtures("busy")
@@ -375,15 +357,9 @@ def test_it_says_that_the_database_is_away_and_goes_on_when_it_is_back(monkeypat
             assert terminal.wait() == 0
 
 
-# Without one
-
-
 def run_watch(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "rowferry_cli", "watch", "--once", *arguments]
     return subprocess.run(command, env=without_size(os.environ), capture_output=True, text=True, check=False)
-
-
-# With the rights of an operator, and with less
 
 
 @pytest.fixture

@@ -49,9 +49,6 @@ def read_now(migration: str = "avatars") -> Snapshot:
         return read_snapshot(connection, migration)
 
 
-# What it says
-
-
 def test_a_running_migration_says_since_when_how_long_and_until_when_by_the_clock_of_the_database() -> None:
     text = "\n".join(shown(State(make_running())))
     end = NOW + timedelta(seconds=200)
@@ -178,9 +175,6 @@ def test_the_bound_of_rows_is_that_of_all_queues_together() -> None:
     assert "The plan's max_rows_per_second holds it at 20 rows/s." in shown(State(two), "migrate")
 
 
-# How it fits
-
-
 @pytest.mark.parametrize("size", SIZES[2:])
 def test_a_large_terminal_is_used(size: tuple[int, int]) -> None:
     width, height = size
@@ -192,9 +186,6 @@ def test_a_large_terminal_is_used(size: tuple[int, int]) -> None:
     assert "2 failed" in text
     assert re.search(r"host-0\.example\.net +8 +8 +10 +7 for 7 s", text)
     assert all(len(line.split("━")) < width // 2 + 1 for line in lines)
-
-
-# The keys
 
 
 def test_m_goes_to_the_next_migration_and_no_key_means_the_one_before() -> None:
@@ -223,9 +214,6 @@ def test_it_is_whole_in_a_terminal_of_each_size(table: EntryTable, killed: list[
         terminal.wait_for("Latest errors", gone="Quits, as Ctrl-C does.")
         terminal.press("q")
         assert terminal.wait() == 0
-
-
-# What it reads
 
 
 def test_the_pace_is_that_of_each_slice_since_the_queue_began(table: EntryTable) -> None:

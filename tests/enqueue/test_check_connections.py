@@ -44,8 +44,7 @@ def test_check_tells_of_every_plain_endpoint_and_of_the_database_and_of_none_on_
     assert said.count(f"the legacy and the production buckets are reached at {url} without TLS") == 1
 
 
-def test_an_endpoint_with_tls_and_one_of_aws_are_not_told(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_URL", database)
+def test_an_endpoint_with_tls_and_one_of_aws_are_not_told(database: str) -> None:
     document = {
         "migration": {"name": "m"},
         "legacy": {"bucket": "a"},

@@ -41,9 +41,6 @@ def table(table: EntryTable) -> EntryTable:
     return table
 
 
-# Every form
-
-
 def is_further(key: str) -> bool:
     """Return whether an object is not the first of its row."""
     return key.startswith(("s/", "tiny/", "thumbs/"))
@@ -91,9 +88,6 @@ def test_an_example_shows_the_text_and_the_object_where_they_differ(migration: M
     ]
 
 
-# Several texts and entries that name one object
-
-
 def test_texts_that_name_one_object_do_not_clash(table: EntryTable) -> None:
     change = {"from": "https://old/", "to": "https://new/", "legacy_object": "", "encoding": "percent"}
     entries_of(table).update(change, production_object="")
@@ -121,9 +115,6 @@ def test_different_objects_that_become_one_are_found_in_every_form(table: EntryT
     assert len(found) == 2
     assert "'one/1.png' and 'two/1.png' both become 'all/1.png'" in found[0]
     assert "'one/2.png' and 'three/2.png' both become 'all/2.png'" in found[1]
-
-
-# Computed keys
 
 
 def test_computed_keys_outside_the_prefix_are_counted(table: EntryTable) -> None:
@@ -201,9 +192,6 @@ def test_keys_that_are_others_each_time_or_in_another_time_zone_are_told(
     assert (found.level, "at time zone 'UTC'" in found.remedy) == ("note", True)
     entries_of(migration)["objects"] = "to_char(at at time zone 'UTC', 'YYYY/MM/DD/HH24/') || id"
     assert not [found for found in check(migration) if "TimeZone" in found.what]
-
-
-# States
 
 
 def test_a_state_may_be_of_any_type(table: EntryTable, subtests: pytest.Subtests) -> None:

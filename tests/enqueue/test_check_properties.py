@@ -125,9 +125,6 @@ def test_a_server_that_does_not_heed_the_directive_for_tags_is_a_problem(make_si
     assert problems(check(migration)) == [words]
 
 
-# The ACLs of legacy objects
-
-
 def test_public_objects_that_would_become_private_are_told_of(make_site: MakeSite) -> None:
     migration, _ = make_site()
     assert not [one for one in check(migration) if "their copies get no ACL" in one.what]
@@ -155,9 +152,6 @@ def test_legacy_acls_that_cannot_be_read_are_a_problem(make_site: MakeSite) -> N
         with log.refusing(asks_legacy, *refusal):
             (words,) = problems(check(migration))
         assert expected in words
-
-
-# public_url
 
 
 def served(migration: Migration, *, everything: bool = False) -> StandIn:

@@ -189,9 +189,6 @@ def test_entries_of_any_queue_are_enqueued(noted: EntryTable, run_rowferry: Run)
     assert (done.returncode, "--on-conflict means nothing to the queue echo" in done.stderr) == (2, True)
 
 
-# In SQL
-
-
 @pytest.mark.versions
 def test_an_application_enqueues_items_in_its_own_transaction(noted: EntryTable, run_rowferry: Run) -> None:
     run_rowferry("run", "note", "--processes", "0", "--yes")

@@ -46,10 +46,7 @@ def test_every_legacy_entry_is_in_exactly_one_waiting_range(id_type: str, table:
     check_ranges(table, id_type, ID_TYPES[id_type], examples=MANY if id_type in THOROUGH else FEW)
 
 
-def test_ranges_follow_the_collation_of_the_id_column(
-    distribution_database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DATABASE_URL", distribution_database)
+def test_ranges_follow_the_collation_of_the_id_column(distribution_database: str) -> None:
     with closing(EntryTable(distribution_database)) as table:
         if not table.execute("select 1 from pg_collation where collname = 'und-x-icu'"):
             pytest.skip("this PostgreSQL sorts in one way only")

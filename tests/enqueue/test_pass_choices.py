@@ -66,9 +66,6 @@ def enqueued(table: EntryTable) -> tuple[int, int, bool]:
     return found.batches, found.entries, found.goes_on
 
 
-# A preview says what the pass then does
-
-
 def test_the_first_pass_takes_all_rows_and_a_later_one_what_changed_since(files: EntryTable) -> None:
     assert previewed(files) == enqueued(files) == (1, 3, False)
     assert (files.batch()["payload"]["pass"], files.batch()["payload"]["since"]) == (1, None)
@@ -130,9 +127,6 @@ def test_a_preview_is_of_the_pass_that_then_begins(files: EntryTable) -> None:
     assert (found.number, found.since) == (made["number"], made["since"].astimezone(UTC).isoformat(" "))
 
 
-# Batches in ERROR
-
-
 def test_each_tables_pass_renews_its_own_batches(table: EntryTable) -> None:
     for name in ("files", "others"):
         make_files(table, name=name)
@@ -148,9 +142,6 @@ def test_each_tables_pass_renews_its_own_batches(table: EntryTable) -> None:
         ("public.others.path", 1),
         ("public.others.path", 2),
     ]
-
-
-# Since when, as each type of column writes it
 
 
 def since_of(table: EntryTable, column_type: str, *changed: Any) -> tuple[Any, datetime]:
@@ -207,9 +198,6 @@ def test_a_time_without_a_zone_is_as_far_behind_as_the_newest_and_twelve_hours_a
     assert (
         expected <= lag_of(table, *(now + time for time in times)) <= min(expected + timedelta(hours=1), FURTHEST_WEST)
     )
-
-
-# What holds a pass back
 
 
 def test_a_transaction_in_another_database_holds_no_pass_back(files: EntryTable) -> None:

@@ -126,9 +126,6 @@ def test_a_column_that_is_no_time_is_refused(migration: Migration) -> None:
         staying.enqueue()
 
 
-# Between two passes
-
-
 def test_what_an_open_transaction_commits_late_is_for_the_next_pass(staying: Migration) -> None:
     add_file(staying, 1)
     staying.legacy.put("f2", b"v1")
@@ -246,9 +243,6 @@ def test_after_a_clock_was_set_back_a_pass_takes_all_rows(three: Migration) -> N
     assert make_pass(three) == 1, "the one that has changed within the last minute"
 
 
-# Which object wins
-
-
 def test_equal_objects_and_those_of_production_alone_are_kept_and_newer_ones_are_a_conflict(three: Migration) -> None:
     three.production.put("f1", b"v1")
     three.legacy.delete("f2")
@@ -272,9 +266,6 @@ def test_a_row_that_goes_meanwhile_is_not_missing(staying: Migration) -> None:
     assert staying.statuses() == {"DONE"}
 
 
-# What is shown
-
-
 def test_the_status_counts_rows_that_stay_as_such(staying: Migration) -> None:
     add_file(staying, 1)
     staying.execute("insert into public.files values (2, null, now())")
@@ -290,7 +281,7 @@ def test_the_status_counts_rows_that_stay_as_such(staying: Migration) -> None:
     assert document["entries"] == {"legacy": 0, "production": 0, "unexpected": 1, "stay": 1, "total": 2}
 
 
-def test_migrate_makes_one_pass_and_tells_of_copies_only(staying: Migration) -> None:
+def test_migrate_makes_one_pass_and_a_report_of_several_counts_entries_again(staying: Migration) -> None:
     for number in (1, 2, 3):
         add_file(staying, number, changed=None)
     staying.write_plan()
@@ -298,9 +289,18 @@ def test_migrate_makes_one_pass_and_tells_of_copies_only(staying: Migration) -> 
     assert "Pass 1: 3 entries in 1 new batch" in done.stdout
     assert "object copied\n" in done.stdout
     assert not [words for words in ("Pass 2", "row updated", "rows updated") if words in done.stdout]
+    words = "  of several passes: an entry may count more than once\n"
+    assert words not in well(staying.run("report")).stdout
+    make_pass(staying)
+    done = staying.run("report")
+    lines = [line.split()[:2] for line in done.stdout.splitlines()]
+    assert all(line in lines for line in (["entries", "6"], ["migrated", "3"], ["kept", "3"], ["sum", "6"]))
+    assert words in done.stdout
+    (table,) = json.loads(staying.run("report", "--json").stdout)["tables"]
+    assert (table["entries"], table["is_repeated"], table["balances"]) == (6, True, True)
 
 
-def test_a_pass_that_takes_up_errors_again_counts_from_zero(three: Migration) -> None:
+def test_a_pass_that_takes_up_errors_again_counts_from_zero_and_what_is_left_is_shown_once(three: Migration) -> None:
     three.legacy.delete("f2")
     three.write_plan()
     assert three.run_here(*MIGRATE).returncode == 1
@@ -310,13 +310,6 @@ def test_a_pass_that_takes_up_errors_again_counts_from_zero(three: Migration) ->
     assert [line for line in lines if line and line[0] in {"kept", "missing"}][-2:] == [["kept", "2"], ["missing", "1"]]
     assert ["entries", "3"] in lines
     assert "-" not in "".join(line for line in done.stdout.splitlines() if line.startswith("Progress"))
-
-
-def test_errors_and_watch_show_what_is_left_of_a_pass_once(three: Migration) -> None:
-    three.legacy.delete("f2")
-    three.write_plan()
-    for _ in range(3):
-        make_pass(three)
     assert three.run("errors").stdout.startswith("missing: NoSuchKey  (1 entry in 1 batch of avatars")
     (entry,) = json.loads(three.run("errors", "--entries", "--json").stdout)
     assert (entry["entries"], entry["key"], entry["outcome"]) == ("public.files.path", "f2", "missing")
@@ -327,26 +320,6 @@ def test_errors_and_watch_show_what_is_left_of_a_pass_once(three: Migration) -> 
     make_pass(three)
     assert three.run("errors").stdout == "No batch is in ERROR.\n"
     assert "missing" not in three.run_here("watch", "--once").stdout
-
-
-def test_the_report_says_that_passes_count_entries_again(staying: Migration) -> None:
-    for number in (1, 2, 3):
-        add_file(staying, number, changed=None)
-    staying.write_plan()
-    make_pass(staying)
-    words = "  of several passes: an entry may count more than once\n"
-    done = well(staying.run("report"))
-    assert words not in done.stdout
-    make_pass(staying)
-    done = staying.run("report")
-    lines = [line.split()[:2] for line in done.stdout.splitlines()]
-    assert all(line in lines for line in (["entries", "6"], ["migrated", "3"], ["kept", "3"], ["sum", "6"]))
-    assert words in done.stdout
-    (table,) = json.loads(staying.run("report", "--json").stdout)["tables"]
-    assert (table["entries"], table["is_repeated"], table["balances"]) == (6, True, True)
-
-
-# While the application goes on
 
 
 class Application:

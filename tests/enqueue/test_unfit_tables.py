@@ -181,9 +181,6 @@ def test_ids_that_repeat_in_partitions_are_found_and_do_no_harm(by_date: EntryTa
     assert [(row["id"], row["path"]) for row in moved] == expected
 
 
-# Plans that cannot be meant
-
-
 NOT_MEANT = (
     ({"key": "id"}, "`id` and `key` of public.avatars.id are one column"),
     ({"where": "id > 3; drop table avatars"}, "has a semicolon: give a condition, not a statement"),
@@ -219,9 +216,6 @@ def test_comments_and_strings_in_a_condition_are_read_as_postgresql_reads_them(t
         entries_of(table)["where"] = condition
         assert row_problems(table) == []
         assert table.preview()[0].entries == 2
-
-
-# Keys that are empty
 
 
 @pytest.mark.parametrize(("legacy_prefix", "production_prefix"), [("", "avatar/"), ("image/", "")])

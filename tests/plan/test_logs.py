@@ -121,9 +121,6 @@ def test_times_are_utc_wherever_the_worker_is(migration: Migration) -> None:
     assert all(time.endswith("Z") and abs(datetime.fromisoformat(time) - now).total_seconds() < 3600 for time in times)
 
 
-# Fields
-
-
 @pytest.fixture
 def restored_logging() -> Iterator[None]:
     root = logging.getLogger()

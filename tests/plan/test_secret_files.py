@@ -52,6 +52,7 @@ def test_each_credential_of_each_side_may_be_a_file(tmp_path: Path) -> None:
 def test_the_database_may_be_named_by_a_file(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "url"
     path.write_text(database + "\n")
+    monkeypatch.delenv("DATABASE_URL")
     monkeypatch.setenv("DATABASE_URL_FILE", str(path))
     with connect("test") as connection:
         assert connection.info.dbname in name_database()

@@ -85,14 +85,10 @@ def test_a_copy_that_is_deleted_right_before_the_completion_is_made_anew(site: S
     site.check_arrived(CHANGED)
 
 
-def is_pinned(seen: LoggedRequest) -> bool:
-    return is_completion(seen) and "if-match" in seen.headers
-
-
 @pytest.mark.parametrize(("status", "code"), [(501, "NotImplemented"), (412, "PreconditionFailed")])
 def test_a_server_that_refuses_to_pin_a_completion_is_asked_without(site: Site, status: int, code: str) -> None:
     """Or compares it wrongly: the object of that ETag stands there."""
-    with site.log.refusing(is_pinned, status, code):
+    with site.log.refusing(lambda seen: is_completion(seen) and "if-match" in seen.headers, status, code):
         copy_again(site, CHANGED)
     site.check_arrived(CHANGED)
     assert site.sent() == Counter([1, 8])

@@ -85,9 +85,6 @@ def test_every_fixture_is_of_its_queue(fixture: QueueFixture) -> None:
     assert find_queue(fixture.spec.name) is fixture.spec
 
 
-# What a specification promises
-
-
 SPECIFICATIONS_ALONE = """
 import json, sys
 from rowferry.queues import find_queue
@@ -118,9 +115,6 @@ def test_a_queue_has_words_for_all_that_it_says(fixture: QueueFixture) -> None:
         assert set(words.outcomes) == set(Outcome)
         assert words.deed.format(**counts) != words.deed
     assert fixture.spec.summary.endswith(".")
-
-
-# What perform promises
 
 
 def test_all_entries_are_done_once_and_a_second_run_changes_nothing(stand: Stand) -> None:
@@ -290,9 +284,6 @@ def test_rows_are_written_in_the_order_of_their_keys(stand: Stand) -> None:
     written = stand.written()
     assert bool(written) == bool(stand.fixture.writes)
     assert written == sorted(written)
-
-
-# Under SIGKILL
 
 
 def mark_kill(queue: str, step: str) -> list[pytest.MarkDecorator]:

@@ -51,25 +51,16 @@ def test_fixed_values_and_columns_are_merged_with_what_is_there(tagged: Migratio
     new = add(tagged, 1, "t1", {})
     other = add(tagged, 2, "Köln & <co>".replace("& <", "+ ").replace(">", ""), {"owner": "me", "tier": "hot"})
     equal = add(tagged, 3, "t3", {"tier": "cold", "tenant": "t3", "x": "y"})
-    assert run(tagged) == {"migrated": 2, "kept": 1}
+    null = {add(tagged, 4, None, {"tenant": "t1"}): {"tenant": "t1"}, add(tagged, 5, None, {}): {}}
+    empty = add(tagged, 6, "", {"tenant": "t1"})
+    assert run(tagged) == {"migrated": 5, "kept": 1}
     assert tagged.production.tags(new) == {"tier": "cold", "tenant": "t1"}
     assert tagged.production.tags(other) == {"owner": "me", "tier": "cold", "tenant": "Köln + co"}
     assert tagged.production.tags(equal) == {"tier": "cold", "tenant": "t3", "x": "y"}
+    for key, had in null.items():
+        assert tagged.production.tags(key) == had | {"tier": "cold"}, "a null leaves the tag as it is"
+    assert tagged.production.tags(empty) == {"tenant": "", "tier": "cold"}
     assert tagged.production.read(other) == b"body"
-
-
-def test_a_null_leaves_the_tag_as_it_is(tagged: Migration) -> None:
-    had = add(tagged, 1, None, {"tenant": "t1"})
-    had_none = add(tagged, 2, None, {})
-    assert run(tagged) == {"migrated": 2}
-    assert tagged.production.tags(had) == {"tenant": "t1", "tier": "cold"}
-    assert tagged.production.tags(had_none) == {"tier": "cold"}
-
-
-def test_an_empty_text_is_an_empty_value(site: Migration) -> None:
-    key = add(site, 1, "", {"tenant": "t1"})
-    assert run(site) == {"migrated": 1}
-    assert site.production.tags(key) == {"tenant": "", "tier": "cold"}
 
 
 def test_where_all_columns_are_null_no_request_is_sent(faked: tuple[Migration, FakeAddress]) -> None:
@@ -100,20 +91,15 @@ def test_each_conflict_says_why_and_changes_nothing(tagged: Migration) -> None:
     assert tagged.production.tags(fits) == {**nine, "tier": "cold"}
 
 
-def test_a_missing_object_is_missing_and_nothing_is_made(tagged: Migration) -> None:
+def test_a_missing_object_is_missing_and_legacy_rows_and_their_bucket_are_left_alone(tagged: Migration) -> None:
     add(tagged, 1, "t1")
     key = add(tagged, 2, "t2", {})
+    tagged.legacy.put(f"{FROM}3.png", b"body")
+    tagged.execute("insert into public.avatars values (3, %s, 't3')", (f"{FROM}3.png",))
     assert run(tagged) == {"missing": 1, "migrated": 1}
     assert tagged.failure_of(1)[0] == "missing"
-    assert list(tagged.production.listing()) == [key]
-
-
-def test_legacy_rows_and_the_legacy_bucket_are_left_alone(tagged: Migration) -> None:
-    tagged.legacy.put(f"{FROM}1.png", b"body")
-    tagged.execute("insert into public.avatars values (1, %s, 't1')", (f"{FROM}1.png",))
-    add(tagged, 2, "t2", {})
-    assert run(tagged) == {"migrated": 1}
-    assert tagged.legacy.tags(f"{FROM}1.png") == {}
+    assert list(tagged.production.listing()) == [key], "nothing is made"
+    assert tagged.legacy.tags(f"{FROM}3.png") == {}
 
 
 def test_only_rows_that_meet_the_condition_are_tagged(site: Migration) -> None:

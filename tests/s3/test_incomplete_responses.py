@@ -97,8 +97,6 @@ def test_an_upload_of_no_parts_is_refused() -> None:
         fake.run(sending)
 
 
-# Copies
-
 TEN = stored(b"0123456789")
 OF_PARTS = changed(TEN, etag=f"{'a' * 32}-2")
 """An object whose ETag is no MD5, so that the bytes alone would not tell."""
