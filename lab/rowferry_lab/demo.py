@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -33,10 +34,16 @@ from rowferry_queues.migrate.spec import MIGRATE
 HIDDEN_OBJECTS = 3
 """How many legacy objects are lost by accident before the migration."""
 LOOK_EVERY_SECONDS = 0.05
-LATENCY = timedelta(milliseconds=250)
-"""Of each response until the kill: without it, the workers would be done before anyone sees anything."""
-SLOW_SECONDS = 6
-"""How long after the kill: the others go on meanwhile, and what the dead worker leaves is done quickly."""
+LATENCY = timedelta(milliseconds=200)
+"""Of each response until after the kill: workers report how far they are once a second, and were done by then."""
+SLOW_SECONDS = 1
+"""How long after the kill, so that another worker is seen with the batch. The rest runs as fast as it can."""
+NEXT = (
+    "rowferry plan --discover --legacy https://SERVER/OLD --production https://SERVER/NEW",
+    "rowferry migrate --dry-run    # checks, counts, writes nothing",
+    "rowferry migrate",
+)
+"""How a stranger goes on with a bucket of his own; a key's new prefix is asked for."""
 NOT_YET = (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName, psycopg.errors.DeadlockDetected)
 """What the view says while the schema is made at the beginning of the migration."""
 
@@ -75,6 +82,7 @@ def run_demo(entries: int, workers: int, *, keep: bool) -> int:
         _run("worker", "--until-empty", hidden=("--processes", "1", "--log-format", "text"))
         passed = _audit(console, plan)
         console.print(f"\n[dim]The demo took {time.monotonic() - began:.0f} s.[/]")
+        _say_what_is_next(console)
         if keep:
             _keep(console, environment)
     return 0 if passed else 1
@@ -107,19 +115,20 @@ def _run(
 
 
 def _kill_a_worker(console: Console, environment: Environment, migrating: subprocess.Popen[bytes]) -> None:
-    """Kill one worker once it has done a part of a batch, and say so; the S3 server is slow meanwhile."""
-    environment.s3_server.set_latency(LATENCY)
-    migration, victim = {"migration": environment.plan.name}, None
+    """Kill one worker once it has done a part of a batch, and say so; the S3 server is slow while batches run."""
+    migration, worker = {"migration": environment.plan.name}, None
     with connect("demo", autocommit=True) as connection:
-        while victim is None and migrating.poll() is None:
+        while not (worker and worker["is_busy"]) and migrating.poll() is None:
             time.sleep(LOOK_EVERY_SECONDS)
             with suppress(*NOT_YET):
-                victim = connection.execute(statement("busy_worker"), migration).fetchone()
-    if victim is not None:
-        os.kill(victim["pid"], signal.SIGKILL)
+                before, worker = worker, connection.execute(statement("busy_worker"), migration).fetchone()
+                if worker and not before:
+                    environment.s3_server.set_latency(LATENCY)
+    if worker and worker["is_busy"]:
+        os.kill(worker["pid"], signal.SIGKILL)
         if console.is_terminal:
             console.file.write("\r\x1b[2K")  # the progress bar, which is drawn again below
-        dead = f"kill -9 {victim['pid']}: a worker dies in the middle of batch {victim['batch_id']}"
+        dead = f"kill -9 {worker['pid']}: a worker dies in the middle of batch {worker['batch_id']}"
         console.print(f"[yellow]⚡ {dead}[/]")
         time.sleep(SLOW_SECONDS)
     environment.s3_server.set_latency(timedelta(0))
@@ -154,6 +163,15 @@ def _audit(console: Console, plan: Plan) -> bool:
     for words, passed in checks.items():
         console.print(f"  {'[green]✓' if passed else '[red]✗'}[/] {words}")
     return all(checks.values())
+
+
+def _say_what_is_next(console: Console) -> None:
+    """Print what to type for buckets of one's own, where rowferry is not on the PATH with its environment first."""
+    _head(console, "Your own database and buckets")
+    console.print("[dim]Set DATABASE_URL and the credentials of both sides (README.md, Write a plan). Then:[/]")
+    activate = [] if shutil.which("rowferry") else [f". {shlex.quote(sys.prefix)}/bin/activate"]
+    for command in (*activate, *NEXT):
+        console.print(f"[bold]$ {command}[/]", soft_wrap=True)
 
 
 def _keep(console: Console, environment: Environment) -> None:

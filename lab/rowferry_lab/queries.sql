@@ -64,14 +64,16 @@ alter role {role} login password {password};
 select path from public.avatars;
 
 -- name: busy_worker
--- A worker of this migration that is in the middle of a batch: some of its entries are done, and more are left.
+-- A worker of this migration that has a batch, and whether it is in its middle: some of its entries are done, and more
+-- are left. One that is, if there is one.
 select
     a.pid,
-    a.batch_id
+    a.batch_id,
+    a.in_hand between 1 and 0.7 * a.entry_count as is_busy
 from rowferry.open_attempts as a
 inner join rowferry.migration as m on a.migration_id = m.id
-where m.name = %(migration)s and a.in_hand between 1 and 0.7 * a.entry_count and a.is_live
-order by a.in_hand desc
+where m.name = %(migration)s and a.is_live
+order by is_busy desc, a.in_hand desc
 limit 1;
 
 -- name: sweep_duration

@@ -18,3 +18,4 @@ def test_the_demo_kills_a_worker_and_ends_with_a_clean_audit(tmp_path: Path) -> 
     assert f"Worker process {pid} was lost in the middle of batch {batch} (" in done.stdout
     assert f"Batch {batch} was taken over by process " in done.stdout
     assert "0 of them without an object" in done.stdout
+    assert done.stdout.endswith("$ rowferry migrate\n"), "what a stranger types next"

@@ -6,7 +6,7 @@ from rowferry_cli.command import Command
 
 
 @click.command("demo", cls=Command, short_help="Watch a whole migration on this machine, with servers of its own.")
-@click.option("--entries", default=6000, show_default=True, type=click.IntRange(10, 1_000_000), help="Rows to make.")
+@click.option("--entries", default=8000, show_default=True, type=click.IntRange(10, 1_000_000), help="Rows to make.")
 @click.option("--workers", default=2, show_default=True, type=click.IntRange(1, 16), help="Worker processes.")
 @click.option("--keep", is_flag=True, help="Keep the servers afterwards, until Ctrl-C, and print how to use them.")
 def command(entries: int, workers: int, keep: bool) -> int:

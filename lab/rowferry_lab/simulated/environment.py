@@ -71,7 +71,7 @@ def start_environment(choose_s3: Callable[[], FakeS3Server] = FakeS3Server) -> G
     """Start both servers, write the plan, and point this process's environment at them; undo all of it afterwards."""
     with (
         tempfile.TemporaryDirectory(prefix="rowferry-demo-") as name,
-        EmbeddedPostgres() as postgres,
+        EmbeddedPostgres(user="demo") as postgres,  # not `rowferry`, whose new tables went into that schema
         choose_s3() as s3_server,
     ):
         folder = Path(name)
