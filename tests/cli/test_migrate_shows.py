@@ -51,6 +51,19 @@ def test_the_data_are_shown_alone_or_before_the_work_and_after_it(filled: Migrat
     assert [line for line in lines if line[:1] == ["objects"]] == [["objects", "3", "0", "3"]], "counted once"
 
 
+def test_a_pause_is_said_even_where_the_table_can_no_longer_be_counted(
+    filled: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_the_table(_reporter: Reporter, _chain: Sequence[Throughput]) -> None:
+        filled.execute("alter table public.avatars rename path to other")
+        filled.execute("update rowferry.migration set paused_at = now(), pause_reason = 'no column path'")
+
+    monkeypatch.setattr(Reporter, "report_end", break_the_table)
+    done = filled.run_here("migrate", "--yes", "--processes", "1", "--log-file", "it.log")
+    last = done.stdout.splitlines()[-1]
+    assert (done.returncode, "paused" in last, "no column path" in last) == (1, True, True), done.stderr
+
+
 def test_workers_that_cannot_go_on_are_told_of_in_one_sentence(filled: Migration) -> None:
     done = filled.run("migrate", "--yes", "--no-objects", ROWFERRY_ALLOWED_ENDPOINTS="https://s3.example.com")
     assert done.returncode == 2

@@ -1,13 +1,14 @@
 """`rowferry migrate`, from the first question to the last count."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
 from rowferry.db.connection import Connection, call, connect, name_database, translated_errors
 from rowferry.db.schema import check_version, initialise
-from rowferry.errors import UsageError
+from rowferry.errors import MigrationFault, UsageError
 from rowferry.formatting import count, count_batches
 from rowferry.plan import OnConflict, Plan
 from rowferry.reports.coverage import Coverage, record_coverage
@@ -179,7 +180,9 @@ def _migrate(connection: Connection, plan: Plan, options: MigrateOptions, report
         reporter.print(str(error))
         return 1
     reporter.report_end(chain)
-    _show_status(connection, plan, reporter, count_objects=False)
+    paused = find_pause(connection, plan.name)
+    with suppress(*[MigrationFault] if paused else []):  # the pause says what is wrong with the table
+        _show_status(connection, plan, reporter, count_objects=False)
     reporter.print("This run")
     reporter.report_outcomes(chain)
     if read_facts(connection, plan.name).get(KEPT_OTHERS):
@@ -189,7 +192,6 @@ def _migrate(connection: Connection, plan: Plan, options: MigrateOptions, report
     errors = sum(counts.batches_error for counts in after.of.values())
     if errors:
         reporter.print(_describe_errors(connection, plan, options, after))
-    paused = find_pause(connection, plan.name)
     if paused:
         reporter.print(describe_pause(plan.name, paused))
     left = report_paused_queues(run)
