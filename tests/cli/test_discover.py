@@ -229,7 +229,7 @@ def test_columns_that_the_role_may_not_read_are_left_out(photos: Discovering) ->
         photos.execute(f'grant select (id, path) on photos to "{role}"')
         done = photos.discover(DATABASE_URL=make_conninfo(photos.dsn, user=role, password=PASSWORD))
     assert done.returncode == 0, done.stderr
-    assert "Looked at 1 column " in done.stdout
+    assert "Looked at 1 column, " in done.stdout
 
 
 def test_our_own_tables_are_left_out(photos: Discovering) -> None:

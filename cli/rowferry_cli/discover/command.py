@@ -213,8 +213,8 @@ def _report(path: Path, discovered: Discovered, legacy: Side) -> None:
         if proposal.is_commented_out:
             seen += " (a comment in the plan, which says what to fix first)"
         click.echo(show_text(f"  {proposal.label}: {seen}"))
-    looked = f"Looked at {count(discovered.columns, 'column', 'columns')} and " if discovered.columns else "Looked at "
-    click.echo(f"{looked}{count(discovered.heads, 'key', 'keys')} of {legacy.bucket}; nothing was changed there.")
+    looked = f"Looked at {count(discovered.columns, 'column', 'columns')}, and " if discovered.columns else "Looked "
+    click.echo(f"{looked}for {count(discovered.heads, 'key', 'keys')} in {legacy.bucket}; nothing was changed there.")
     written = sum(not proposal.is_commented_out for proposal in discovered.proposals)
     prefixes = f" and {len(discovered.objects)} [[objects]]" if discovered.objects else ""
     click.echo(f"Wrote {path} with {written:,} [[entries]]{prefixes}.")
