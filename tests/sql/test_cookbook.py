@@ -258,6 +258,12 @@ def check_host_ended(scene: Scene, rows: Rows, folder: Path) -> None:
     assert scene.statuses()[2] == "DONE"
 
 
+def check_revert(scene: Scene, rows: Rows, folder: Path) -> None:
+    """Batch 5 alone is of the last hour."""
+    command = "rowferry revert --table public.avatars.path --first 41 --last 50"
+    assert [row["command"] for row in rows] == [command]
+
+
 Promise = Callable[[Scene, Rows, Path], None]
 
 
@@ -279,6 +285,7 @@ PROMISES: dict[str, Promise] = {
     "Release the batches of a worker": check_worker_ended,
     "Release all batches of a host": check_host_ended,
     "Requeue the batches of a queue": check_requeue(2, 3, 4),
+    "Revert an hour's rows": check_revert,
 }
 """What is not said by a view or done by a function, which have tests of their own."""
 
