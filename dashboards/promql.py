@@ -10,7 +10,9 @@ HERE = f'{CLUSTER},host=~"$host",instance=~"$instance"'
 CHOSEN = 'migration=~"$migration",queue=~"$queue"'
 """Labels of the chosen work. It is added up over queues; what still waits in them never is: they share entries."""
 WORK = f"{HERE},{CHOSEN}"
-HAS_WORK_HERE = f'rowferry_migration_state{{{CLUSTER},migration=~"$migration",state=~"running|stalled|waiting|no_workers"}}'
+HAS_WORK_HERE = (
+    f'rowferry_migration_state{{{CLUSTER},migration=~"$migration",state=~"running|stalled|waiting|no_workers"}}'
+)
 """1 for a migration with work left that is not paused."""
 IS_MOVING = f"on () (sum({HAS_WORK_HERE}) > 0)"
 """Only while a migration that is not paused has entries left: `... and` this."""
