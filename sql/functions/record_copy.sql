@@ -1,7 +1,7 @@
 -- Remembers the object that a completed upload has become, `p_etag` being its ETag, with the ETags of its parts where
 -- they can be digests, and forgets the upload. Returns whether this attempt held the upload; otherwise nothing is
 -- recorded.
--- Writes: copied_object, upload, upload_part. Called by: rowferry_worker/multipart/records.py, on the ledger's own
+-- Writes: copied_object, upload, upload_part. Called by: rowferry_queues/parts/large_copy.py, on the ledger's own
 -- connection.
 create or replace function rowferry.record_copy(
     p_attempt_id bigint, p_production text, p_key text, p_upload_id text, p_etag text
