@@ -20,7 +20,6 @@ class SideOptions:
     kind: type[LegacySide | ProductionSide]
     url: str | None
     region: str | None
-    profile: str | None
 
 
 def choose_side(options: SideOptions, document: Mapping[str, Any]) -> Side:
@@ -34,8 +33,6 @@ def choose_side(options: SideOptions, document: Mapping[str, Any]) -> Side:
     fields = parse_bucket(given, name)
     if options.region is not None:
         fields["region"] = options.region
-    if options.profile is not None:
-        fields["profile"] = options.profile
     return _convert_side(fields, options.kind)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,23 +15,12 @@ if TYPE_CHECKING:
 
 GROUPS = (
     Group(
-        "Buckets",
-        "With --discover: where the URL alone does not say it.",
-        ("--legacy-region", "--production-region", "--legacy-profile", "--production-profile"),
+        "Buckets", "With --discover: where the URL alone does not say it.", ("--legacy-region", "--production-region")
     ),
-    Group(
-        "Rows",
-        "With --discover: what becomes of rows that hold keys. Without these it asks.",
-        ("--to", "--rows"),
-    ),
+    Group("Rows", "With --discover: what becomes of rows that hold keys. Without these it asks.", ("--to", "--rows")),
     Group("Sample", "With --discover: how much is looked at.", ("--sample",)),
     Group("Scripts and editors", "What a program reads.", ("--json", "--schema")),
 )
-
-
-def side_option(side: str, option: str, what: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
-    """Return an option about one side."""
-    return click.option(f"--{side}-{option}", metavar="NAME", help=f"The {side} bucket's {what}.")
 
 
 def complete_known(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:
@@ -56,15 +44,13 @@ def complete_known(_context: click.Context, _option: click.Parameter, begun: str
 )
 @click.option("--legacy", metavar="URL", help="The legacy bucket: https://server/bucket, or s3://bucket on AWS.")
 @click.option("--production", metavar="URL", help="The production bucket.")
-@side_option("legacy", "region", "region")
-@side_option("production", "region", "region")
-@side_option("legacy", "profile", "AWS profile")
-@side_option("production", "profile", "AWS profile")
+@click.option("--legacy-region", metavar="NAME", help="The legacy bucket's region.")
+@click.option("--production-region", metavar="NAME", help="The production bucket's region.")
 @click.option("--to", metavar="PREFIX", help="What new keys begin with in place of their folder, such as avatar/.")
 @click.option(
     "--rows",
     type=click.Choice(["move", "stay"]),
-    help="follow: each row gets its new key as its object arrives (with --to). stay: no row changes, and the "
+    help="move: each row gets its new key as its object arrives (with --to). stay: no row changes, and the "
     "application is switched when all objects are copied.",
 )
 @click.option(
@@ -86,8 +72,6 @@ def command(
     production: str | None,
     legacy_region: str | None,
     production_region: str | None,
-    legacy_profile: str | None,
-    production_profile: str | None,
     to: str | None,
     rows: Rows | None,
     sample: int,
@@ -128,8 +112,8 @@ def command(
                 plan_path=plan_path,
                 schema=known,
                 fields=fields,
-                legacy=SideOptions(LegacySide, legacy, legacy_region, legacy_profile),
-                production=SideOptions(ProductionSide, production, production_region, production_profile),
+                legacy=SideOptions(LegacySide, legacy, legacy_region),
+                production=SideOptions(ProductionSide, production, production_region),
                 sample=sample,
                 to=to,
                 rows=rows,
