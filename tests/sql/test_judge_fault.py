@@ -43,4 +43,39 @@ def test_a_fault_is_a_batchs_own_where_another_has_succeeded_since(
     if after_seconds is not None:
         batches.execute(SUCCEEDED, (after_seconds, 2))
     found = batches.execute("select * from rowferry.judge_fault(%s, %s, %s)", met)
-    assert found == [{"is_own": is_own, "waiting": 3 if after_seconds is None else 2}]
+    waiting = 3 if after_seconds is None else 2
+    assert found == [{"is_own": is_own, "waiting": waiting, "others_run": False}]
+
+
+RUNNING = """
+insert into rowferry.worker (id, host, pid, version, batches, in_flight_limit, queues, stopped_at, last_seen_at)
+values ('live', 'h', 1, '0', 1, 1, '{migrate}', null, now()), ('stopped', 'h', 2, '0', 1, 1, '{migrate}', now(), now()),
+    ('silent', 'h', 3, '0', 1, 1, '{migrate}', null, now() - interval '1 minute')
+"""
+BEGUN = """
+insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id, started_at)
+select id, 0, 1, %s, created_at + make_interval(secs => %s) from rowferry.batch_queue where id = %s
+"""
+
+
+@pytest.mark.parametrize(
+    ("worker", "after_seconds", "batches_are", "others_run"),
+    [
+        pytest.param("live", 9, (2, 1), True, id="before-it-first-ended"),
+        pytest.param("live", 11, (2, 1), False, id="since"),
+        pytest.param("live", 11, (2, 3), True, id="in-its-first-attempt"),
+        pytest.param("live", 9, (1, 1), False, id="its-own"),
+        pytest.param("stopped", 9, (2, 1), False, id="of-a-worker-that-stopped"),
+        pytest.param("silent", 9, (2, 1), False, id="of-a-worker-that-is-silent"),
+        pytest.param("unknown", 9, (2, 1), False, id="of-a-worker-that-is-gone"),
+    ],
+)
+def test_others_are_on_their_way_where_they_began_before_the_first_attempt_ended(
+    batches: EntryTable, worker: str, after_seconds: int, batches_are: tuple[int, int], others_run: bool
+) -> None:
+    """So that a side that fails for all is not tried for ever, however many workers there are."""
+    batches.execute(RUNNING)
+    begun, met = batches_are
+    batches.execute(BEGUN, (worker, after_seconds, begun))
+    (found,) = batches.execute("select * from rowferry.judge_fault(%s, 0, %s)", (met, FAULT))
+    assert found["others_run"] is others_run

@@ -151,16 +151,17 @@ class Backoff:
 
 
 def pause_after_faults(
-    backoff: Backoff, ledger: Ledger, batch: Batch, fault: MigrationFault, *, name: str, waiting: int
+    backoff: Backoff, ledger: Ledger, batch: Batch, fault: MigrationFault, *, name: str, waiting: int, others_run: bool
 ) -> None:
     """Count a batch that a fault of its side or table has stopped; pause its migration after several in a row.
 
-    One batch alone pauses nothing while others wait. `name`: of the migration; `waiting`: its batches that are INIT.
+    One batch alone pauses nothing while others wait, and none does while others that began before it may succeed.
+    `name`: of the migration; `waiting`, `others_run`: as rowferry.judge_fault says.
     """
     migration_id = batch.migration_id
     faults, batches = backoff.note_fault(migration_id, batch.id)
     most = MAX_PASSING_FAULTS if fault.may_pass else MAX_FAULTS
-    if faults < most or batches < min(most, waiting):
+    if faults < most or batches < min(most, waiting) or others_run:
         return
     reason = str(fault).rstrip(".")
     try:

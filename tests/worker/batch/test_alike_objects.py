@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from support.entries.migration import Migration
+from support.processes.worker_process import eventually
 from support.queue.at_work import at_work
 from support.queue.paused_migration import state_of
-from support.s3.request_log import LoggedRequest, RequestLog, s3_error
+from support.s3.request_log import LoggedRequest, RequestLog, s3_error, writes_of
 
 pytestmark = pytest.mark.usefixtures("no_pauses")
 
@@ -143,6 +144,21 @@ def test_what_another_worker_has_learned_since_counts_as_well(kind: str, migrati
         migration.make_due()
         for _ in range(4):
             take_turn()
+    check_blamed(migration, bad)
+
+
+def test_batches_that_fail_alike_pause_nothing_while_others_are_on_their_way(
+    migration: Migration, log: RequestLog
+) -> None:
+    """Their production keys may not be asked for, and the objects of others are not there yet."""
+    bad, good = range(1, 13), range(13, 17)
+    matches, answer = given_kind("denied, copied", migration, bad)
+    migration.fill(len(good), start=good.start)
+    migration.enqueue(4)
+    with log.answering(matches, answer), migration.workers(1, "--until-empty") as (worker,):
+        with log.holding(writes_of(good)):
+            eventually(lambda: migration.verdicts().count("RELEASED") >= 3)
+        worker.wait()
     check_blamed(migration, bad)
 
 

@@ -212,7 +212,7 @@ class ClaimedBatch:
 
         It is where others have succeeded since the batch first met it; then the attempt counts.
         """
-        batch, (is_own, waiting) = self.batch, self._judge_fault(attempt, fault)
+        batch, (is_own, waiting, others_run) = self.batch, self._judge_fault(attempt, fault)
         if is_own:
             is_last = attempt.number >= batch.max_attempts
             verdict, wait = (Verdict.ERROR, timedelta(0)) if is_last else (Verdict.RETRY, retry_delay(attempt.number))
@@ -222,19 +222,20 @@ class ClaimedBatch:
         _log.info(f"batch {'failed' if is_own else 'released'}", extra={"verdict": str(verdict), "error": str(fault)})
         if not is_own:
             backoff, ledger = self.state.backoff, self.state.ledger
-            pause_after_faults(backoff, ledger, batch, fault, name=migration.name, waiting=waiting)
+            name = migration.name
+            pause_after_faults(backoff, ledger, batch, fault, name=name, waiting=waiting, others_run=others_run)
 
-    def _judge_fault(self, attempt: Attempt, fault: MigrationFault) -> tuple[bool, int]:
-        """Return whether a fault is the batch's own, and how many batches of the migration wait."""
+    def _judge_fault(self, attempt: Attempt, fault: MigrationFault) -> tuple[bool, int, bool]:
+        """Return whether a fault is the batch's own, how many batches wait, and whether others are on their way."""
         batch, ledger = self.batch, self.state.ledger
         try:
             (row,) = ledger.call("judge_fault", batch.id, batch.requeues, str(fault))
         except (DatabaseBusy, UsageError):  # as the encoding of the database may lack what a server has said
-            return False, 0
+            return False, 0, False
         except BaseException:
             ledger.enqueue("end_attempt", attempt.id, str(Verdict.RELEASED), str(fault))
             raise
-        return bool(row["is_own"]), row["waiting"] or 0
+        return bool(row["is_own"]), row["waiting"] or 0, bool(row["others_run"])
 
     def _end(self, attempt: Attempt, judgement: Judgement) -> None:
         """Write the verdict of an attempt that has no results, and commit it with the claim."""
