@@ -163,3 +163,23 @@ def test_a_listing_that_cannot_be_had_is_a_note(logged_migration: Migration, log
     with log.refusing(lambda seen: "list-type" in seen.query, 500, "InternalError"):
         assert problems(logged_migration) == []
         assert found(logged_migration, "cannot be listed")
+
+
+@pytest.mark.parametrize(
+    ("spelled", "held", "typed"),
+    [
+        ("image/Ü.png", "image/U\u0308.png", "normalize(path, NFD)"),
+        ("image/U\u0308.png", "image/Ü.png", "normalize(path, NFC)"),
+        ("image/a+b.png", "image/a b.png", "replace(path, '+', ' ')"),
+    ],
+)
+def test_another_spelling_in_the_bucket_is_named_by_code_points(
+    spelled: str, held: str, typed: str, migration: Migration
+) -> None:
+    migration.add_row("1", spelled)
+    migration.legacy.put(held, b"body")
+    migration.write_plan()
+    checked = migration.run_here("check")
+    assert checked.returncode == 2
+    assert f"the bucket holds {held!a}, and not {spelled!a}: write `objects`" in checked.stdout
+    assert typed in checked.stdout

@@ -22,7 +22,7 @@ from rowferry_enqueue.checks.buckets.large import judge_large
 from rowferry_enqueue.checks.buckets.objects import Sample, check_objects, find_any_object
 from rowferry_enqueue.checks.buckets.one_piece import count_refused
 from rowferry_enqueue.checks.buckets.prefixes import check_prefixes
-from rowferry_enqueue.checks.buckets.probe import ENCRYPTED, Probe, written_probe
+from rowferry_enqueue.checks.buckets.probe import ENCRYPTED, TAGGING, Probe, written_probe
 from rowferry_enqueue.checks.buckets.probe_properties import ShapedProbe
 from rowferry_enqueue.checks.buckets.providers import check_providers
 from rowferry_enqueue.checks.buckets.public import check_legacy_acl, check_public_url
@@ -229,7 +229,8 @@ def _report_lost_properties(probe: Probe) -> Iterator[Finding]:
             yield note(f"does not come back as written after {operation}: {', '.join(lost)}")
     kept = [operation for operation, lost in probe.lost.items() if not lost]
     if kept:
-        yield fine(f"metadata, tags and content headers come back after {', '.join(kept)}")
+        properties = "metadata, tags" if TAGGING.keys() <= probe.properties.keys() else "metadata"
+        yield fine(f"{properties} and content headers come back after {', '.join(kept)}")
 
 
 def _count_tagged(plan: Plan, heads: Heads) -> Iterator[Finding]:

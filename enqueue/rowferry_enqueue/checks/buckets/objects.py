@@ -22,6 +22,7 @@ from rowferry.s3.operations import head_object, list_keys
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import TRIES, send_with_retries
 from rowferry_enqueue.checks.buckets.bucket_errors import refuse, summarise_error
+from rowferry_enqueue.checks.buckets.spellings import find_spelling
 from rowferry_enqueue.checks.finding import Finding, fine, note, part, problem, quote_key
 
 AT_ONCE = 16
@@ -182,13 +183,14 @@ def _judge(
     if entries.may_be_empty and found:
         yield note(what)
         return
+    spelling = "" if entries.names_folders else find_spelling(client, side, entries, missing)
     is_nearly_done = not is_new and len(results) < FEW_LEFT
-    if 2 * len(missing) <= len(results) or is_nearly_done:
+    if not spelling and (2 * len(missing) <= len(results) or is_nearly_done):
         ends = "its entry ends" if len(missing) == 1 else "their entries end"
         more = "" if not entries.names_folders else ", unless the plan has `may_be_empty = true`"
         yield note(what, f"{ends} as missing{more}: see `rowferry errors` then")  # no setting would move them
         return
-    cause = guess_cause(missing, list_first(client, side), entries)
+    cause = spelling or guess_cause(missing, list_first(client, side), entries)
     yield problem(what, cause) if is_new and not found else part(what, cause)
 
 

@@ -80,7 +80,8 @@ class Probe:
         self._written: dict[str, None] = {}
         self._uploads: set[tuple[str, str]] = set()
         """Key and id of those that are not completed."""
-        self._properties = {**HEADERS, **METADATA, **TAGGING}
+        self.properties = {**HEADERS, **METADATA, **TAGGING}
+        """What it is written with: less, where the server takes it only so."""
         self._copy_key = f"{self.key}-copy"
 
     @property
@@ -132,7 +133,7 @@ class Probe:
     def write_parts(self, *, server_side: bool) -> None:
         """Write an object of one part, and then over it under a condition that does not hold."""
         key, body = f"{self.key}-parts", None if server_side else self.body
-        begin = partial(self.begin_upload, key, [*self._properties.items(), *self._demanded], body)
+        begin = partial(self.begin_upload, key, [*self.properties.items(), *self._demanded], body)
         self.write_object(begin(if_none_match=False))
         self._examine("CompleteMultipartUpload", key, begin(if_none_match=True))
 
@@ -192,7 +193,7 @@ class Probe:
         for demanded in ((), self._of_plan) if self._of_plan else ((),):
             self._demanded = demanded
             for left_out, properties in (
-                ("", self._properties),
+                ("", self.properties),
                 ("tags", {**HEADERS, **METADATA}),
                 ("metadata, content headers and tags", dict[str, str]()),
             ):
@@ -201,7 +202,7 @@ class Probe:
                 except (AccessDenied, ObjectRejected) as error:
                     first = first or error
                     continue
-                self._properties = properties
+                self.properties = properties
                 self.lacks_tags = left_out == "tags" and not isinstance(first, AccessDenied)
                 self.lost["PutObject"] = [f"{left_out} ({first})"] if left_out else []
                 return
@@ -211,12 +212,12 @@ class Probe:
     @property
     def has_tags(self) -> bool:
         """Return whether the probe was written with tags, which came back."""
-        return TAGGING.keys() <= self._properties.keys() and not any("tags" in lost for lost in self.lost["PutObject"])
+        return TAGGING.keys() <= self.properties.keys() and not any("tags" in lost for lost in self.lost["PutObject"])
 
     def _compare(self, operation: str, key: str) -> list[str]:
         """Note the properties that an operation did not keep, and return them."""
-        lost = find_lost(self._properties, self.ask(operations.head_object("production", key)).headers)
-        if TAGGING.keys() <= self._properties.keys():
+        lost = find_lost(self.properties, self.ask(operations.head_object("production", key)).headers)
+        if TAGGING.keys() <= self.properties.keys():
             try:
                 if dict(read_tags(self.ask(operations.get_object_tagging("production", key)).body)) != TAGS:
                     lost.append("tags")
