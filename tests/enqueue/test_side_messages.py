@@ -102,6 +102,15 @@ def test_a_server_that_breaks_off_ranges_is_not_at_another_address(ready: Migrat
         assert "endpoint_url" not in found.remedy
 
 
+def test_an_endpoint_that_names_the_bucket_is_written_without_it(ready: Migration) -> None:
+    """Behind it stands the bucket once more, which a server takes for a key."""
+    with StandIn(answer(404), answer(404, error_body("NoSuchKey"))) as server:
+        ready.plan["legacy"]["endpoint_url"] = f"{server.endpoint_url}/{ready.legacy.bucket}/"
+        found = [finding for finding in check(ready) if finding.level == "problem"]
+    assert "seems to name the bucket" in found[0].what
+    assert found[0].remedy == f"write endpoint_url = {server.endpoint_url!r}"
+
+
 @pytest.mark.soak
 def test_https_to_an_http_port_is_told(ready: Migration) -> None:
     ready.plan["production"]["endpoint_url"] = ready.production.endpoint_url.replace("http:", "https:")

@@ -79,6 +79,8 @@ def refuse(side: Side, error: RowferryError, done: str, rights: str, named: str 
     if isinstance(error, BucketNotFound):
         place = side.endpoint_url or f"AWS, {side.region_or_default}"
         remedy = f"correct {named or f'[{side.name}] in the plan'}{suggest(side.bucket, _list_buckets(side))}"
+        if url := _leave_bucket_out(side):
+            remedy += f"; where endpoint_url names the bucket already, write endpoint_url = {url!r}"
         return problem(f"there is no {side.name} bucket {side.bucket} at {place}", remedy)
     what = f"the {side.name} bucket {side.bucket} cannot be {done}: {summarise_error(error)}"
     return problem(what, _find_remedy(side, error, rights))
@@ -158,5 +160,15 @@ def _no_s3(side: Side, listed: Response | ObjectError) -> Finding:
         proxy = f" ({server[:40]})" if (server := listed.headers.get("server")) else ""
         remedy = f"let the proxy before it{proxy} compress nothing: nginx `gzip off`, Apache `SetEnv no-gzip 1`"
         return problem(what, remedy)
+    if url := _leave_bucket_out(side):
+        what = f"endpoint_url of [{side.name}] seems to name the bucket {side.bucket}, which stands behind it once more"
+        return problem(what, f"write endpoint_url = {url!r}")
     what = f"the server at {endpoint.url} does not answer as S3 does, so the {side.name} bucket cannot be used"
     return problem(what, f"correct `endpoint_url` of [{side.name}] in the plan")
+
+
+def _leave_bucket_out(side: Side) -> str | None:
+    """Return the endpoint without the bucket, where its host begins with that or its path ends in it; else None."""
+    url = (side.endpoint_url or "").rstrip("/")
+    shorter = url.replace(f"//{side.bucket}.", "//", 1).removesuffix(f"/{side.bucket}")
+    return None if shorter == url else shorter
