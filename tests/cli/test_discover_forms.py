@@ -155,3 +155,20 @@ def test_numbers_do_not_say_when_a_row_changed(found: Discovering) -> None:
     (entries,) = found.find_entries()
     assert "changed" not in entries
     assert "no column was found that says when a row changed" in read_notes(found)
+
+
+@pytest.mark.parametrize(
+    ("row", "key", "objects"),
+    [
+        ("audio/show+{}.m4a", "audio/show {}.m4a", "replace(file, '+', ' ')"),
+        ("audio/Übung {}.m4a", "audio/U\u0308bung {}.m4a", "normalize(file, NFD)"),
+    ],
+)
+def test_keys_that_the_bucket_spells_otherwise_are_computed(
+    row: str, key: str, objects: str, found: Discovering
+) -> None:
+    found.execute("create table episodes (id int primary key, file text)")
+    found.insert("episodes", [(number, row.format(number)) for number in range(20)])
+    found.put(*[key.format(number) for number in range(20)])
+    (entries,) = found.find_entries()
+    assert (entries["key"], entries["objects"], entries["rows"]) == ("file", objects, "stay")

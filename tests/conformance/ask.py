@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from conformance.keys import list_keys
@@ -12,6 +13,8 @@ from rowferry_lab.servers.s3_servers import S3Server
 from support.s3.buckets import S3Access, connect_s3
 
 WAYS = ("PutObject", "CopyObject", "CreateMultipartUpload")
+LEAST_BYTES = 5 * 1024 * 1024
+"""Garage copies no parts of smaller objects."""
 CONDITIONAL = ("PutObject", "CopyObject", "CompleteMultipartUpload")
 
 
@@ -47,6 +50,7 @@ class Asker(PlainRequests):
         self.put("tagged", b"tagged")
         facts.has_tags = self.keeps_tags("tagged", lambda: self.tag("tagged")) and self.read("tagged") == b"tagged"
         facts.copies_objects = not self.refuses(lambda: self.write("CopyObject", "copied"))
+        self.put("large source", bytes(LEAST_BYTES))
         facts.copies_parts = not self.refuses(lambda: self.write_parts("copied in parts", copy=True))
         ways = [way for way in WAYS if way != "CopyObject" or facts.copies_objects]
         facts.dropped = {way: self.find_dropped(way, facts.properties) for way in ways}
@@ -72,9 +76,8 @@ class Asker(PlainRequests):
     def find_kept_keys(self) -> Iterator[str]:
         """Yield the strange keys under which an object is found and listed as it was put."""
         put = [key for key in list_keys() if not self.refuses(lambda key=key: self.put(key, key.encode()))]
-        listed = {item["Key"] for page in self.pages() for item in page.get("Contents", [])}
         for key in put:
-            if key in listed and self.holds(key, key.encode()):
+            if self.lists(key) and self.holds(key, key.encode()):
                 yield key
 
     def holds(self, key: str, body: bytes) -> bool:
@@ -87,11 +90,12 @@ class Asker(PlainRequests):
         source = {"Bucket": self.a, "Key": key}
         return not self.refuses(lambda: self.client.copy_object(Bucket=self.b, Key=key, CopySource=source))
 
-    def pages(self) -> list[dict[str, Any]]:
-        """Return the pages of the listing; none where the server cannot list what it holds."""
+    def lists(self, key: str) -> bool:
+        """Return whether a listing has the key."""
         found: list[dict[str, Any]] = []
-        self.refuses(lambda: found.extend(self.client.get_paginator("list_objects_v2").paginate(Bucket=self.a)))
-        return found
+        listing = partial(self.client.list_objects_v2, Bucket=self.a, Prefix=key)
+        self.refuses(lambda: found.extend(listing().get("Contents", [])))
+        return any(item["Key"] == key for item in found)
 
     def choose_properties(self) -> Mapping[str, Any]:
         """Return the properties that a write may have, and leave an object that has them."""

@@ -45,7 +45,7 @@ class PlainRequests:
         named = {"Bucket": self.b, "Key": key}
         named["UploadId"] = self.client.create_multipart_upload(**named, **(create or {}))["UploadId"]
         if copy:
-            source = {"CopySource": {"Bucket": self.a, "Key": "source"}, "CopySourceRange": "bytes=0-5", **(part or {})}
+            source = {"CopySource": {"Bucket": self.a, "Key": "large source"}, **(part or {})}
             etag = self.client.upload_part_copy(**named, PartNumber=1, **source)["CopyPartResult"]["ETag"]
         else:
             etag = self.client.upload_part(**named, PartNumber=1, Body=b"source")["ETag"]

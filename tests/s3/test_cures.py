@@ -112,6 +112,7 @@ SAID = [
     Said("MetadataTooLarge", "", "PutObject", "shorten the metadata"),
     Said("InvalidArgument", "Part number must be an integer between 1 and 1000", "UploadPart", 'provider = "scaleway"'),
     # What a server does not have
+    Said("InvalidRequest", "Source object is too small", "UploadPartCopy", "goes in one piece", 400),
     Said("NotImplemented", "", "UploadPartCopy", 'transfer = "stream"', 501),
     Said("NotImplemented", "", "CopyObject", 'transfer = "stream"', 501),
     Said(

@@ -94,6 +94,9 @@ CASES = {
         2,
         "give the production credentials s3:ListBucket",
     ),
+    "small source of parts": Case(
+        Manner(refuses={"UploadPartCopy": (400, "InvalidRequest", "Source object is too small")}), 0, "can be written"
+    ),
     "small parts": Case(
         Manner(refuses={"CompleteMultipartUpload": (400, "EntityTooSmall", "")}), 1, "goes in one piece"
     ),

@@ -202,7 +202,10 @@ class Discovery:
             return
         finder = ComputedFinder(self._catalogue, self._bucket, self._read_states, sample=self._request.sample)
         keys = finder.list_keys(named)
-        self._done.proposals += finder.find_by_names(self._search.unfound, keys)
+        spelled = list(finder.find_by_spelling(self._search.unfound))
+        of_spelled = {(one.entries["table"], one.entries["key"]) for one in spelled}
+        unfound = [one for one in self._search.unfound if (one.table.plan_name, one.column.name) not in of_spelled]
+        self._done.proposals += [*spelled, *finder.find_by_names(unfound, keys)]
         if not self._request.fields:
             taken = {table for table, _ in self._covered} | {
                 one.entries["table"] for one in self._done.proposals if "objects" in one.entries

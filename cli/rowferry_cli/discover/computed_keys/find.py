@@ -19,6 +19,7 @@ from rowferry_cli.discover.evidence.named import LEAST_SHARE, ColumnTexts, Named
 from rowferry_cli.discover.evidence.telling_columns import find_change_column
 from rowferry_cli.discover.evidence.written_sql import quote_name
 from rowferry_cli.discover.proposals import Proposal, explain_stay, name_rows
+from rowferry_enqueue.checks.buckets.spellings import list_spellings
 
 ReadStates = Callable[[UserTable], Mapping[str, Sequence[str]]]
 """Returns the columns of a table that may say where objects are, with values."""
@@ -96,6 +97,20 @@ class ComputedFinder:
             entries["optional"] = write_objects(texts, others)
         words = f"The column holds file names; the keys are made of {first.before!r}, the id and the name."
         return self._propose(texts.table, entries, measured, words)
+
+    def find_by_spelling(self, columns: Sequence[ColumnTexts]) -> Iterator[Proposal]:
+        """Yield columns whose texts are keys in another Unicode form, or with `+` where the bucket has a space."""
+        for texts in columns:
+            name = quote_name(texts.column.name)
+            tried = () if texts.path else (spelled for text in texts.texts for spelled in list_spellings(text, name))
+            for expression in dict.fromkeys(written for _, written in tried):
+                entries = {"key": texts.column.name, "from": "", "to": "", "objects": expression}
+                rows = name_rows(texts.table) | entries
+                measured = measure_objects(self._catalogue, self._bucket, texts.table, rows, self._sample)
+                if measured.existing >= LEAST_ROWS and 2 * measured.existing >= measured.sampled:
+                    words = "The bucket spells these keys otherwise: `objects` does as well."
+                    yield self._propose(texts.table, entries, measured, words)
+                    break
 
     def find_by_ids(self, keys: Keys, named: Sequence[Named], taken: Set[str]) -> Iterator[Proposal]:
         """Yield tables whose objects are named by the row's id alone; `taken`: tables whose objects are known."""

@@ -7,6 +7,7 @@ from rowferry.errors import ObjectError, RowferryError
 from rowferry.keys import object_prefixes
 from rowferry.plan import Plan
 from rowferry.s3.client import open_object_client
+from rowferry.s3.cures import find_cure, refusal_of
 from rowferry.s3.listings.keys import read_page
 from rowferry.s3.operations import COPY_LIMIT_BYTES, PUT_LIMIT_BYTES, list_keys
 from rowferry.s3.retry import TRIES
@@ -18,7 +19,13 @@ MOST_PREFIXES = 10
 
 
 def judge_large(plan: Plan, error: ObjectError) -> Iterator[Finding]:
-    """Yield what it means that no object of parts can be written: how many of the first objects are so large."""
+    """Yield what it means that no object of parts can be written: how many of the first objects are so large.
+
+    Nothing where the server refuses to copy parts of so small an object as the probe: Garage does, and copies others.
+    """
+    cure = find_cure(refusal_of(error), plan.production)
+    if cure is not None and cure.case == "small-source":
+        return
     most = plan.migration.multipart_threshold_bytes or (COPY_LIMIT_BYTES if plan.server_side else PUT_LIMIT_BYTES)
     limit = f"{most / 1024**2:,.0f} MiB"
     what = f"an object of parts cannot be written ({summarise_error(error)})"

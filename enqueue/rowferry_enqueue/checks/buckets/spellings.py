@@ -1,4 +1,4 @@
-"""Finds out whether the bucket spells missing keys in another way: in another Unicode form, or without `+`."""
+"""Finds out whether the bucket spells keys in another way: in another Unicode form, or without `+`."""
 
 from collections.abc import Sequence
 from contextlib import suppress
