@@ -7,9 +7,8 @@ only so that it names the production bucket instead of the legacy one, and only 
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any, cast
 from unittest.mock import patch
 from urllib.parse import unquote
@@ -22,6 +21,7 @@ from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
 from support.entries.discovering import Discovering
 from support.entries.unseen_applications import UnseenApplication
+from support.processes.cli import well
 
 RowId = tuple[str, str]
 """A table, and the text of the row's id; of the whole row where it has none."""
@@ -41,96 +41,41 @@ _LIST_TABLES = """
 """
 
 
-@dataclass(slots=True, kw_only=True)
-class Result:
-    """What was seen of one application."""
-
-    name: str
-    discover: str = "no"
-    """`right`: rows name what they name by hand; `right, but for what it names`: all else is moved or told; `partly`;
-    `no`: nothing was written."""
-    check: int | None = None
-    """The exit status of `rowferry check`; None: no plan was written."""
-    migrate: int | None = None
-    objects: int = 0
-    requests: int = 0
-    """What discovery has asked the legacy server, listings included."""
-    moved: int = 0
-    """Objects that stand in the production bucket, right."""
-    named: int = 0
-    """Objects that were left, in folders that `migrate`, or discovery without a plan, names."""
-    rows_wrong: Sequence[str] = ()
-    rows_left: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Rows that name the legacy bucket still, by column, where the plan does not say so."""
-    said: str = ""
-
-    @property
-    def silent(self) -> int:
-        """Objects that were left without a word."""
-        return self.objects - self.moved - self.named
-
-
 class DiscoveredMigration:
-    """One application, discovered, migrated and looked at."""
+    """One application, discovered and migrated: what was moved, what is named, and what is wrong."""
 
     def __init__(self, application: UnseenApplication, found: Discovering) -> None:
         self._application, self._found = application, found
         self._urls = found.url_of(found.legacy.bucket), found.url_of(found.production.bucket)
         self._before = dict(self._read_rows())
-        self.result = Result(name=application.name, objects=len(application.keys))
-
-    def run(self) -> Result:
-        """Discover, check, migrate as discovered, and compare."""
-        result, found = self.result, self._found
         with counting_requests() as asked:
-            told = found.discover(production=self._urls[1])
-        result.requests = asked.total()
-        result.said = told.stdout + told.stderr
-        if told.returncode or not found.plan_path.exists():
-            self._count_left(result.said)
-            return result
-        checked = found.run("check")
-        result.check = checked.returncode
-        result.said += checked.stdout + checked.stderr
-        is_found, spare = self._compare()
-        done = found.run("migrate", "--yes")
-        result.migrate = done.returncode
-        result.said += done.stdout + done.stderr
-        plan_text = found.plan_path.read_text().replace("\n# ", " ")
-        self._count_left(done.stdout + found.plan_path.read_text())
-        self._audit_rows(plan_text)
-        if result.check or result.rows_wrong or result.rows_left or result.silent or spare:
-            result.discover = "partly"
-        else:
-            is_all = is_found and result.moved == result.objects
-            result.discover = "right" if is_all else "right, but for what it names"
-        return result
-
-    def _compare(self) -> tuple[bool, set[str]]:
-        """Return whether rows name all objects as by hand, and the keys that they need and that do not exist."""
-        application = self._application
-        discovered, by_hand = application.read_discovered(), application.read_by_hand()
-        of_hand = application.list_keys(by_hand) & application.keys
-        return of_hand <= application.list_keys(discovered), application.list_spare(discovered)
-
-    # Objects
-
-    def _count_left(self, words: str) -> None:
-        legacy, production = self._found.legacy.listing(), self._found.production.listing()
-        there = {key for key in self._application.keys
-                 if key in production and production[key][:2] == legacy[key][:2]}  # fmt: skip
-        left = self._application.keys - there
-        self.result.moved = len(there)
+            well(found.discover(production=self._urls[1]))
+        self.requests = asked.total()
+        """What discovery has asked the legacy server, listings included."""
+        well(found.run("check"))
+        assert application.list_spare(application.read_discovered()) == set()
+        said, self._plan = found.run("migrate", "--yes").stdout, found.plan_path.read_text().replace("\n# ", " ")
+        legacy, production = found.legacy.listing(), found.production.listing()
+        self._there = set(production)
+        """The keys that stand in the production bucket, and of those ..."""
+        self.moved = {key for key in application.keys & self._there if production[key][:2] == legacy[key][:2]}
+        """... the ones that are right."""
+        words = said + found.plan_path.read_text()
         told = " ".join(re.findall("Not in this plan: .*", words.replace("\n# ", " ")))
-        self.result.named = sum(is_named(key, words) or self._is_held(key, told) for key in left)
+        self.named = {key for key in application.keys - self.moved if is_named(key, words) or self._is_held(key, told)}
+        """What was left, in folders or columns that `migrate` or the plan names."""
 
     def _is_held(self, key: str, words: str) -> bool:
         """Return whether a note of discovery names a column that holds a key, or its URL."""
         return any(
-            f"{table.replace(chr(34), '')}.{column}" in words and key in str(value)
+            self._is_told(table, column, words) and key in str(value)
             for (table, _), row in self._before.items()
             for column, value in row.items()
         )
+
+    @staticmethod
+    def _is_told(table: str, column: str, words: str) -> bool:
+        return f"{table.replace(chr(34), '')}.{column}" in words
 
     # Rows
 
@@ -141,58 +86,61 @@ class DiscoveredMigration:
                 for (row,) in connection.execute(sql.SQL("select to_jsonb(t.*) from {} as t").format(sql.SQL(table))):
                     yield (table, str([row[name] for name in ids] if ids else row)), row
 
-    def _audit_rows(self, plan_text: str) -> None:
+    def find_wrong_rows(self) -> Iterator[str]:
+        """Yield what is wrong in the rows, and which name the legacy bucket still where the plan does not say so."""
         after = dict(self._read_rows())
-        there = set(self._found.production.listing())
-        by_hand = self._application.read_by_hand()
-        folders = {f"{one.table}.{one.key}" for one in by_hand.entries if one.names_folders}
-        wrong: list[str] = [f"{row_id}: gone or new" for row_id in self._before.keys() ^ after.keys()]
-        left: dict[str, int] = {}
+        folders = {f"{one.table}.{one.key}" for one in self._application.read_by_hand().entries if one.names_folders}
+        yield from (f"{row_id}: gone or new" for row_id in self._before.keys() ^ after.keys())
         for (table, row_id), row in after.items():
             before = self._before.get((table, row_id), row)
             for column, value in row.items():
                 label = f"{table}.{column}"
-                faults = self._find_faults(before[column], value, there, is_folder=f"public.{label}" in folders)
-                wrong += [f"{label} of {row_id}: {fault}" for fault in faults]
-                is_told = f"{table.replace(chr(34), '')}.{column}" in plan_text
-                if self._names_legacy(value) and not is_told:
-                    left[label] = left.get(label, 0) + 1
-        self.result.rows_wrong, self.result.rows_left = wrong, left
+                for fault in self._find_faults(before[column], value, is_folder=f"public.{label}" in folders):
+                    yield f"{label} of {row_id}: {fault}"
+                if self._names_legacy(value) and not self._is_told(table, column, self._plan):
+                    yield f"{label} of {row_id} names the legacy bucket still"
 
-    def _find_faults(self, before: Any, after: Any, there: set[str], *, is_folder: bool) -> Iterator[str]:
+    def _find_faults(self, before: Any, after: Any, *, is_folder: bool) -> Iterator[str]:
         """Yield what is wrong with a value after the migration."""
         if before == after:
             return
         legacy, production = self._found.legacy.bucket, self._found.production.bucket
-        if _replace(_parse(after), production, legacy) != _parse(before):
+        if map_texts(_parse(after), lambda text: text.replace(production, legacy)) != _parse(before):
             yield f"{before!r} became {after!r}"
-        for text in _list_texts(_parse(after)):
-            if text.removeprefix(f"{self._urls[1]}/").removeprefix(f"s3://{production}/") in there:
+        prefixes = f"{self._urls[1]}/", f"s3://{production}/"
+        for text in _list_texts(after):
+            if _without(prefixes, text) in self._there:
                 continue
-            for url in re.findall(rf"(?:{re.escape(self._urls[1])}|s3://{production})/[^\s\"'<>)]*", text):
-                key = url.rstrip(",").removeprefix(f"{self._urls[1]}/").removeprefix(f"s3://{production}/")
+            for url in find_urls(text, self._urls[1], production):
                 if _SIGNED.search(url):
                     yield f"{url!r} is presigned"
-                elif not self._stands(key, there, is_folder=is_folder):
+                elif not self._stands(_without(prefixes, url.rstrip(",")), is_folder=is_folder):
                     yield f"{url!r} names no object"
 
-    def _stands(self, key: str, there: set[str], *, is_folder: bool) -> bool:
+    def _stands(self, key: str, *, is_folder: bool) -> bool:
         """Return whether an object stands in production; a folder, with all that the legacy one has, if anything."""
         if not is_folder:
-            return bool({key, unquote(key.partition("?")[0])} & there)
-        return {one for one in self._application.keys if one.startswith(f"{key.rstrip('/')}/")} <= there
+            return bool({key, unquote(key.partition("?")[0])} & self._there)
+        return {one for one in self._application.keys if one.startswith(f"{key.rstrip('/')}/")} <= self._there
 
     def _names_legacy(self, value: Any) -> bool:
         """Return whether a value is the name of the legacy bucket, or has a URL of it that is not presigned."""
-        for text in _list_texts(_parse(value)):
-            if text == self._found.legacy.bucket:
-                return True
-            for url in re.findall(
-                rf"(?:{re.escape(self._urls[0])}|s3://{self._found.legacy.bucket})/[^\s\"'<>)]*", text
-            ):
-                if not _SIGNED.search(url):
-                    return True
-        return False
+        bucket = self._found.legacy.bucket
+        return any(
+            text == bucket or not all(map(_SIGNED.search, find_urls(text, self._urls[0], bucket)))
+            for text in _list_texts(value)
+        )
+
+
+def find_urls(text: str, url: str, bucket: str) -> list[str]:
+    """Return the URLs of a bucket in a text, in both forms."""
+    return re.findall(rf"(?:{re.escape(url)}|s3://{bucket})/[^\s\"'<>)]*", text)
+
+
+def _without(prefixes: tuple[str, ...], text: str) -> str:
+    for prefix in prefixes:
+        text = text.removeprefix(prefix)
+    return text
 
 
 @contextmanager
@@ -229,22 +177,18 @@ def _parse(value: Any) -> Any:
     return value
 
 
-def _replace(value: Any, old: str, new: str) -> Any:
+def map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a document whose texts are changed."""
     if isinstance(value, str):
-        return value.replace(old, new)
+        return change(value)
     if isinstance(value, list):
-        return [_replace(one, old, new) for one in cast("list[Any]", value)]
+        return [map_texts(one, change) for one in cast("list[Any]", value)]
     if isinstance(value, dict):
-        return {name: _replace(one, old, new) for name, one in cast("dict[str, Any]", value).items()}
+        return {name: map_texts(one, change) for name, one in cast("dict[str, Any]", value).items()}
     return value
 
 
-def _list_texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for one in cast("list[Any]", value):
-            yield from _list_texts(one)
-    elif isinstance(value, dict):
-        for one in cast("dict[str, Any]", value).values():
-            yield from _list_texts(one)
+def _list_texts(value: Any) -> list[str]:
+    texts: list[str] = []
+    map_texts(_parse(value), lambda text: texts.append(text) or text)
+    return texts
