@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from threading import Event, Lock, Thread
@@ -29,16 +29,6 @@ class Death:
     status: int
 
 
-@dataclass(slots=True)
-class Seat:
-    """A place for one process at a time."""
-
-    number: int
-    log_path: Path
-    process: subprocess.Popen[bytes] | None = None
-    pids: list[int] = field(default_factory=list)
-
-
 class WorkerPool:
     """A context manager: its seats are taken at once, and kept taken until `stop` or the end."""
 
@@ -48,86 +38,78 @@ class WorkerPool:
         """`arguments` are of `rowferry worker`; `command` is another way to start it, such as on another host."""
         self._environment = {**os.environ, **environment}
         self._command = command or (lambda _: [*WORKER, *arguments])
-        self._seats = [Seat(number, folder / f"worker-{number}.log") for number in range(seats)]
+        self._logs = [folder / f"worker-{number}.log" for number in range(seats)]
         self._folder = folder
+        self._processes: list[subprocess.Popen[bytes]] = []
+        """That of each seat."""
         self._turn = Lock()
         self._ended = Event()
         self._keeper = Thread(target=self._keep, daemon=True)
         self.deaths: list[Death] = []
 
     def __enter__(self) -> Self:
-        for seat in self._seats:
-            self._fill(seat)
+        self._processes = [self._start(seat) for seat in range(len(self._logs))]
         self._keeper.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Kill whatever still runs."""
         self._dismiss_keeper()
-        for seat in self._seats:
-            if seat.process is not None:
-                if seat.process.poll() is None:
-                    seat.process.kill()
-                seat.process.wait()
+        for process in self._processes:
+            process.kill()
+            process.wait()
 
     @property
     def pids(self) -> list[int]:
         """Return the processes of all seats, as they are now."""
         with self._turn:
-            return [seat.process.pid for seat in self._seats if seat.process is not None]
+            return [process.pid for process in self._processes]
 
     def kill_one(self, chance: random.Random, *, among: Collection[int] | None = None) -> int | None:
         """Kill a living worker, one of these pids if given; return its pid, None when there is none."""
         with self._turn:
-            living = [seat for seat in self._seats if seat.process is not None and seat.process.poll() is None]
-            if among is not None:
-                living = [seat for seat in living if seat.process is not None and seat.process.pid in among]
-            if not living:
+            living = [process for process in self._processes if process.poll() is None]
+            chosen = [process for process in living if among is None or process.pid in among]
+            if not chosen:
                 return None
-            process = chance.choice(living).process
-            assert process is not None
+            process = chance.choice(chosen)
             process.kill()
             return process.pid
 
     def stop(self) -> list[int]:
         """Tell all workers to finish and return their exit statuses. May be called again."""
         self._dismiss_keeper()
-        for seat in self._seats:
-            if seat.process is not None and seat.process.poll() is None:
-                seat.process.terminate()
+        for process in self._processes:
+            process.terminate()
         deadline = time.monotonic() + STOP_WITHIN.total_seconds()
-        processes = [seat.process for seat in self._seats if seat.process is not None]
-        return [process.wait(max(1, deadline - time.monotonic())) for process in processes]
+        return [process.wait(max(1, deadline - time.monotonic())) for process in self._processes]
 
-    def log_of(self, number: int) -> str:
+    def log_of(self, seat: int) -> str:
         """Return all that the processes of a seat have said."""
-        return self._seats[number].log_path.read_text(encoding="utf-8", errors="replace")
+        return self._logs[seat].read_text(encoding="utf-8", errors="replace")
 
     def logs(self) -> str:
-        return "".join(self.log_of(seat.number) for seat in self._seats)
+        return "".join(map(self.log_of, range(len(self._logs))))
 
-    def _fill(self, seat: Seat) -> None:
-        with seat.log_path.open("ab") as log:
-            seat.process = subprocess.Popen(
-                self._command(seat.number),
+    def _start(self, seat: int) -> subprocess.Popen[bytes]:
+        with self._logs[seat].open("ab") as log:
+            return subprocess.Popen(
+                self._command(seat),
                 env=self._environment,
                 cwd=self._folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
             )
-        seat.pids.append(seat.process.pid)
 
     def _keep(self) -> None:
         """Fill each seat anew when its process has ended."""
         while not self._ended.wait(LOOK_EVERY.total_seconds()):
             with self._turn:
-                for seat in self._seats:
-                    status = seat.process.poll() if seat.process is not None else None
-                    if status is not None and not self._ended.is_set():
-                        assert seat.process is not None
-                        self.deaths.append(Death(seat.number, seat.process.pid, status))
-                        self._fill(seat)
+                for seat, process in enumerate(self._processes):
+                    if process.poll() is not None and not self._ended.is_set():
+                        self.deaths.append(Death(seat, process.pid, process.returncode))
+                        self._processes[seat] = self._start(seat)
 
     def _dismiss_keeper(self) -> None:
         self._ended.set()

@@ -3,8 +3,7 @@
 from torture.scenarios.application import Applications, Rewrite
 from torture.scenarios.chain import Chain
 from torture.scenarios.hosts import Hosts, ThousandKills
-from torture.scenarios.killed import Kills
-from torture.scenarios.kinds import Alike, DroppedTags, Texts, Unreadable
+from torture.scenarios.kinds import Alike, DroppedTags, Kills, Texts, Unreadable
 from torture.scenarios.poison import Poison
 from torture.scenarios.postgres import BrokenOrder, Database, FewConnections
 from torture.scenarios.s3 import Bad, LoginPage

@@ -158,16 +158,17 @@ class Rewrite(Scenario):
         return self.form.startswith("stay")
 
     def build(self, until: ExitStack) -> World:
-        world, short = super().build(until), self.run.short
-        self.slowest = 2 if short else 5
-        proxy = SlowS3(world.s3.endpoint_url, self.run.random.randrange(2**32), self.slowest)
-        self.slow = until.enter_context(proxy.running())
-        world.migration.reach_through(self.slow.endpoint_url)
+        world = super().build(until)
         if self.stays:
             world.migration.plan["entries"][0] |= self.stay
         with psycopg.connect(world.migration.dsn, autocommit=True) as connection:
             connection.execute(KEEP.encode())
         return world
+
+    def make_proxy(self, world: World) -> SlowS3:
+        self.slowest = 2 if self.run.short else 5
+        self.slow = SlowS3(world.s3.endpoint_url, self.run.random.randrange(2**32), self.slowest)
+        return self.slow
 
     def fill(self) -> None:
         large, sizes = (2, ()) if self.run.short else (4, self.wide)

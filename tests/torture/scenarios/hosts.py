@@ -15,7 +15,7 @@ from support.processes.processes import wait_for
 from support.processes.several_hosts import inside
 from torture.bad_s3 import BadS3
 from torture.scenarios.application import Applications
-from torture.scenarios.killed import Kills
+from torture.scenarios.kinds import Kills
 from torture.scenarios.postgres import TERMINATE
 from torture.scenarios.scenario import Scenario, Size
 from torture.workers import WORKER, Command

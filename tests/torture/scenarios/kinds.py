@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from support.entries.entry_table import FROM, TO
@@ -16,8 +15,6 @@ from torture.final_checks import Expected
 from torture.scenarios.scenario import Scenario, Size
 from torture.world import World, key_of
 
-LIVES_SECONDS = 1.5
-"""Between two kills lies up to this long."""
 FAILED = "select coalesce(sum(failed), 0)::int from rowferry.batch_queue where status = 'ERROR'"
 PAUSED = "select count(*)::int from rowferry.migration where paused_at is not null"
 
@@ -28,15 +25,17 @@ class Killed(Scenario):
     faults = frozenset({"SIGKILL"})
     short, long = Size(2, 200, seats=2), Size(10, 800, seats=4)
     plan: ClassVar = {"migration": {"max_attempts": 50, "transfer": "stream"}}
+    lives_seconds = 1.5
+    """Between two kills lies up to this long, over all workers."""
 
     def cause(self) -> None:
         for number in range(self.times):
             pid = None
             while pid is None:
                 self.keep_going()
-                self.pause(LIVES_SECONDS)
+                self.pause(self.lives_seconds)
                 pid = self.kill_worker()
-            self.say(f"{number + 1} of {self.times} killed")
+            self.say(f"{number + 1} of {self.times} killed; {self.world.waiting()} batches wait")
 
     def keep_going(self) -> None:
         """Add entries where few batches wait."""
@@ -46,18 +45,45 @@ class Killed(Scenario):
         self.end_killed()
 
 
+CUT_OFF = "select count(*)::int from rowferry.batch_attempt where verdict is null"
+
+
+class Kills(Killed):
+    what = "SIGKILL at random moments, over 8 workers that are replaced at once; server-side copies, then streamed ones"
+    forms = ("server", "stream")
+    short, long = Size(3, 200, seats=2), Size(100, 3000, seats=8)
+    batch = 25
+    large = None
+    plan: ClassVar = {
+        # A batch that was killed by chance so often is no poison.
+        "migration": {"max_attempts": 50},
+        # Slow enough for a kill to meet workers in the middle of a batch.
+        "production": {"max_requests_per_second": 150},
+    }
+    lives_seconds = 1.2
+
+    def choose_forms(self) -> Sequence[str]:
+        return self.run.random.sample(self.forms, 1) if self.run.short else self.forms
+
+    def keep_going(self) -> None:
+        self.keep_busy(self.seats, self.entries // 6, large=1 + self.entries // 600)
+
+    def end(self) -> None:
+        super().end()
+        self.count("batches cut off", self.world.ask(CUT_OFF))
+        self.count("uploads cut off", len(self.world.migration.production.open_uploads()))
+
+
 class Alike(Killed):
     what = "the first objects of all are denied, with workers killed: they fail by name, and the rest moves"
     faults = frozenset({"SIGKILL", "requests denied"})
 
-    def build(self, until: ExitStack) -> World:
-        world = super().build(until)
+    def make_proxy(self, world: World) -> BadS3:
         self.ids = range(1, self.entries // 3)
         denied = {key_of(number) for number in self.ids}
-        self.s3 = until.enter_context(BadS3(world.s3.endpoint_url, 0, {}).running())
-        world.migration.reach_through(self.s3.endpoint_url)
+        self.s3 = BadS3(world.s3.endpoint_url, 0, {})
         self.s3.outage = Outage(lambda seen: seen.key in denied, s3_error(403, "AccessDenied"))
-        return world
+        return self.s3
 
     def check(self) -> None:
         self.count("requests denied", self.s3.counts["answered by something else"])
@@ -126,11 +152,9 @@ class DroppedTags(Killed):
     plan: ClassVar = {"migration": {"max_attempts": 50, "transfer": "server"}}
     tagged_each = 3
 
-    def build(self, until: ExitStack) -> World:
-        world, self.tags = super().build(until), dict[str, str]()
+    def make_proxy(self, world: World) -> DropsTags:
         self.s3 = DropsTags(world.s3.endpoint_url, self.drop)
-        world.migration.reach_through(until.enter_context(self.s3.running()).endpoint_url)
-        return world
+        return self.s3
 
     def drop(self, key: str) -> None:
         production = self.world.migration.production
@@ -138,7 +162,7 @@ class DroppedTags(Killed):
 
     def fill(self) -> None:
         """Give some objects tags of their own."""
-        world = self.world
+        world, self.tags = self.world, dict[str, str]()
         world.fill(self.entries, large=0)
         for number in range(1, self.entries + 1, self.tagged_each):
             self.tags[key_of(number)] = str(number)

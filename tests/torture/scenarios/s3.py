@@ -3,7 +3,6 @@
 import time
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import ExitStack
 from datetime import timedelta
 
 from support.s3.outages import OUTAGES, Outage, everything
@@ -25,11 +24,9 @@ class Bad(Scenario):
     batch = 25
     arguments = ("--parallel=8", "--request-timeout=3")
 
-    def build(self, until: ExitStack) -> World:
-        world = super().build(until)
-        self.s3 = until.enter_context(BadS3(world.s3.endpoint_url, self.run.random.randrange(2**32)).running())
-        world.migration.reach_through(self.s3.endpoint_url)
-        return world
+    def make_proxy(self, world: World) -> BadS3:
+        self.s3 = BadS3(world.s3.endpoint_url, self.run.random.randrange(2**32))
+        return self.s3
 
     def fill(self) -> None:
         """Let the enqueuer find an honest server."""
@@ -73,12 +70,10 @@ class LoginPage(Scenario):
     batch = 10
     arguments = ()
 
-    def build(self, until: ExitStack) -> World:
-        world = super().build(until)
-        self.s3 = until.enter_context(BadS3(world.s3.endpoint_url, 0, {}).running())
+    def make_proxy(self, world: World) -> BadS3:
+        self.s3 = BadS3(world.s3.endpoint_url, 0, {})
         self.s3.delay = timedelta(seconds=0.02)
-        world.migration.reach_through(self.s3.endpoint_url)
-        return world
+        return self.s3
 
     def fill(self) -> None:
         """Let each outage last for a while, with workers of its own; see that nothing is charged and work goes on."""

@@ -8,6 +8,7 @@ from signal import SIGKILL
 from typing import Any, ClassVar, NamedTuple
 
 from support.processes.processes import wait_for
+from support.s3.proxy import Proxy
 from support.s3.servers.own import NotInstalled
 from torture.final_checks import Expected
 from torture.run import Run
@@ -105,7 +106,13 @@ class Scenario:
 
     def build(self, until: ExitStack) -> World:
         """Return a world without entries."""
-        return until.enter_context(self.run.world(plan=self.choose_plan(), settings=self.settings))
+        world = until.enter_context(self.run.world(plan=self.choose_plan(), settings=self.settings))
+        if proxy := self.make_proxy(world):
+            world.migration.reach_through(until.enter_context(proxy.running()).endpoint_url)
+        return world
+
+    def make_proxy(self, world: World) -> Proxy | None:
+        """Return what stands between workers and their S3 server, if anything does."""
 
     def fill(self) -> None:
         """Make the entries and their batches."""
