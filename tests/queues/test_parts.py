@@ -28,6 +28,7 @@ from support.entries.parts_site import (
     site_on_fake,
 )
 from support.processes.processes import wait_for
+from support.queue.queue_runs import outcomes
 from support.s3.buckets import Buckets
 from support.s3.deviations import Deviations
 from support.s3.request_log import LoggedRequest
@@ -82,8 +83,8 @@ def test_entries_and_parts_are_counted_each_by_their_own_batches(both: Site) -> 
     both.enqueue()
     both.work()
     both.check_arrived()
-    assert both.count(both.object_batches()) == {"migrated": 1, "kept": 1}
-    assert both.count(both.part_batches()) == {"migrated": PARTS}
+    assert outcomes(both.object_batches()) == {"migrated": 1, "kept": 1}
+    assert outcomes(both.part_batches()) == {"migrated": PARTS}
     assert [batch["entry_count"] for batch in both.part_batches()] == [4, 4, 4]
     assert sum(batch["bytes"] for batch in both.part_batches()) == len(BODY)
     assert sum(batch["bytes"] for batch in both.object_batches()) == 0
@@ -149,7 +150,7 @@ def test_a_worker_killed_at_either_end_of_an_upload_costs_no_part(
     assert site.begun() == (2 if step == "begin" else 1)
     assert site.migration.production.read(TO + NAME) == BODY
     assert site.migration.execute("select * from rowferry.upload") == []
-    assert site.count(site.object_batches()) == {"migrated": 1}, "the completed object is not known as ours"
+    assert outcomes(site.object_batches()) == {"migrated": 1}, "the completed object is not known as ours"
     site.migration.audit()
 
 
@@ -221,7 +222,7 @@ def test_another_production_object_is_left_alone(site: Site) -> None:
     site.migration.production.put(TO + NAME, b"of another")
     site.enqueue()
     site.work()
-    assert site.count(site.object_batches()) == {"conflict": 1}
+    assert outcomes(site.object_batches()) == {"conflict": 1}
     assert site.begun() == 0
     assert site.migration.production.read(TO + NAME) == b"of another"
     assert site.migration.execute("select * from rowferry.upload") == []
@@ -242,7 +243,7 @@ def test_a_legacy_object_that_changes_in_between_begins_anew(both: Site) -> None
     both.migration.make_due()
     both.work()
     assert both.begun() == 2
-    assert both.count(both.part_batches())["changed"] == PARTS - 4
+    assert outcomes(both.part_batches())["changed"] == PARTS - 4
     both.check_arrived(BODY[::-1])
     both.migration.audit()
 

@@ -6,7 +6,6 @@ import pytest
 
 from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.entry_table import FROM, TO
-from support.entries.listed_objects import outcomes
 from support.entries.migration import Migration
 from support.entries.tagged_rows import add, faked_site, prepare, run
 from support.s3.buckets import QUICK_SERVER, fresh_buckets
@@ -72,7 +71,7 @@ def test_where_all_columns_are_null_no_request_is_sent(faked: tuple[Migration, F
     seen: list[str] = []
     server.fake.before = lambda request: seen.append(request.operation)
     migration.work("tag")
-    assert outcomes(migration, "tag") == {"kept": 1}
+    assert migration.counts("tag") == {"kept": 1}
     assert before
     assert not {"GetObjectTagging", "PutObjectTagging"} & set(seen)
 
@@ -192,8 +191,8 @@ def test_migrated_rows_are_tagged_in_a_chain(tagged: Migration) -> None:
     tagged.legacy.delete(f"{FROM}3.png")
     tagged.enqueue()
     tagged.work("migrate", "tag")
-    assert outcomes(tagged) == {"migrated": 2, "missing": 1}
-    assert outcomes(tagged, "tag") == {"migrated": 1}
+    assert tagged.counts("migrate") == {"migrated": 2, "missing": 1}
+    assert tagged.counts("tag") == {"migrated": 1}
     tagged.check_balance()
     assert tagged.production.tags(f"{TO}1.png") == {"owner": "me", "tier": "cold", "tenant": "t1"}
     assert tagged.production.tags(f"{TO}2.png") == {"owner": "me"}

@@ -5,7 +5,6 @@ from typing import Any
 
 from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.entry_table import TO
-from support.entries.listed_objects import outcomes
 from support.entries.migration import Migration
 from support.entries.tagged_rows import add, faked_site, prepare, run, versioned_buckets
 from support.s3.buckets import fresh_buckets
@@ -30,13 +29,13 @@ def test_what_a_tag_meets_is_mapped_as_everywhere(log: RequestLog, logged_migrat
         migration.enqueue(queue="tag")
         migration.work("tag")
     assert migration.verdicts() == ["RETRY"]
-    assert outcomes(migration, "tag") == {"migrated": 1, "failed": 3}
+    assert migration.counts("tag") == {"migrated": 1, "failed": 3}
     assert migration.failure_of(0)[1] == "PutObjectTagging production: AccessDenied"
     assert migration.failure_of(1)[1] == "PutObjectTagging production: OperationAborted"
     assert migration.failure_of(2)[1] == "PutObjectTagging production: MalformedXML"
     migration.make_due()
     migration.work("tag")
-    assert outcomes(migration, "tag") == {"migrated": 4}
+    assert migration.counts("tag") == {"migrated": 4}
     migration.check_balance()
 
 
@@ -59,7 +58,7 @@ def test_a_server_that_loses_tags_is_noticed(make_migration: Callable[..., Migra
             add(migration, number, "t1", {})
         migration.enqueue(queue="tag")
         migration.work("tag")
-        assert outcomes(migration, "tag") == {"failed": 3}
+        assert migration.counts("tag") == {"failed": 3}
         assert "TagsLost" in migration.failure_of(1)[2]
 
 

@@ -13,7 +13,6 @@ from psycopg.rows import DictRow, dict_row
 
 from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.entry_table import TO
-from support.entries.listed_objects import outcomes
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.s3.buckets import fresh_buckets
@@ -131,7 +130,7 @@ def check(migration: Migration, application: Application) -> None:
     assert application.written_to_waiting, "the application tagged nothing before the queue did"
     assert any(attempt["verdict"] is None for attempt in migration.attempts()), "no worker died at work"
     assert migration.statuses() == {"DONE"}
-    counted = outcomes(migration, "tag")
+    counted = migration.counts("tag")
     assert counted.keys() <= {"migrated", "kept"}
     assert sum(counted.values()) == OBJECTS
     migration.check_balance()

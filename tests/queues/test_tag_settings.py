@@ -8,7 +8,6 @@ import pytest
 
 from rowferry.errors import PlanError
 from support.entries.entry_table import FROM, TO
-from support.entries.listed_objects import outcomes
 from support.entries.migration import Migration
 from support.entries.tagged_rows import PER_TENANT, add, faked_site, run
 
@@ -74,8 +73,8 @@ def test_a_chain_hands_on_only_what_the_next_queue_is_of(site: Migration) -> Non
     site.execute("insert into public.banners values (2, %s)", (f"{FROM}2.png",))
     site.enqueue()
     site.work("migrate", "tag")
-    assert outcomes(site) == {"migrated": 3}
-    assert outcomes(site, "tag") == {"migrated": 1}
+    assert site.counts("migrate") == {"migrated": 3}
+    assert site.counts("tag") == {"migrated": 1}
     assert site.statuses() == {"DONE"}
     site.check_balance()
     assert site.production.tags(f"{TO}1.png") == {"tier": "cold", "tenant": "t1"}

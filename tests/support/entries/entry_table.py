@@ -165,10 +165,11 @@ class EntryTable:
     def failures(self) -> list[Record]:
         return self.execute("select * from rowferry.entry_failure order by batch_id, entry_id")
 
-    def counts(self) -> dict[str, int]:
-        """Return the entries of all batches by outcome, without the zeros."""
+    def counts(self, queue: str = "%") -> dict[str, int]:
+        """Return the entries of all batches, or of those of a queue, by outcome, without the zeros."""
         sums = sql.SQL(", ").join(map(sql.SQL("sum({0})::int as {0}").format, map(sql.Identifier, Outcome)))
-        (row,) = self.execute(sql.SQL("select {} from rowferry.batch_queue").format(sums))
+        query = sql.SQL("select {} from rowferry.batch_queue where queue_name like %s").format(sums)
+        (row,) = self.execute(query, [queue])
         return {outcome: count for outcome, count in row.items() if count}
 
     def statuses(self) -> set[str]:

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
-from rowferry.batch import Outcome
 from rowferry_lab.servers.fake_s3.store import make_object
 from support.entries.migration import Migration
 from support.s3.fake_s3 import FakeAddress
@@ -49,13 +48,6 @@ def ranges(migration: Migration, queue: str = "migrate") -> list[tuple[str, str]
     """Return the first and the last key of each range in their order, but for those that were halved."""
     found = [batch["payload"] for batch in migration.batches() if batch["queue_name"] == queue and batch["entry_count"]]
     return sorted((each["first"], each["last"]) for each in found if each["objects"] == "range")
-
-
-def outcomes(migration: Migration, queue: str = "migrate") -> dict[str, int]:
-    """Return the objects of a queue by outcome, without the zeros."""
-    batches = [batch for batch in migration.batches() if batch["queue_name"] == queue]
-    sums = {str(outcome): sum(batch[outcome] for batch in batches) for outcome in Outcome}
-    return {outcome: count for outcome, count in sums.items() if count}
 
 
 def check_copies(migration: Migration, names: Iterable[str], prefix: str = PREFIX, to: str = TO) -> None:

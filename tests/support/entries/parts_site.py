@@ -74,11 +74,6 @@ class Site:
         found = self.migration.execute("select * from rowferry.batch_queue where queue_name = 'parts' order by id")
         return [batch for batch in found if "upload" not in batch["payload"]]
 
-    def count(self, batches: list[dict[str, Any]]) -> dict[str, int]:
-        """Return the outcomes of batches, without the zeros."""
-        names = ("migrated", "kept", "changed", "deleted", "missing", "conflict", "failed")
-        return {name: total for name in names if (total := sum(batch[name] for batch in batches))}
-
     def check_arrived(self, body: bytes = BODY, name: str = NAME) -> None:
         """Hold that the object stands, byte for byte, and that no upload is left over."""
         assert self.migration.production.read(TO + name) == body

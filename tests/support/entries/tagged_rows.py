@@ -6,7 +6,6 @@ from typing import Any
 
 from rowferry_lab.servers.s3_servers import S3Server
 from support.entries.entry_table import TO
-from support.entries.listed_objects import outcomes
 from support.entries.migration import Migration
 from support.s3.buckets import Buckets, fresh_buckets, remove_bucket
 from support.s3.deviations import Deviations
@@ -50,7 +49,7 @@ def run(migration: Migration, batch_size: int = 100, **asked: Any) -> dict[str, 
     migration.enqueue(batch_size, queue="tag", **asked)
     migration.work("tag")
     migration.check_balance()
-    return outcomes(migration, "tag")
+    return migration.counts("tag")
 
 
 @contextmanager

@@ -26,12 +26,7 @@ def run(migration: Migration, batch_size: int = 100) -> dict[str, int]:
     migration.enqueue(batch_size, queue="inspect")
     migration.work("inspect")
     migration.check_balance()
-    counts = migration.execute(
-        "select sum(migrated)::int as migrated, sum(kept)::int as kept, sum(changed)::int as changed, "
-        "sum(deleted)::int as deleted, sum(missing)::int as missing, sum(failed)::int as failed "
-        "from rowferry.batch_queue where queue_name = 'inspect'"
-    )
-    return {name: count for name, count in counts[0].items() if count}
+    return migration.counts("inspect")
 
 
 def cut(server: FakeAddress) -> None:

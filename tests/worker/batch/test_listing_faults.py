@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from rowferry_enqueue.enqueue import Within
-from support.entries.listed_objects import PREFIX, TO, check_copies, name_objects, outcomes, put_objects, ranges
+from support.entries.listed_objects import PREFIX, TO, check_copies, name_objects, put_objects, ranges
 from support.entries.migration import Migration
 from support.postgres.roles import grant, log_in, new_roles
 from support.queue.at_work import take_one_turn
@@ -55,7 +55,7 @@ def test_a_hostile_listing_is_an_error_with_a_reason(
     requeue(listed)
     listed.work()
     check_copies(listed, NAMES)
-    assert outcomes(listed) == {"migrated": 12}
+    assert listed.counts("migrate") == {"migrated": 12}
 
 
 def test_a_response_that_is_no_listing_is_tried_again_and_then_an_error(listed: Migration, log: RequestLog) -> None:
@@ -119,11 +119,11 @@ def test_a_prefix_that_may_not_be_listed_fails_by_name_and_the_rest_goes_on(
     assert denied["status"] == "ERROR"
     assert "cannot be listed below 'variants/': " in denied["error"]
     assert denied["error"].endswith("; give the legacy credentials s3:ListBucket")
-    assert outcomes(listed) == {"migrated": 12}
+    assert listed.counts("migrate") == {"migrated": 12}
     assert not listed.execute("select from rowferry.migration where paused_at is not null")
     listed.requeue()
     listed.work_again()
-    assert outcomes(listed) == {"migrated": 24}
+    assert listed.counts("migrate") == {"migrated": 24}
 
 
 def test_an_object_that_is_listed_still_is_missing_and_one_that_vanished_meanwhile_is_deleted(
@@ -153,13 +153,13 @@ def test_a_later_pass_goes_around_what_is_in_error_and_takes_that_up_again(liste
         listed.work()
         put_objects(listed, ["07a.png", "10a.png"])
         listed.migrate(5)
-    assert outcomes(listed) == {"migrated": 9, "kept": 11, "failed": 1}
+    assert listed.counts("migrate") == {"migrated": 9, "kept": 11, "failed": 1}
     found = [(first.removeprefix(PREFIX), last.removeprefix(PREFIX)) for first, last in ranges(listed)]
     parts = [("00.png", "04.png"), ("05.png", "09.png"), ("10.png", "11.png")]
     assert found == [parts[0], *parts, parts[2]]
     listed.migrate(5)
     check_copies(listed, [*NAMES, "07a.png", "10a.png"])
-    assert "failed" not in outcomes(listed)
+    assert "failed" not in listed.counts("migrate")
 
 
 def test_a_listing_in_error_is_taken_up_by_the_next_pass(listed: Migration, log: RequestLog) -> None:
@@ -168,7 +168,7 @@ def test_a_listing_in_error_is_taken_up_by_the_next_pass(listed: Migration, log:
         assert listed.work() == {}
     listed.migrate(5)
     check_copies(listed, NAMES)
-    assert outcomes(listed) == {"migrated": 12}
+    assert listed.counts("migrate") == {"migrated": 12}
 
 
 def test_a_range_past_its_time_budget_puts_the_rest_back(listed: Migration) -> None:
@@ -177,7 +177,7 @@ def test_a_range_past_its_time_budget_puts_the_rest_back(listed: Migration) -> N
     take_one_turn(until=0.0)
     listed.work()
     check_copies(listed, NAMES)
-    assert outcomes(listed) == {"migrated": 12}
+    assert listed.counts("migrate") == {"migrated": 12}
     assert len(ranges(listed)) == 4
 
 
@@ -196,7 +196,7 @@ def test_a_pass_over_a_part(migration: Migration, limit: int | None, within: Wit
     put_objects(migration, NAMES)
     migration.migrate(3, limit=limit, within=within)
     check_copies(migration, expected)
-    assert outcomes(migration) == ({"migrated": len(expected)} if expected else {})
+    assert migration.counts("migrate") == ({"migrated": len(expected)} if expected else {})
 
 
 def test_a_worker_lists_and_copies_with_its_grants_alone(migration: Migration) -> None:

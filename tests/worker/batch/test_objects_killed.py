@@ -7,7 +7,7 @@ import pytest
 
 from rowferry_lab.servers.fake_s3 import api
 from support.entries.entry_table import Record
-from support.entries.listed_objects import check_ranges, name_objects, outcomes, put_many
+from support.entries.listed_objects import check_ranges, name_objects, put_many
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.s3.buckets import fresh_buckets
@@ -52,7 +52,7 @@ def test_every_object_is_copied_once_however_often_workers_are_killed(
     assert killed == {"listing", "range"}
     assert migration.statuses() == {"DONE"}
     check_ranges(migration, names)
-    assert sum(outcomes(migration).values()) == OBJECTS
+    assert sum(migration.counts("migrate").values()) == OBJECTS
     assert set(migration.production.listing()) == {f"v/{name}" for name in names}
     migration.check_balance()
 

@@ -3,7 +3,7 @@
 import pytest
 
 from rowferry_worker.batch.sources import listing
-from support.entries.listed_objects import PREFIX, TO, check_copies, name_objects, outcomes, put_objects, ranges
+from support.entries.listed_objects import PREFIX, TO, check_copies, name_objects, put_objects, ranges
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 
@@ -41,7 +41,7 @@ def test_every_object_below_the_prefix_is_copied(any_migration: Migration) -> No
     assert [str(each) for each in migration.enqueue(5)] == ["variants/*: a listing"]
     migration.work()
     check_copies(migration, NAMES)
-    assert outcomes(migration) == {"migrated": 25}
+    assert migration.counts("migrate") == {"migrated": 25}
     assert migration.statuses() == {"DONE"}
     kinds = [batch["payload"]["objects"] for batch in migration.batches()]
     assert (kinds.count("listing"), kinds.count("range")) == (4, 7)
@@ -75,7 +75,7 @@ def test_a_later_pass_takes_what_is_new(migration: Migration) -> None:
     put_objects(migration, NAMES[1::2])
     migration.migrate(4)
     check_copies(migration, NAMES)
-    assert outcomes(migration) == {"migrated": 25, "kept": 13}
+    assert migration.counts("migrate") == {"migrated": 25, "kept": 13}
 
 
 def test_a_later_pass_copies_again_what_the_application_has_overwritten(migration: Migration) -> None:
@@ -113,7 +113,7 @@ def test_objects_that_were_added_to_a_range_are_copied_with_it(migration: Migrat
         put_objects(migration, NAMES[1::2])
     migration.work()
     check_copies(migration, NAMES)
-    assert outcomes(migration) == {"migrated": 25}
+    assert migration.counts("migrate") == {"migrated": 25}
 
 
 def test_a_range_that_has_grown_goes_back_in_part(migration: Migration) -> None:
@@ -124,7 +124,7 @@ def test_a_range_that_has_grown_goes_back_in_part(migration: Migration) -> None:
         put_objects(migration, NAMES)
     migration.work()
     check_copies(migration, NAMES)
-    assert outcomes(migration) == {"migrated": 25}
+    assert migration.counts("migrate") == {"migrated": 25}
     assert [first for first, _ in ranges(migration)] == [f"{PREFIX}{number:02}.png" for number in range(0, 25, 5)]
 
 
@@ -136,7 +136,7 @@ def test_an_object_that_was_deleted_after_it_was_listed_is_owed_to_nobody(migrat
         migration.legacy.delete(PREFIX + NAMES[1])
         take_turn()
     check_copies(migration, [NAMES[0], NAMES[2]])
-    assert outcomes(migration) == {"migrated": 2}
+    assert migration.counts("migrate") == {"migrated": 2}
 
 
 def test_a_different_production_object_is_a_conflict(migration: Migration) -> None:
@@ -148,7 +148,7 @@ def test_a_different_production_object_is_a_conflict(migration: Migration) -> No
     migration.execute("update rowferry.batch_queue set status = 'INIT' where status = 'ERROR'")
     migration.work()
     check_copies(migration, NAMES[:3])
-    assert outcomes(migration) == {"migrated": 3}
+    assert migration.counts("migrate") == {"migrated": 3}
 
 
 def test_a_verification_holds_each_listed_object_against_its_copy(any_migration: Migration) -> None:
@@ -159,10 +159,10 @@ def test_a_verification_holds_each_listed_object_against_its_copy(any_migration:
     migration.production.delete(TO + NAMES[4])
     migration.enqueue(10, queue="verify")
     migration.work("verify")
-    assert outcomes(migration, "verify") == {"kept": 23, "missing": 1, "conflict": 1}
+    assert migration.counts("verify") == {"kept": 23, "missing": 1, "conflict": 1}
     assert migration.failure_of(PREFIX + NAMES[4])[:2] == ("missing", "NoProductionObject")
     migration.enqueue(10, queue="verify", repair="all")
     migration.work("verify")
     check_copies(migration, NAMES)
-    assert outcomes(migration, "verify") == {"kept": 38, "migrated": 2}
+    assert migration.counts("verify") == {"kept": 38, "migrated": 2}
     assert ranges(migration, "verify") == sorted(ranges(migration) + ranges(migration)[1:])
