@@ -1,7 +1,10 @@
 """The health check of the image, without an engine; `make test-image` builds and runs the image."""
 
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import HTTPServer
 from pathlib import Path
+from socket import socket
 from threading import Thread
 
 import pytest
@@ -46,40 +49,38 @@ def test_the_health_check_asks_no_other_program() -> None:
     assert find_address([""]) is None
 
 
+@contextmanager
+def serving(respond: Callable[[socket], object]) -> Iterator[int]:
+    """Yield the port of a server that responds so."""
+    with HTTPServer(("127.0.0.1", 0), lambda request, *_: respond(request)) as server:  # type: ignore[arg-type]
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
 @pytest.mark.parametrize(("status", "code"), [(200, 0), (503, 1)])
 def test_the_answer_decides(
-    status: int,
-    code: int,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    status: int, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            assert self.path == "/healthz"
-            self.send_response(status)
-            self.end_headers()
+    first_process = tmp_path / "cmdline"
+    monkeypatch.setattr("rowferry_cli.container_health.FIRST_PROCESS", first_process)
+    asked: list[bytes] = []
 
-        def log_message(self, *_: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-            pass
+    def respond(request: socket) -> None:
+        asked.append(request.recv(1000))
+        request.sendall(b"HTTP/1.0 %d As Told\r\n\r\n" % status)
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        first_process = tmp_path / "cmdline"
-        first_process.write_text("\0".join([*PROGRAM, "exporter", f"--port={server.server_port}", ""]))
-        monkeypatch.setattr("rowferry_cli.container_health.FIRST_PROCESS", first_process)
+    with serving(respond) as port:
+        first_process.write_text("\0".join([*PROGRAM, "exporter", f"--port={port}", ""]))
         assert main() == code
-        server.shutdown()
+    assert asked[0].startswith(b"GET /healthz ")
     assert str(status) in capsys.readouterr().out
     assert main() == 1, "it is gone"
     assert "does not answer" in capsys.readouterr().out
 
 
 def test_silence_and_noise_are_unhealthy() -> None:
-    with HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
-        server.RequestHandlerClass = lambda request, *_: request.sendall(b"\xff\xfe\n")  # type: ignore[assignment]
-        Thread(target=server.serve_forever, daemon=True).start()
-        assert ask("127.0.0.1", server.server_port) == "The response is not HTTP."
-        server.RequestHandlerClass = lambda request, *_: request.recv(100)  # type: ignore[assignment]
-        assert ask("127.0.0.1", server.server_port) == "An empty response."
-        server.shutdown()
+    with serving(lambda request: request.sendall(b"\xff\xfe\n")) as port:
+        assert ask("127.0.0.1", port) == "The response is not HTTP."
+    with serving(lambda request: request.recv(100)) as port:
+        assert ask("127.0.0.1", port) == "An empty response."

@@ -15,6 +15,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from rowferry.queues import find_queue, list_following, list_queues, read_settings
+from support.docs.built_packages import install
 from support.docs.doc_pages import ROOT, read_blocks
 from support.processes.processes import wait_for, wait_for_end
 from support.queue.plug_in import forget
@@ -23,7 +24,6 @@ pytestmark = pytest.mark.site
 
 EXAMPLE = ROOT / "examples" / "import"
 README = EXAMPLE / "README.md"
-PIP = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index"]
 SUMS = """
 select queue_name, sum(entry_count)::int as entries, sum(migrated)::int as written, sum(failed)::int as failed,
     count(*) filter (where status = 'INIT')::int as waiting
@@ -73,8 +73,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that pip has installed the example into."""
     source, target = tmp_path_factory.mktemp("example") / "import", tmp_path_factory.mktemp("installed")
     shutil.copytree(EXAMPLE, source)
-    options = ["--no-deps", "--no-build-isolation", f"--target={target}"]
-    subprocess.run([*PIP, *options, str(source)], check=True, timeout=120)
+    install(source, target)
     return target
 
 
@@ -144,54 +143,6 @@ def test_each_item_is_written_once_in_each_table_whoever_is_killed(example: Exam
 def count_done(example: Example) -> int:
     (row,) = example.fetch("select count(*)::int as done from rowferry.batch_queue where status = 'DONE'")
     return row["done"]
-
-
-@pytest.mark.soak
-def test_what_a_table_refuses_is_named_and_handed_on_once_it_is_accepted(example: Example) -> None:
-    run = example.run
-    run("python", "-m", "book_import", "tables")
-    items = example.make_items("--count=60", "--broken=3")
-    example.enqueue(items, 20)
-    run("rowferry", "worker", "--processes=1", "--until-empty")
-    run("python", "-m", "book_import", "check", items.name)
-    sums = {row["queue_name"]: (row["entries"], row["written"], row["failed"]) for row in example.fetch(SUMS)}
-    first, second, third, *others = (sums[f"import_{table}"] for table in read_tables())
-    assert [first, second, third] == [(60, 59, 1), (59, 58, 1), (58, 57, 1)]
-    assert others == [(57, 57, 0)] * 27
-    refused = example.fetch("select entry_id, error from rowferry.entry_failure order by entry_id")
-    assert len(refused) == 3
-    assert all("has_name" in row["error"] for row in refused)
-    said = run("rowferry", "errors", "--entries")
-    assert all(row["entry_id"] in said for row in refused)
-
-    run("python", "-m", "book_import", "relax")
-    run("rowferry", "requeue", "--all")
-    run("rowferry", "worker", "--processes=1", "--until-empty")
-    run("python", "-m", "book_import", "check", items.name, "--relaxed")
-    assert {(row["entries"], row["written"], row["failed"]) for row in example.fetch(SUMS)} == {(60, 60, 0)}
-
-
-@pytest.mark.soak
-def test_rows_that_another_session_writes_are_tried_again(example: Example, monkeypatch: pytest.MonkeyPatch) -> None:
-    example.run("python", "-m", "book_import", "tables")
-    items = example.make_items("--count=40", "--names=2")
-    with psycopg.connect(example.dsn) as other:
-        other.execute("insert into book.publisher values ('publisher 0', 0, '2000-01-01')")
-        other.commit()
-        other.execute("update book.publisher set books = 0")
-        example.enqueue(items, 40)
-        monkeypatch.setenv("ROWFERRY_LOCK_TIMEOUT", "0.2")
-        worker = example.start_worker()
-        try:
-            wait_for(lambda: example.fetch("select 1 from book.imprint"))
-            ((written,),) = other.execute("select books from book.publisher where name = 'publisher 1'").fetchall()
-            assert written == len([line for line in items.read_text().splitlines() if '"publisher 1"' in line])
-            other.rollback()
-            wait_for(lambda: not example.fetch("select 1 from rowferry.batch_queue where status <> 'DONE' limit 1"))
-        finally:
-            worker.terminate()
-            wait_for_end(worker)
-    example.run("python", "-m", "book_import", "check", items.name)
 
 
 def test_each_command_of_the_page_does_what_it_says(example: Example) -> None:

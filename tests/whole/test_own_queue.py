@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support.docs.built_packages import install
 from support.docs.doc_pages import ROOT
 from support.docs.statements import split_statements
 from support.entries.entry_table import TO
@@ -43,10 +44,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path = source / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    offline = ("--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check")
-    command = [sys.executable, "-m", "pip", "install", *offline, "--target", str(target), str(source)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr
+    install(source, target)
     return target
 
 
@@ -133,25 +131,9 @@ def test_the_items_of_the_page_are_written_without_s3(shop: Migration, path_to_i
 
 def test_the_suite_holds_them_to_their_promises(path_to_it: dict[str, str]) -> None:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    suite = [
-        str(ROOT / "tests" / "queues" / "test_queue_conformance.py"),
-        "-k",
-        "sizes or prices",
-        "-m",
-        "soak or not soak",
-        "-p",
-        "no:cacheprovider",
-        "-q",
-    ]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *suite],
-        env={**clean, **path_to_it},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=590,
-    )
+    suite = ["tests/queues/test_queue_conformance.py", "-k", "sizes or prices", "-m", "soak or not soak", "-q"]
+    command, environment = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *suite], {**clean, **path_to_it}
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False, timeout=590)
     assert done.returncode == 0, done.stdout[-8000:]
     counts = re.search(r"(\d+) passed", done.stdout)
     assert counts

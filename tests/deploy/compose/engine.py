@@ -3,12 +3,15 @@
 import os
 import shutil
 import subprocess
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import mkdtemp
+
+import click
 
 TOP = Path(__file__).parents[3]
 EMPTY_FIREWALL = b"".join(
@@ -174,3 +177,30 @@ def _unmount_below(folder: Path) -> None:
     below = [line.split()[1] for line in mounts if line.split()[1].startswith(f"{folder}/")]
     for mount in sorted(below, reverse=True):
         subprocess.run(["umount", "--lazy", mount], check=False, capture_output=True, timeout=30)
+
+
+class Proof:
+    """Steps in an order; each returns what it has seen, or fails."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine, self._began = engine, time.monotonic()
+
+    def take(self, *steps: Callable[[], str]) -> None:
+        for step in steps:
+            seen = step()
+            click.echo(f"  {click.style('✓', fg='green')} {time.monotonic() - self._began:5.0f} s  {seen}")
+
+    def wait(self, what: str, condition: Callable[[], bool], *, seconds: float = 120) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain for {what}"
+            time.sleep(0.5)
+
+
+def tell_end(prove: Callable[[], None]) -> None:
+    """Prove something, and say what is left of it, or why nothing can be proven."""
+    try:
+        prove()
+    except Impossible as reason:
+        sys.exit(f"Nothing could be proven: {reason}")
+    click.echo("Nothing is left of it on this machine.")

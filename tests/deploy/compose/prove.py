@@ -2,10 +2,7 @@
 
 import json
 import os
-import socket
-import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from signal import SIGKILL
@@ -14,8 +11,10 @@ from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import click
-from engine import COMPOSE, Engine, Impossible, find_or_start_engine
+from engine import COMPOSE, Engine, Impossible, Proof, find_or_start_engine, tell_end
 from stand_ins import build_stand_ins
+
+from rowferry_lab.servers.server_process import find_free_port
 
 ENTRIES = int(os.environ.get("ROWFERRY_ENTRIES", "20000"))
 STAND_INS = Path(__file__).parent / "override.yaml"
@@ -29,18 +28,13 @@ BALANCE = """select sum(entry_count), sum(migrated + kept), sum(changed + delete
 from rowferry.batch_queue"""
 
 
-class Proof:
-    """The steps, in their order; each prints what it has seen, or fails."""
-
+class ComposeProof(Proof):
     def __init__(self, engine: Engine, *, with_stand_ins: bool) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._with_stand_ins = with_stand_ins
-        self._began = time.monotonic()
 
     def run(self) -> None:
-        for step in (self.build, self.come_up, self.scale, self.kill, self.restart, self.finish, self.watch, self.stop):
-            seen = step()
-            click.echo(f"  {click.style('✓', fg='green')} {time.monotonic() - self._began:5.0f} s  {seen}")
+        self.take(self.build, self.come_up, self.scale, self.kill, self.restart, self.finish, self.watch, self.stop)
 
     def build(self) -> str:
         if self._with_stand_ins:
@@ -53,8 +47,8 @@ class Proof:
     def come_up(self) -> str:
         self._engine.compose("up", "--detach", "--no-build", seconds=600)
         self._rowferry("pause", "--migration", "avatars")  # there is more to prove before it is over
-        self._wait("a healthy worker", lambda: self._healthy("worker") == 1)
-        self._wait("a process for each core", lambda: int(self._ask(LIVE)) == len(os.sched_getaffinity(0)))
+        self.wait("a healthy worker", lambda: self._healthy("worker") == 1)
+        self.wait("a process for each core", lambda: int(self._ask(LIVE)) == len(os.sched_getaffinity(0)))
         assert sum(map(int, self._ask(COUNT).split("|"))) == ENTRIES
         processes = f"a worker with {self._ask(LIVE)} processes healthy"
         return f"up: {ENTRIES:,} entries prepared, the legacy ones enqueued, {processes}; paused the migration"
@@ -63,7 +57,7 @@ class Proof:
         before = self._ask(CREATED)
         self._engine.environment["ROWFERRY_WORKER_PROCESSES"] = "1"
         self._engine.compose("up", "--detach", "--no-build", "--scale", "worker=6", seconds=300)
-        self._wait("six healthy workers", lambda: self._healthy("worker") == 6)
+        self.wait("six healthy workers", lambda: self._healthy("worker") == 6)
         assert self._ask(CREATED) == before, "the data were made anew"
         live = self._ask(LIVE)
         self._rowferry("resume", "--migration", "avatars")
@@ -74,7 +68,7 @@ class Proof:
         victim = self._containers("worker")[0]
         pid = int(self._inspect(victim, "{{.State.Pid}}"))
         os.kill(pid, SIGKILL)
-        self._wait("the killed worker to be back", lambda: self._log(victim).count("worker started") == 2)
+        self.wait("the killed worker to be back", lambda: self._log(victim).count("worker started") == 2)
         assert self._inspect(victim, "{{.RestartCount}}") == "1"
         return f"killed a worker by its host pid, {pid}: the restart policy brought it back"
 
@@ -82,13 +76,13 @@ class Proof:
         self._must_be_at_work()
         before = self._restarts()
         self._engine.compose("restart", "--no-deps", "postgres")
-        self._wait("PostgreSQL", lambda: self._healthy("postgres") == 1)
-        self._wait("six live workers", lambda: self._try(FRESH) == "6")
+        self.wait("PostgreSQL", lambda: self._healthy("postgres") == 1)
+        self.wait("six live workers", lambda: self._try(FRESH) == "6")
         assert self._restarts() == before, "a worker did not outlive the restart"
         return "restarted PostgreSQL in the middle: all six workers outlived it and connected again"
 
     def finish(self) -> str:
-        self._wait("the queue to be empty", lambda: self._try(BATCHES.format("INIT")) == "0", seconds=600)
+        self.wait("the queue to be empty", lambda: self._try(BATCHES.format("INIT")) == "0", seconds=600)
         legacy, production = map(int, self._ask(COUNT).split("|"))
         entries, moved, others = map(int, self._ask(BALANCE).split("|"))
         assert (legacy, production) == (0, ENTRIES), (legacy, production)
@@ -99,8 +93,8 @@ class Proof:
         return f"all migrated: 0 legacy, {production:,} production; {counts}"
 
     def watch(self) -> str:
-        self._wait("Prometheus to see 6 workers", lambda: len(self._up("worker")) == 6)
-        self._wait("Prometheus to see the exporter", lambda: len(self._up("exporter")) == 1)
+        self.wait("Prometheus to see 6 workers", lambda: len(self._up("worker")) == 6)
+        self.wait("Prometheus to see the exporter", lambda: len(self._up("exporter")) == 1)
         counted = float(self._query("sum(rowferry_entries_total)")[0]["value"][1])
         return f"Prometheus found 6 workers by DNS and the exporter, all up; they have counted {counted:,.0f} entries"
 
@@ -117,12 +111,6 @@ class Proof:
         return f"docker stop: SIGTERM reached the worker, exit status 0 after {took:.1f} s (user 10001, read-only root)"
 
     # What is asked, and how long for
-
-    def _wait(self, what: str, condition: Callable[[], bool], *, seconds: float = 120) -> None:
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain for {what}"
-            time.sleep(0.5)
 
     def _must_be_at_work(self) -> None:
         left = int(self._ask(BATCHES.format("INIT")))
@@ -184,13 +172,7 @@ def choose_environment() -> dict[str, str]:
     }
 
 
-def find_free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def prove() -> int:
+def prove() -> None:
     if not COMPOSE.exists():
         raise Impossible("docker compose is not here: tools/install-compose builds it where `go` is installed.")
     environment = choose_environment()
@@ -203,20 +185,14 @@ def prove() -> int:
         kind += " and stand-in images" if with_stand_ins else ""
         click.echo(f"compose.yaml on Docker {version}, {kind}")
         try:
-            Proof(engine, with_stand_ins=with_stand_ins).run()
+            ComposeProof(engine, with_stand_ins=with_stand_ins).run()
         except BaseException:
             click.echo(engine.compose("ps", "--all", check=False), err=True)
             click.echo(engine.compose("logs", "--tail", 12, check=False), err=True)
             raise
         finally:
             engine.compose("down", "--volumes", "--timeout", 20)
-    click.echo("Nothing is left of it on this machine.")
-    return 0
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(prove())
-    except Impossible as reason:
-        click.secho(f"Nothing could be proven: {reason}", fg="red", err=True)
-        sys.exit(1)
+    tell_end(prove)

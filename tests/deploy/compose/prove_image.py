@@ -4,9 +4,8 @@ import json
 import os
 import subprocess
 import sys
-import time
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP
@@ -14,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import click
 import yaml
-from engine import TOP, Engine, Impossible, find_or_start_engine
+from engine import TOP, Engine, Proof, find_or_start_engine, tell_end
 from stand_ins import build_stand_ins
 
 TAG = "rowferry:image-proof"
@@ -35,25 +34,17 @@ except Exception as error:
 FILES = "find /opt/rowferry -type f -exec sha256sum {} + | sort --key 2"
 
 
-class Proof:
-    """The steps, in their order; each returns what it has seen, or fails."""
-
+class ImageProof(Proof):
     def __init__(self, engine: Engine, base: str | None, postgres: str, folder: Path) -> None:
-        self._engine = engine
+        super().__init__(engine)
         self._base = base
         self._postgres = postgres
         self._folder = folder
-        self._began = time.monotonic()
 
     def run(self) -> None:
-        for step in (self.build, self.describe, self.search, self.use_services, self.repeat):
-            self._say(step())
+        self.take(self.build, self.describe, self.search, self.use_services, self.repeat)
         with self._database():
-            for step in (self.watch_worker, self.watch_exporter, self.watch_others):
-                self._say(step())
-
-    def _say(self, seen: str) -> None:
-        click.echo(f"  {click.style('✓', fg='green')} {time.monotonic() - self._began:5.0f} s  {seen}")
+            self.take(self.watch_worker, self.watch_exporter, self.watch_others)
 
     def build(self) -> str:
         return self._build(TAG).removeprefix(f"{TAG}: ")
@@ -109,7 +100,7 @@ class Proof:
         name = ("--network=none", f"--name={DATABASE}", "--user=999:999")
         self._engine.docker("run", "--detach", *name, *given, mount, self._postgres)
         try:
-            self._wait("PostgreSQL", self._is_prepared)
+            self.wait("PostgreSQL", self._is_prepared)
             yield
         finally:
             self._engine.docker("rm", "--force", "--volumes", DATABASE)
@@ -130,20 +121,20 @@ class Proof:
 
     def watch_others(self) -> str:
         with self._container("worker") as name:
-            self._wait("a healthy container", lambda: self._health(name) == "healthy")
+            self.wait("a healthy container", lambda: self._health(name) == "healthy")
         with self._container("infinity", options=["--entrypoint=sleep"]) as name:
-            self._wait("a healthy container", lambda: self._health(name) == "healthy")
+            self.wait("a healthy container", lambda: self._health(name) == "healthy")
         return "what serves no /healthz is not called unhealthy: a worker without a port, another program"
 
     def _prove_health(self, *command: str) -> str:
         """Freeze the first process of a healthy container, thaw it, and stop it."""
         with self._container(*command) as name:
-            self._wait("a healthy container", lambda: self._health(name) == "healthy")
+            self.wait("a healthy container", lambda: self._health(name) == "healthy")
             pid = int(self._engine.docker("inspect", "--format={{.State.Pid}}", name))
             os.kill(pid, SIGSTOP)
-            self._wait("an unhealthy container", lambda: self._health(name) == "unhealthy")
+            self.wait("an unhealthy container", lambda: self._health(name) == "unhealthy")
             os.kill(pid, SIGCONT)
-            self._wait("a healthy container again", lambda: self._health(name) == "healthy")
+            self.wait("a healthy container again", lambda: self._health(name) == "healthy")
             self._engine.docker("stop", "--time=45", name)
             status = self._engine.docker("inspect", "--format={{.State.ExitCode}}", name)
             assert status == "0", self._engine.docker("logs", name)[-2000:]
@@ -179,18 +170,12 @@ class Proof:
         options = (*HARDENED, network, f"--env=DATABASE_URL={URL}", f"--entrypoint={entrypoint}")
         return self._engine.docker("run", "--rm", *options, image, *command, check=check)
 
-    def _wait(self, what: str, condition: Callable[[], bool], *, seconds: float = 90) -> None:
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, f"waited {seconds:.0f} s in vain for {what}"
-            time.sleep(0.5)
-
 
 def _labels(image: dict[str, dict[str, dict[str, str]]]) -> Iterator[tuple[str, str]]:
     yield from image["Config"]["Labels"].items()
 
 
-def prove() -> int:
+def prove() -> None:
     environment = {"COMPOSE_PROJECT_NAME": "rowferry-image-proof"}
     with find_or_start_engine(environment) as engine, TemporaryDirectory(prefix="rf-image-") as folder:
         base, postgres = None, yaml.safe_load((TOP / "compose.yaml").read_text())["services"]["postgres"]["image"]
@@ -201,16 +186,10 @@ def prove() -> int:
         click.echo(f"worker/Dockerfile on Docker {version}, base {base or 'as it names it'}")
         try:
             Path(folder).chmod(0o755)
-            Proof(engine, base, postgres, Path(folder)).run()
+            ImageProof(engine, base, postgres, Path(folder)).run()
         finally:
             engine.docker("image", "rm", "--force", TAG, f"{TAG}-again", check=False)
-    click.echo("Nothing is left of it on this machine.")
-    return 0
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(prove())
-    except Impossible as reason:
-        click.secho(f"Nothing could be proven: {reason}", fg="red", err=True)
-        sys.exit(1)
+    tell_end(prove)

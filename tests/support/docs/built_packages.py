@@ -24,18 +24,16 @@ def run(*command: object, cwd: Path = ROOT, **environment: str) -> subprocess.Co
 
 def build(project: Path, folder: Path, *options: str) -> None:
     """Put the source archive and the wheel of a project into a folder; of options, `-t wheel` builds only that."""
-    done = run(
-        sys.executable,
-        "-m",
-        "hatchling",
-        "build",
-        "--directory",
-        folder,
-        *options,
-        cwd=project,
-        SOURCE_DATE_EPOCH=EPOCH,
-    )
+    command = (sys.executable, "-m", "hatchling", "build", "--directory", folder, *options)
+    done = run(*command, cwd=project, SOURCE_DATE_EPOCH=EPOCH)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def install(source: Path, target: Path) -> None:
+    """Install a package into a folder with pip, without the network and what it needs."""
+    options = ("--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check")
+    done = run(sys.executable, "-m", "pip", "install", *options, "--target", target, source)
+    assert done.returncode == 0, done.stderr
 
 
 def find(folder: Path, pattern: str) -> Path:
