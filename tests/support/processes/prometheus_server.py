@@ -3,15 +3,15 @@
 import json
 import shutil
 import subprocess
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
+import urllib3
 import yaml
 
 from rowferry_lab.servers.server_process import find_free_port
@@ -33,15 +33,13 @@ class Prometheus:
     port: int
 
     def is_ready(self) -> bool:
-        with suppress(OSError):
+        with suppress(urllib3.exceptions.HTTPError):
             return fetch(self.port, "/-/ready")[0] == 200
         return False
 
     def ask(self, path: str, **parameters: str) -> Any:
         """Return the `data` of an answer of the HTTP API."""
-        url = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
-        with urllib.request.urlopen(url, timeout=100) as response:
-            return json.load(response)["data"]
+        return json.loads(fetch(self.port, f"/api/v1/{path}?{urlencode(parameters)}")[1])["data"]
 
     def query(self, expression: str) -> list[dict[str, Any]]:
         """Return the present samples of an expression."""

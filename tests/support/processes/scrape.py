@@ -1,9 +1,9 @@
 """What a daemon answers over HTTP, as a test reads it."""
 
-import http.client
 import json
 from collections import defaultdict
 
+import urllib3
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
@@ -13,13 +13,9 @@ from support.processes.worker_process import WorkerProcess
 
 def fetch(port: int, path: str, host: str = "127.0.0.1") -> tuple[int, str]:
     """Return status and body of one GET."""
-    connection = http.client.HTTPConnection(host, port, timeout=100)
-    try:
-        connection.request("GET", path)
-        response = connection.getresponse()
-        return response.status, response.read().decode()
-    finally:
-        connection.close()
+    with urllib3.HTTPConnectionPool(host, port, timeout=100, retries=False) as pool:
+        response = pool.request("GET", path)
+        return response.status, response.data.decode()
 
 
 def scrape(port: int) -> list[Sample]:
