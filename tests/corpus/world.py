@@ -51,10 +51,7 @@ class Corpus(Migration):
             dsn,
             project,
             oracle,
-            {
-                "legacy": (legacy.server, self.legacy.bucket),
-                "production": (production.server, self.production.bucket),
-            },
+            {"legacy": (legacy.server, self.legacy.bucket), "production": (production.server, self.production.bucket)},
         )
 
     def make_table(self, id_type: str) -> None:

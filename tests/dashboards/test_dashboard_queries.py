@@ -14,12 +14,7 @@ from rowferry_cli.setup.grants import apply_grants, compose_grants
 from support.entries.entry_table import EntryTable
 from support.postgres.roles import log_in, new_role
 from support.queue.queue_states import acting, missing
-from support.screens.grafana import (
-    Target,
-    list_annotations,
-    list_targets,
-    list_variables,
-)
+from support.screens.grafana import Target, list_annotations, list_targets, list_variables
 
 
 @pytest.fixture

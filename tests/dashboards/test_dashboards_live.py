@@ -21,14 +21,7 @@ from support.entries.migration import Migration
 from support.postgres.servers import POSTGRES, DatabaseServers
 from support.processes.clock import LoadClock
 from support.processes.processes import wait_for
-from support.processes.prometheus_server import (
-    CLUSTER,
-    MISSING,
-    PROGRAMS,
-    WHY_SKIPPED,
-    Prometheus,
-    running_prometheus,
-)
+from support.processes.prometheus_server import CLUSTER, MISSING, PROGRAMS, WHY_SKIPPED, Prometheus, running_prometheus
 from support.processes.scrape import find_served_port, served_port
 from support.s3.buckets import fresh_buckets
 from support.screens.grafana import FOLDER, Target, list_targets, list_variables

@@ -63,7 +63,7 @@ SAMPLES: dict[tuple[str, str], list[tuple[dict[str, Any], list[str] | None, list
             {"id": 7, "title": "chair", "photos": Jsonb(["a.png", "b.png"])},
             [f"uploads/product/photos/7/{name}.png" for name in "ab"],
             [],
-        ),
+        )
     ],
     ("Rails: Shrine", "photos.image_data"): [
         ({"image_data": Jsonb({"id": "o.jpg", "storage": "store", "metadata": {"id": "no key"}})}, ["o.jpg"], []),
@@ -74,7 +74,7 @@ SAMPLES: dict[tuple[str, str], list[tuple[dict[str, Any], list[str] | None, list
             {"image_data": Jsonb({"id": "o.jpg", "storage": "store", "derivatives": {"small": {"id": "s.jpg"}}})},
             ["s.jpg"],
             [],
-        ),
+        )
     ],
     ("Django", "accounts_profile.avatar"): [
         ({"user_id": 1, "avatar": "avatars/me.png", "bio": ""}, ["media/avatars/me.png"], []),
@@ -85,14 +85,10 @@ SAMPLES: dict[tuple[str, str], list[tuple[dict[str, Any], list[str] | None, list
             {"user_id": 1, "original_filename": "a.png", "filesize": 1, "url": f"{DISCOURSE}/original/1X/ab.png"},
             ["original/1X/ab.png"],
             [],
-        ),
+        )
     ],
     ("Discourse", "optimized_images.url"): [
-        (
-            {**OPTIMIZED, "url": f"{DISCOURSE}/optimized/1X/ab_2_1x1.png"},
-            ["optimized/1X/ab_2_1x1.png"],
-            [],
-        ),
+        ({**OPTIMIZED, "url": f"{DISCOURSE}/optimized/1X/ab_2_1x1.png"}, ["optimized/1X/ab_2_1x1.png"], [])
     ],
     ("Mastodon", "media_attachments.file_file_name"): [
         (

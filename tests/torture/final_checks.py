@@ -140,15 +140,7 @@ def check_attempts(world: World, expected: Expected) -> Iterator[str]:
             yield f"worker {worker['id']} has neither died nor signed off"
 
 
-CHECKS = (
-    check_rows,
-    check_batches,
-    check_production,
-    check_legacy,
-    check_uploads,
-    check_locks,
-    check_attempts,
-)
+CHECKS = (check_rows, check_batches, check_production, check_legacy, check_uploads, check_locks, check_attempts)
 
 
 def read_named(world: World) -> Mapping[tuple[str, int], set[str]]:

@@ -7,7 +7,7 @@ MORE_COLUMNS = {
     "computed": (
         "alter table public.things add column folder text default 'o/', add column size text default 'tiny/', "
         "add column hidden boolean default false, add column title text"
-    ),
+    )
 }
 
 
@@ -16,7 +16,7 @@ CHANGES = {
         "objects": "array[folder || id || '/' || file_name, 's/' || id || '/' || file_name]",
         "optional": "size || id",
         "where": "not hidden",
-    },
+    }
 }
 
 

@@ -8,17 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from support.pacing.servers import (
-    Bound,
-    Bucket,
-    Free,
-    Server,
-    Sliding,
-    Throttling,
-    Unlucky,
-    constant,
-    lognormal,
-)
+from support.pacing.servers import Bound, Bucket, Free, Server, Sliding, Throttling, Unlucky, constant, lognormal
 from support.pacing.simulator import BIN_SECONDS, Load, Simulation, Worker
 
 HEARTBEAT_SECONDS = 5.0
@@ -122,14 +112,7 @@ def make_server(bound: Callable[[], Bound], load: Load, *, unlucky: float = 0.0,
 
 
 def measure(
-    shape: str,
-    rate: float,
-    workers: int,
-    *,
-    unlucky: float = 0.0,
-    scope: str = "all",
-    load: Load = FAR,
-    seed: int = 1,
+    shape: str, rate: float, workers: int, *, unlucky: float = 0.0, scope: str = "all", load: Load = FAR, seed: int = 1
 ) -> Met:
     """Let so many workers run at a bound; `unlucky`: the share that is refused at random as well."""
     server = make_server(lambda: SHAPES[shape](rate), load, unlucky=unlucky, scope=scope)

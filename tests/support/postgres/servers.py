@@ -16,11 +16,7 @@ from psycopg import sql
 from psycopg.rows import DictRow, dict_row
 
 from rowferry_lab.servers.postgres import EmbeddedPostgres
-from rowferry_lab.servers.postgres_programs import (
-    choose_postgres_binaries,
-    find_embedded_binaries,
-    run_program,
-)
+from rowferry_lab.servers.postgres_programs import choose_postgres_binaries, find_embedded_binaries, run_program
 from rowferry_lab.servers.server_process import choose_account
 from support.checkout import ROOT
 from support.postgres.ordinary import administrator, drop_database, make_own_database, ordinary_postgres

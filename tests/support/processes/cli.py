@@ -93,12 +93,7 @@ def run_in_own_process(arguments: Sequence[str], environment: Mapping[str, str],
 
 
 def run_in_this_process(
-    arguments: Sequence[str],
-    environment: Mapping[str, str],
-    folder: Path,
-    *,
-    typed: str = "",
-    encoding: str = "utf-8",
+    arguments: Sequence[str], environment: Mapping[str, str], folder: Path, *, typed: str = "", encoding: str = "utf-8"
 ) -> Done:
     """Run a command as `python -m rowferry` would, and put back what it changed of the process.
 

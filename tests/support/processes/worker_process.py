@@ -20,12 +20,7 @@ class WorkerProcess:
     """Started when it is made; `kill` is always allowed."""
 
     def __init__(
-        self,
-        arguments: Sequence[str],
-        environment: Mapping[str, str],
-        log_path: Path,
-        *,
-        own_interpreter: bool = False,
+        self, arguments: Sequence[str], environment: Mapping[str, str], log_path: Path, *, own_interpreter: bool = False
     ) -> None:
         """Start it; `own_interpreter`: as a user does, with a command line of its own."""
         self._log_path = log_path

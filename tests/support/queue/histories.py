@@ -139,10 +139,7 @@ _first = _step(
 histories = st.tuples(
     st.sampled_from(PLANS),
     st.builds(
-        lambda first, come, later: [first, come, *later],
-        _first,
-        _come,
-        st.lists(steps, min_size=2, max_size=20),
+        lambda first, come, later: [first, come, *later], _first, _come, st.lists(steps, min_size=2, max_size=20)
     ),
 )
 

@@ -41,11 +41,7 @@ def end_processes() -> None:
 
 
 def use(migration: Migration, function: str, **settings: object) -> None:
-    named = {
-        "columns": {"words": "words"},
-        "function": f"{MODULE}:{function}",
-        "function_seconds": 20,
-    }
+    named = {"columns": {"words": "words"}, "function": f"{MODULE}:{function}", "function_seconds": 20}
     migration.plan["queue"] = {"inspect": named | settings}
 
 

@@ -87,11 +87,7 @@ def check(context):
 
 NOTES = "create table public.notes (queue text, id text, value text, times int default 1, primary key (queue, id))"
 
-POINTS = {
-    "note": "notes_queues:NOTE",
-    "echo": "notes_queues:ECHO",
-    "items_alone": "notes_queues:ITEMS",
-}
+POINTS = {"note": "notes_queues:NOTE", "echo": "notes_queues:ECHO", "items_alone": "notes_queues:ITEMS"}
 FAULTY = {"faulty": "notes_missing:FAULTY"}
 
 

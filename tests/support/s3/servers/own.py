@@ -115,11 +115,7 @@ class Programs:
     ) -> None:
         """Start one more and wait `until` it is ready; `end` is the signal that will end it."""
         process = ServerProcess(
-            list(map(str, command)),
-            folder=self.folder,
-            environment=self._environment,
-            death_signal=end,
-            temporary=True,
+            list(map(str, command)), folder=self.folder, environment=self._environment, death_signal=end, temporary=True
         )
         self._until.callback(process.stop, end, deadline=END_DEADLINE)
         process.wait_until(until or (lambda: True), deadline=START_DEADLINE)
