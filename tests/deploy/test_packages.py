@@ -1,6 +1,5 @@
 """The two distributions: files, metadata, the same bytes each time; and rowferry works without the lab."""
 
-import configparser
 import os
 import re
 import sys
@@ -77,38 +76,14 @@ def requirements_of(wheel: Path) -> set[str]:
     return {re.split(r"[>=[]", line)[0].strip() for line in lines if "extra ==" not in line}
 
 
-@pytest.mark.parametrize(("pattern", "project"), WHEEL_AND_PROJECT)
-def test_the_entry_points_are_those_of_the_project(built: Path, pattern: str, project: Path) -> None:
-    asked = read_project(project)
-    parser = configparser.ConfigParser(delimiters="=")
-    parser.optionxform = str  # pyright: ignore[reportAttributeAccessIssue]
-    files = dict(read_files(find(built, pattern)))
-    parser.read_string(next(text.decode() for name, text in files.items() if name.endswith("/entry_points.txt")))
-    scripts = {"console_scripts": asked["scripts"]} if "scripts" in asked else {}
-    assert {section: dict(parser[section]) for section in parser.sections()} == {**asked["entry-points"], **scripts}
-    modules = {
-        value.partition(":")[0].replace(".", "/") for section in parser.sections() for _, value in parser.items(section)
-    }
-    assert not [name for name in modules if f"{name}.py" not in files and f"{name}/__init__.py" not in files]
-
-
 @pytest.mark.parametrize("pattern", WHEELS)
-def test_the_metadata_tells_license_versions_types_and_where_to_ask(built: Path, pattern: str) -> None:
+def test_the_metadata_tells_license_versions_and_types(built: Path, pattern: str) -> None:
     metadata, files = read_metadata(find(built, pattern)), dict(read_files(find(built, pattern)))
-    told = {name: metadata[name] for name in ("Metadata-Version", "Version", "License-Expression", "Requires-Python")}
-    assert told == {
-        "Metadata-Version": "2.4",
-        "Version": VERSION,
-        "License-Expression": "Apache-2.0",
-        "Requires-Python": ">=3.11",
-    }
+    told = [metadata[name] for name in ("Version", "License-Expression", "Requires-Python")]
+    assert told == [VERSION, "Apache-2.0", ">=3.11"]
     licenses = [content for name, content in files.items() if name.endswith("/licenses/LICENSE")]
     assert licenses == [(ROOT / "LICENSE").read_bytes()]
-    pythons = {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13, 14)}
-    assert {"Typing :: Typed", *pythons} <= set(metadata.get_all("Classifier", []))
     assert {f"{name.split('/')[0]}/py.typed" for name in files if ".dist-info/" not in name} <= set(files)
-    urls = [line.partition(", ")[0] for line in metadata.get_all("Project-URL", [])]
-    assert {"Homepage", "Documentation", "Source", "Changelog", "Issues"} == set(urls)
 
 
 @pytest.mark.parametrize(("pattern", "folder"), WHEEL_AND_PROJECT)
