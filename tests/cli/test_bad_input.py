@@ -1,5 +1,6 @@
 """A user's mistake ends with one sentence that says what is wrong, exit status 2, and nothing changed."""
 
+import shlex
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -56,14 +57,12 @@ def address(migration: Migration, *, user: str | None = None, password: str | No
 
 CASES = {
     "missing plan": Case("enqueue --yes", "There is no plan at", lambda m: m.plan_path.unlink()),
+    "no plan to explain": Case("plan", "and `rowferry plan --example`) or", lambda m: m.plan_path.unlink()),
     "bad TOML": Case("enqueue --yes", "is not valid TOML", write("[migration\n")),
     "plan in another encoding": Case("check", "cannot be read", lambda m: m.plan_path.write_bytes(b"\xff")),
     "unknown key": Case("enqueue --yes", "[legacy] has an unknown key `buckett`", change("legacy.buckett", "x")),
     "secret in the plan": Case(
         "check", "unknown key `secret_access_key`", change("legacy.secret_access_key", SECRETS[0])
-    ),
-    "unknown key of a table": Case(
-        "check", "`rowferry plan --example` shows those that there are", change("entries.prefix", "x")
     ),
     "an id of a column that is not there": Case(
         "check", "public.avatars has no column b; correct `id` in the plan", change("entries.id", ["id", "b"])
@@ -71,14 +70,7 @@ CASES = {
     "an id that is a number": Case("check", "`id` of [[entries]] number 1 is wrong: write", change("entries.id", 7)),
     "plan that is a folder": Case("check --plan .", "The plan . cannot be read (Is a directory): name another file"),
     "wrong type": Case("enqueue --yes", "`migration.max_attempts` is wrong", change("migration.max_attempts", "many")),
-    "same prefixes": Case("enqueue --yes", "are the same", change("entries.to", "image/")),
-    "unknown transfer": Case("check", 'write one of "auto", "server", "stream"', change("migration.transfer", "copy")),
-    "one bracket": Case(
-        "check",
-        "[entries] needs two brackets: write [[entries]]",
-        lambda m: m.plan_path.write_text(m.plan_path.read_text().replace("[[entries]]", "[entries]")),
-    ),
-    "empty region": Case("check", "[legacy] has an empty `region`", change("legacy.region", "")),
+    "same prefixes": Case("plan", "are the same", change("entries.to", "image/")),
     "no address of the database": Case("status", "DATABASE_URL is not set", environment={"DATABASE_URL": ""}),
     "enqueue without a terminal": Case("enqueue", "There is no terminal to ask on: add --yes"),
     "migrate without a terminal": Case("migrate", "There is no terminal to ask on: add --yes"),
@@ -106,6 +98,55 @@ CASES = {
     "seconds of the environment": Case(
         "status", "ROWFERRY_LOCK_TIMEOUT is 'long'", environment={"ROWFERRY_LOCK_TIMEOUT": "long"}
     ),
+    "grants that are to be applied and not named": Case("init --apply", "--apply needs --grants; see"),
+    "a purpose without grants": Case("init --for worker", "--for needs --grants; see"),
+    "grants for nobody": Case("init --grants ''", "--grants needs the name of a role; see"),
+    "an unknown purpose": Case(
+        "init --grants a --for x", "'--for': 'x' is not one of 'enqueuer', 'worker', 'operator'"
+    ),
+    "a page in no folder": Case(
+        "report --html none/page.html", "The page none/page.html cannot be written (No such file or directory): name a"
+    ),
+    "a page that is the manifest": Case("report --html one --manifest one", "give each a file of its own"),
+    **{
+        given: Case("worker", words, environment=dict([given.split("=")]))
+        for given, words in {
+            "ROWFERRY_WORKER_PARALLEL=many": "for ROWFERRY_WORKER_PARALLEL: 'many' is not a whole number from 1 to 10",
+            "ROWFERRY_WORKER_PARALLEL=0": "for ROWFERRY_WORKER_PARALLEL: 0 is not a whole number from 1 to 10,000; see",
+            "ROWFERRY_WORKER_UNTIL_EMPTY=maybe": "for ROWFERRY_WORKER_UNTIL_EMPTY: 'maybe' is neither 1 nor 0; see",
+            "ROWFERRY_LOG_FORMAT=xml": "for ROWFERRY_LOG_FORMAT: 'xml' is not one of 'auto', 'text', 'json'; see",
+            "ROWFERRY_HOST_NAME=a b": "for ROWFERRY_HOST_NAME: 'a b' is no host's name: use letters, digits, dots",
+            "ROWFERRY_WORKER_GRACE=1y": "for ROWFERRY_WORKER_GRACE: use seconds, or a number and s, m, h, d or w (for",
+        }.items()
+    },
+    "fewer in flight than at least": Case(
+        "worker --parallel 16 --min-parallel 17", "--min-parallel 17 is more than --parallel 16; see"
+    ),
+    "none in flight": Case("worker --min-parallel 0", "'--min-parallel': 0 is not a whole number from 1 to 10,000"),
+    "a batch that is ended while its time lasts": Case(
+        "worker --until-empty --time-budget=20 --idle-timeout=20", "--idle-timeout 20 is not more than --time-budget 20"
+    ),
+    "grants of a plan that is not there": Case(
+        "init --grants someone --plan nowhere.toml", "rowferry: There is no plan at nowhere.toml"
+    ),
+    **{
+        f"{command} of no queue": Case(f"{command} --queue tgas", " has no queue 'tgas'; it has migrate.")
+        for command in ("errors", "requeue --all", "prune --older-than 1d --yes", "watch --once")
+    },
+    **{
+        f"parts from {bound} bytes on": Case(
+            "plan", "migration.multipart_threshold_bytes", change("migration.multipart_threshold_bytes", bound)
+        )
+        for bound in (0, 5 * 1024**2 - 1, 6 * 1024**3, "5 MB")
+    },
+    **{
+        f"{name} in a file that is gone": Case(
+            "status",
+            f"{name}_FILE names /run/secrets/gone, which cannot be read: No such file or directory.",
+            environment={name: "", f"{name}_FILE": "/run/secrets/gone"},
+        )
+        for name in ("DATABASE_URL", "ROWFERRY_LEGACY_ACCESS_KEY_ID")
+    },
     "unknown queue": Case("worker --until-empty --queue polish", "There is no queue 'polish'"),
     "unreadable address": Case(
         "enqueue --yes", "DATABASE_URL cannot be read", environment={"DATABASE_URL": f"postgresql://u:{SECRETS[0]}@[/x"}
@@ -163,7 +204,7 @@ def state_of(migration: Migration) -> list[object]:
 def check_refusal(migration: Migration, command: str, words: str, **environment: str) -> None:
     """Run a command and assert that it refuses, in one sentence, and leaves everything as it was."""
     before = state_of(migration)
-    done = run_here(migration.folder, *command.split(), **environment)
+    done = run_here(migration.folder, *shlex.split(command), **environment)
     assert done.returncode == 2, (done.stdout, done.stderr)
     sentences = [line for line in done.stderr.splitlines() if not line.startswith("{")]
     assert len(sentences) == 1, done.stderr

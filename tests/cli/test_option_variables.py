@@ -11,7 +11,7 @@ from rowferry_cli.command import Command
 from rowferry_cli.options import Duration
 from support.docs.command_line import find_own_command as find_command
 from support.docs.command_line import list_own_options
-from support.processes.cli import Done, refused, run_in_this_process
+from support.processes.cli import Done, run_in_this_process
 
 
 @pytest.fixture
@@ -61,29 +61,6 @@ def test_the_command_line_has_precedence(monkeypatch: pytest.MonkeyPatch) -> Non
     assert told.params["queues"] == ("verify", "revert")
     told = find_command("worker").make_context("worker", ["--queue", "migrate"])
     assert told.params["queues"] == ("migrate",)
-
-
-@pytest.mark.parametrize(
-    ("variable", "value", "words"),
-    [
-        (
-            "ROWFERRY_WORKER_PARALLEL",
-            "many",
-            "'many' is not a whole number from 1 to 10,000; see `rowferry worker --help-",
-        ),
-        ("ROWFERRY_WORKER_PARALLEL", "0", "0 is not a whole number from 1 to 10,000; see"),
-        ("ROWFERRY_WORKER_UNTIL_EMPTY", "maybe", "'maybe' is neither 1 nor 0; see `rowferry worker --help`."),
-        ("ROWFERRY_LOG_FORMAT", "xml", "'xml' is not one of 'auto', 'text', 'json'; see"),
-        ("ROWFERRY_HOST_NAME", "a b", "'a b' is no host's name: use letters, digits, dots and hyphens; see"),
-        ("ROWFERRY_WORKER_GRACE", "1y", "use seconds, or a number and s, m, h, d or w (for example 30 or 2m); see"),
-    ],
-)
-def test_a_wrong_value_is_one_sentence_that_names_the_variable(
-    run_rowferry: Callable[..., Done], variable: str, value: str, words: str
-) -> None:
-    said = refused(run_rowferry("worker", **{variable: value}))
-    assert words in said
-    assert f" for {variable}: " in said
 
 
 def test_a_wrong_value_on_the_command_line_names_the_option_which_is_completed_also_where_help_hides_it(

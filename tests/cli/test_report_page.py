@@ -149,13 +149,6 @@ def test_a_page_is_small_however_many_reasons_hosts_and_batches_there_are(table:
     assert "1,950 more." in page.text
 
 
-def test_a_page_that_cannot_be_written_is_one_sentence_and_it_is_not_the_manifest(eventful: Migration) -> None:
-    said = refused(eventful.run("report", "--html", "none/page.html"))
-    assert "The page none/page.html cannot be written (No such file or directory): name a file" in said
-    assert "give each a file of its own" in refused(eventful.run("report", "--html", "one", "--manifest", "one"))
-    assert not (eventful.folder / "one").exists()
-
-
 def test_an_earlier_page_stays_where_a_new_one_fails(
     eventful: Migration, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

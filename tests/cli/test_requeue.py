@@ -174,18 +174,6 @@ def test_errors_are_of_one_queue_where_it_is_named(migration: Migration) -> None
     assert entry["key"] == "image/2"
 
 
-@pytest.mark.parametrize(
-    "command", [["errors"], ["requeue", "--all"], ["prune", "--older-than", "1d", "--yes"], ["watch", "--once"]]
-)
-def test_a_queue_that_is_not_there_is_refused_in_one_sentence(migration: Migration, command: list[str]) -> None:
-    fail(migration, {"image/1": "A"})
-    done = migration.run(*command, "--queue", "tgas")
-    assert (done.returncode, done.stdout) == (2, "")
-    where = "This database" if command[0] == "prune" else "Migration avatars"
-    assert done.stderr == f"rowferry: {where} has no queue 'tgas'; it has migrate.\n"
-    assert migration.statuses() == {"ERROR"}
-
-
 REASONS = st.text("ab%_\\\n", min_size=1, max_size=6)
 
 

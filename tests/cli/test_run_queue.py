@@ -119,7 +119,7 @@ def test_a_migration_follows_its_chain(command: str, migration: Migration, plug_
     migration.audit()
 
 
-@pytest.mark.parametrize("ways", [("run", "revert"), ("enqueue", "--queue", "revert")])
+@pytest.mark.parametrize("ways", [("revert",), ("run", "revert"), ("enqueue", "--queue", "revert")])
 def test_what_revert_refuses_is_refused_whichever_command_asks(migration: Migration, ways: tuple[str, ...]) -> None:
     """A batch that waits to migrate would migrate reverted rows again."""
     migration.fill(4).write_plan()

@@ -6,8 +6,7 @@ from psycopg import sql
 from rowferry.batch import EntryResult, Outcome
 from rowferry.db.connection import connect
 from rowferry.db.entries import EntryQueries
-from rowferry.errors import PlanError, UsageError
-from rowferry.plan_file import parse_plan
+from rowferry.errors import UsageError
 from rowferry_worker.batch.row_update import RowChange, update_rows
 from rowferry_worker.batch.sources.table import read_entries
 from support.entries.checks import entries_of, row_problems
@@ -179,26 +178,6 @@ def test_ids_that_repeat_in_partitions_are_found_and_do_no_harm(by_date: EntryTa
     moved = by_date.execute("select id, path from events where id <= 2 order by path")
     expected = [(1, "avatar/image/1"), (2, "avatar/image/2"), (1, "avatar/image/another")]
     assert [(row["id"], row["path"]) for row in moved] == expected
-
-
-NOT_MEANT = (
-    ({"key": "id"}, "`id` and `key` of public.avatars.id are one column"),
-    ({"where": "id > 3; drop table avatars"}, "has a semicolon: give a condition, not a statement"),
-    ({"where": "id > 3) or (true"}, "closes a bracket that it has not opened"),
-    ({"where": "(id > 3"}, "has a bracket that nothing closes"),
-    ({"where": "path = 'a"}, "has a ' that nothing closes"),
-    ({"where": "id > 3 /* so far"}, "has a /* that nothing closes"),
-    ({"where": " -- nothing yet"}, "says nothing"),
-)
-
-
-def test_a_plan_that_cannot_be_meant_gets_a_sentence(table: EntryTable) -> None:
-    plain = dict(entries_of(table))
-    for change, words in NOT_MEANT:
-        table.plan["entries"] = [{**plain, **change}]
-        with pytest.raises(PlanError) as caught:
-            parse_plan(table.plan, "of the test")
-        assert words in str(caught.value)
 
 
 CONDITIONS = (

@@ -207,6 +207,56 @@ def test_what_is_no_name_of_a_bucket_has_its_sentence(bucket: str, path: Path) -
     assert mistake_in(path, replaced('"old"', f'"{bucket}"')) == sentence
 
 
+ENTRY = {"table": "public.avatars", "id": "id", "key": "path", "from": "image/", "to": "avatar/"}
+TEXTS = ENTRY | {
+    "within": "text",
+    "from": "https://old/",
+    "to": "https://new/",
+    "legacy_object": "",
+    "production_object": "",
+}
+COMPUTED = {
+    "table": "public.blobs",
+    "id": "id",
+    "objects": "id::text",
+    "legacy_object": "b/",
+    "production_object": "b/",
+}
+STATE = {"key": "backend", "from": "", "to": ""}
+NOT_MEANT = (
+    (ENTRY | {"key": "id"}, "`id` and `key` of public.avatars.id are one column"),
+    (ENTRY | {"where": "id > 3; drop table avatars"}, "has a semicolon: give a condition, not a statement"),
+    (ENTRY | {"where": "id > 3) or (true"}, "closes a bracket that it has not opened"),
+    (ENTRY | {"where": "(id > 3"}, "has a bracket that nothing closes"),
+    (ENTRY | {"where": "path = 'a"}, "has a ' that nothing closes"),
+    (ENTRY | {"where": "id > 3 /* so far"}, "has a /* that nothing closes"),
+    (ENTRY | {"where": " -- nothing yet"}, "says nothing"),
+    (ENTRY | {"names": "folder", "rows": "stay"}, "copy the folders by [[objects]]"),
+    (ENTRY | {"names": "object", "may_be_empty": True}, 'add `names = "folder"`'),
+    (TEXTS | {"from": ""}, "needs a `from` and a `to` by which URLs are found"),
+    (TEXTS | {"path": "$.a"}, "leave out `path`, `objects` and `optional`"),
+    (TEXTS | {"objects": "'a'"}, "leave out `path`, `objects` and `optional`"),
+    (COMPUTED, "no column of public.blobs could tell whether its objects have moved"),
+    (COMPUTED | {"rows": "stay", "from": "a"}, "are about a text: name its column by `key`"),
+    (COMPUTED | {"rows": "stay", "encoding": "percent"}, "are about a text: name its column by `key`"),
+    (COMPUTED | {"moved": {"id": ["a", "b"]}}, "names id, which is its `id`: name another column"),
+    (COMPUTED | STATE | {"moved": {"backend": ["fs", "s3"]}}, "names backend, which is its `key`: leave out `key`"),
+    ({"table": "public.blobs", "id": "id", "rows": "stay"}, "public.blobs has neither a `key` nor `objects`"),
+    (
+        {"table": "public.blobs", "id": "id", "rows": "stay", "optional": "id::text", **STATE},
+        "give that too, or leave out `key` where no object of a row is required",
+    ),
+)
+
+
+@pytest.mark.parametrize(("entry", "words"), NOT_MEANT)
+def test_entries_that_cannot_be_meant_get_a_sentence(entry: dict[str, Any], words: str) -> None:
+    sides = {"legacy": {"bucket": "old"}, "production": {"bucket": "new"}}
+    with pytest.raises(PlanError) as caught:
+        parse_plan({"migration": {"name": "m"}, **sides, "entries": [entry]}, "of the test")
+    assert words in str(caught.value)
+
+
 def test_a_file_that_is_not_there_or_no_text_or_no_toml_is_no_plan(path: Path) -> None:
     with pytest.raises(PlanError, match=r"^There is no plan at .*rowferry.toml: write one .* --plan\.$"):
         read_plan(path)

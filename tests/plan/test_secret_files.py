@@ -7,7 +7,6 @@ from rowferry.environment import read_secret
 from rowferry.errors import UsageError
 from rowferry.plan import ProductionSide
 from rowferry.s3.access.credentials import load_credentials
-from support.entries.migration import Migration
 
 SECRET = "s3cr3t"
 
@@ -56,11 +55,3 @@ def test_the_database_may_be_named_by_a_file(database: str, tmp_path: Path, monk
     monkeypatch.setenv("DATABASE_URL_FILE", str(path))
     with connect("test") as connection:
         assert connection.info.dbname in name_database()
-
-
-def test_a_missing_secret_file_is_one_sentence_and_exit_status_2(migration: Migration) -> None:
-    migration.write_plan()
-    for name in ("DATABASE_URL", "ROWFERRY_LEGACY_ACCESS_KEY_ID"):
-        ended = migration.run("status", **{name: "", f"{name}_FILE": "/run/secrets/gone"})
-        words = f"{name}_FILE names /run/secrets/gone, which cannot be read: No such file or directory."
-        assert (ended.returncode, ended.stderr) == (2, f"rowferry: {words}\n")

@@ -154,13 +154,6 @@ def test_the_command_puts_a_range_back_and_accounts_for_it(migrated: Migration) 
     migrated.audit(legacy_left=[2, 3])
 
 
-def test_it_does_not_run_against_a_migration_that_is_under_way(migrated: Migration) -> None:
-    migrated.fill(2, start=10).enqueue()
-    said = refused(migrated.run_here("revert", "--yes"))
-    assert "1 batch of migration avatars still wait in the queue migrate and would undo" in said
-    migrated.audit(legacy_left=[10, 11])
-
-
 def test_it_says_what_batches_in_error_hold_back(migrated: Migration) -> None:
     migrated.add_row(20, "image/lost.png")
     migrated.migrate()

@@ -69,12 +69,6 @@ def test_an_unusable_url_is_a_users_mistake(url: str) -> None:
         at(url)
 
 
-def test_a_url_with_a_password_is_refused_without_repeating_it() -> None:
-    with pytest.raises(UsageError) as refused:
-        at("https://user:s3cr3t@h")
-    assert "s3cr3t" not in str(refused.value)
-
-
 def test_an_unusable_region_is_a_users_mistake() -> None:
     with pytest.raises(UsageError, match=r"legacy.region 'no where!'"):
         resolve_endpoint(aws(region="no where!"))

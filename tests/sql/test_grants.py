@@ -13,7 +13,7 @@ from rowferry_cli.setup.grants import PURPOSES, apply_grants, compose_grants
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.postgres.roles import Roles, grant, log_in, new_role, new_roles
-from support.processes.cli import refused, well
+from support.processes.cli import well
 
 
 @pytest.fixture
@@ -101,15 +101,3 @@ def test_without_a_plan_the_tables_are_left_out_and_that_is_said(migration: Migr
     done = well(migration.run("init", "--grants", "someone", ROWFERRY_PLAN=""))
     assert "avatars" not in done.stdout
     assert "add --plan" in done.stdout
-
-
-def test_a_plan_that_was_named_and_is_not_there_is_a_mistake(migration: Migration) -> None:
-    said = refused(migration.run("init", "--grants", "someone", "--plan", "nowhere.toml"))
-    assert said.startswith("rowferry: There is no plan at nowhere.toml")
-
-
-@pytest.mark.parametrize(
-    "arguments", [["--apply"], ["--for", "worker"], ["--grants", ""], ["--grants", "a", "--for", "x"]]
-)
-def test_options_that_do_not_go_together_are_one_sentence(migration: Migration, arguments: list[str]) -> None:
-    refused(migration.run("init", *arguments))

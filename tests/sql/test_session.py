@@ -13,7 +13,6 @@ from rowferry.db.connection import connect
 from rowferry.db.timeouts import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER
 from support.entries.migration import Migration
 from support.postgres.relay import telling_version
-from support.processes.cli import Run, refused
 
 pytestmark = pytest.mark.versions
 
@@ -99,10 +98,3 @@ def test_a_workers_statement_is_slow_before_it_is_lost(database: str, monkeypatc
         for connection, milliseconds in ((bounded, "19500"), (free, "0")):
             connection.row_factory = tuple_row  # pyright: ignore[reportAttributeAccessIssue]
             assert read_settings(connection, "statement_timeout") == {"statement_timeout": milliseconds}
-
-
-def test_a_batch_must_not_be_ended_while_its_time_lasts(database: str, run_rowferry: Run) -> None:
-    said = refused(
-        run_rowferry("worker", "--until-empty", "--time-budget=20", "--idle-timeout=20", DATABASE_URL=database)
-    )
-    assert "--idle-timeout 20 is not more than --time-budget 20" in said

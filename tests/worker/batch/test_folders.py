@@ -1,11 +1,9 @@
 """Rows that name folders: a row moves when everything in its folder stands in production, and not before."""
 
 import re
-from typing import Any
 
 import pytest
 
-from rowferry.errors import PlanError
 from support.entries.checks import check, problems
 from support.entries.estimating import estimate
 from support.entries.migration import Migration
@@ -141,17 +139,3 @@ def test_a_folder_inside_its_own_copy_is_refused(runs: Runs) -> None:
     runs.migration.plan["entries"][0]["legacy_object"] = "0/a"
     runs.migration.migrate()
     assert "would be objects of its own folder" in runs.migration.failure_of("a")[2]
-
-
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"rows": "stay"}, "copy the folders by [[objects]]"),
-        ({"names": "object", "may_be_empty": True}, 'add `names = "folder"`'),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(runs: Runs, fields: dict[str, Any], words: str) -> None:
-    runs.migration.plan["entries"][0].update(fields)
-    with pytest.raises(PlanError) as caught:
-        runs.migration.read_plan()
-    assert words in str(caught.value)

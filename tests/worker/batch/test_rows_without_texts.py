@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from rowferry.errors import PlanError
 from support.entries.checks import check, problems
 from support.entries.migration import Migration
 from support.queue.queue_runs import outcomes, revert, verify
@@ -70,33 +69,6 @@ def test_two_entries_of_one_table_may_copy_other_objects(blobs: Migration) -> No
         blobs.legacy.put(f"blobs/thumb/{one}", b"thumb")
     assert problems(blobs) == []
     assert blobs.migrate() == {"migrated": 8}
-
-
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({}, "no column of public.blobs could tell whether its objects have moved"),
-        ({"rows": "stay", "from": "a"}, "are about a text: name its column by `key`"),
-        ({"rows": "stay", "encoding": "percent"}, "are about a text: name its column by `key`"),
-        ({"rows": "stay", "objects": None}, "public.blobs has neither a `key` nor `objects`"),
-        ({"moved": {"id": ["a", "b"]}}, "names id, which is its `id`: name another column"),
-        (
-            {"key": "backend", "from": "", "to": "", "moved": {"backend": ["fs", "s3"]}},
-            "names backend, which is its `key`: leave out `key`",
-        ),
-        (
-            {"key": "backend", "from": "", "to": "", "rows": "stay", "objects": None, "optional": "id::text"},
-            "give that too, or leave out `key` where no object of a row is required",
-        ),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(migration: Migration, fields: dict[str, Any], words: str) -> None:
-    plan(migration, **fields)
-    migration.plan["entries"][0] = {name: value for name, value in migration.plan["entries"][0].items() if value}
-    migration.plan["entries"][0] |= {name: "" for name in ("from", "to") if fields.get(name) == ""}
-    with pytest.raises(PlanError) as caught:
-        migration.read_plan()
-    assert words in str(caught.value)
 
 
 def test_the_row_is_e_inside_a_subquery_over_its_own_table(migration: Migration) -> None:

@@ -1,7 +1,6 @@
 """`within = "text"`: the URLs inside longer texts are rewritten, and the rest stays byte for byte."""
 
 import json
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,7 +11,6 @@ from rowferry.db.connection import connect
 from rowferry.db.documents import put_texts
 from rowferry.db.entries import EntryQueries
 from rowferry.db.forms import list_objects_of_text, read_text
-from rowferry.errors import PlanError
 from rowferry.keys import map_text
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
@@ -79,21 +77,6 @@ def test_what_an_application_writes_meanwhile_is_kept(
         application.commit()
     assert articles.counts() == {outcome: 1}
     assert articles.rows() == {"1": text}
-
-
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"from": ""}, "needs a `from` and a `to` by which URLs are found"),
-        ({"path": "$.a"}, "leave out `path`, `objects` and `optional`"),
-        ({"objects": "'a'", "encoding": "none"}, "leave out `path`, `objects` and `optional`"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(articles: Migration, fields: dict[str, Any], words: str) -> None:
-    articles.plan["entries"][0].update(fields)
-    with pytest.raises(PlanError) as caught:
-        articles.read_plan()
-    assert words in str(caught.value)
 
 
 READ: dict[str, tuple[str, ...]] = {

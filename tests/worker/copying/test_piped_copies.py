@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from rowferry.batch import Outcome
-from rowferry.errors import ObjectDamaged, ObjectError, ServerFault, Throttled, TimedOut, Unreachable
+from rowferry.errors import ObjectDamaged, ObjectError, ServerFault, Throttled, Unreachable
 from rowferry.http.connection import Connection
-from rowferry.plan import OnConflict, SideName
+from rowferry.plan import OnConflict
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import TRIES
 from rowferry_lab.servers.fake_s3.http import Request
@@ -20,8 +19,7 @@ from rowferry_worker.objects import digests
 from support.processes.processes import wait_for
 from support.s3.copies import NEW, OLD
 from support.s3.fake_buckets import HELD, headers_of, refuse
-from support.s3.pipes import Deviation, Pipe, corrupt, cut_off, flip, keep, stall
-from support.s3.tls import Authority, serving_context
+from support.s3.pipes import Deviation, Pipe, corrupt, cut_off, flip, keep
 
 SMALL = b"small"
 BODY = bytes(range(256)) * 4096
@@ -317,31 +315,3 @@ def test_a_server_that_ignores_the_condition_gets_a_look_before_each_try(pipe: P
     pipe.deviations["production"] += [cut_off]
     assert pipe.copy().outcome is Outcome.MIGRATED
     assert pipe.methods("production") == ["HEAD", "PUT", "HEAD", "PUT"]
-
-
-@pytest.mark.parametrize("side", ["legacy", "production"])
-def test_a_silent_server_is_given_up_at_the_deadline_and_named(side: SideName) -> None:
-    pipe = Pipe(BODY)
-    with pipe.serving():
-        pipe.clients[side]._deadlines.seconds = 0.5
-        pipe.deviations[side] += [stall]
-        with pytest.raises(TimedOut) as caught:
-            pipe.copy()
-        assert caught.value.side == side
-        assert pipe.written is None
-        pipe.assert_nothing_open()
-
-
-def test_objects_are_piped_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    authority = Authority(tmp_path, "authority")
-    monkeypatch.setenv("AWS_CA_BUNDLE", str(authority.bundle))
-    large = BODY * 8
-    pipe = Pipe(large)
-    with pipe.serving(tls=serving_context(authority.sign("server"))):
-        for _ in range(3):
-            assert pipe.copy().outcome is Outcome.MIGRATED
-            assert pipe.written == large
-            del pipe.production[NEW]
-        pipe.deviations["legacy"] += [cut_off]
-        assert pipe.copy().outcome is Outcome.MIGRATED
-        pipe.assert_nothing_open()

@@ -122,15 +122,6 @@ def test_a_worker_that_is_told_to_stop_leaves_its_upload_to_the_next(bounded: Mi
     bounded.audit()
 
 
-@pytest.mark.parametrize("bound", [0, BOUND - 1, 6 * 1024**3, "5 MB"])
-def test_a_bound_that_s3_does_not_allow_is_one_sentence(bound: object, migration: Migration) -> None:
-    migration.plan["migration"]["multipart_threshold_bytes"] = bound
-    migration.write_plan()
-    done = migration.run("plan")
-    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
-    assert "migration.multipart_threshold_bytes" in done.stderr
-
-
 BODY = b"abcdef"
 
 

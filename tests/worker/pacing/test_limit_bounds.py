@@ -41,21 +41,6 @@ def test_throttling_takes_the_limit_to_the_lower_bound_and_no_further(
     migration.audit(legacy_left=range(1, 201))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--parallel", "16", "--min-parallel", "17"), "--min-parallel 17 is more than --parallel 16; see"),
-        (("--min-parallel", "0"), "'--min-parallel': 0 is not a whole number from 1 to 10,000"),
-    ],
-)
-def test_bounds_that_cannot_be_meant_are_one_sentence(
-    arguments: tuple[str, ...], words: str, migration: Migration
-) -> None:
-    done = migration.run("worker", *arguments)
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert words in done.stderr
-
-
 @pytest.mark.parametrize(("arguments", "first"), [([], START), (["--parallel=2"], 2), (["--min-parallel=100"], 100)])
 def test_the_metric_tells_the_limit_from_the_beginning(arguments: list[str], first: int, migration: Migration) -> None:
     with migration.workers(1, "--metrics-port=0", *arguments) as (worker,):
