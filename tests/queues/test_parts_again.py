@@ -51,31 +51,20 @@ def test_an_unchanged_object_is_neither_read_nor_written(site: Site) -> None:
     site.check_arrived()
 
 
-@pytest.mark.parametrize(
-    ("change", "sent"),
-    [
-        (change_bytes(3 * PART_BYTES + 7), {4}),
-        (change_bytes(0, len(BODY) - 1), {1, PARTS}),
-        (change_bytes(*(number * PART_BYTES + 99 for number in range(10))), {*range(1, 11)}),
-        (lambda body: body + b"appended", {PARTS}),
-        (lambda body: body + bytes(PART_BYTES), {PARTS, PARTS + 1}),
-        (lambda body: body[: 5 * PART_BYTES + 1], {6}),
-        (lambda body: body[: 5 * PART_BYTES], set()),
-        (lambda body: b"x" + body, ALL),
-        (lambda _: b"another object" * (PART_BYTES // 10), {1, 2}),
-    ],
-    ids=[
-        "a byte",
-        "both ends",
-        "ten runs",
-        "an append",
-        "a part more",
-        "a cut",
-        "a cut at a part",
-        "a shift",
-        "another",
-    ],
-)
+CHANGES: dict[str, tuple[Change, set[int]]] = {
+    "a byte": (change_bytes(3 * PART_BYTES + 7), {4}),
+    "both ends": (change_bytes(0, len(BODY) - 1), {1, PARTS}),
+    "ten runs": (change_bytes(*(number * PART_BYTES + 99 for number in range(10))), {*range(1, 11)}),
+    "an append": (lambda body: body + b"appended", {PARTS}),
+    "a part more": (lambda body: body + bytes(PART_BYTES), {PARTS, PARTS + 1}),
+    "a cut": (lambda body: body[: 5 * PART_BYTES + 1], {6}),
+    "a cut at a part": (lambda body: body[: 5 * PART_BYTES], set()),
+    "a shift": (lambda body: b"x" + body, ALL),
+    "another": (lambda _: b"another object" * (PART_BYTES // 10), {1, 2}),
+}
+
+
+@pytest.mark.parametrize(("change", "sent"), CHANGES.values(), ids=CHANGES)
 def test_only_changed_parts_are_sent(site: Site, change: Change, sent: set[int]) -> None:
     body = change(BODY)
     copy_again(site, body)

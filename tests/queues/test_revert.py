@@ -105,7 +105,7 @@ def test_a_row_that_the_database_refuses_stays_and_goes_back_once_it_may(migrati
     assert (batch["status"], outcomes([batch])) == ("DONE", {"migrated": 4})
 
 
-def test_the_way_back_is_the_way_forth_reversed(migration: Migration) -> None:
+def test_the_way_back_is_the_way_forth_reversed() -> None:
     entries = [
         Entries("t", "id", "key", *prefixes)
         for prefixes in (("image/", "avatar/"), ("", "a/"), ("a/b/", "a/"), ("a/", ""))

@@ -46,7 +46,7 @@ def test_a_role_may_do_what_the_queues_of_the_plan_need_and_nothing_else(
     assert notes(noted) == {"note": 30, "echo": 30}
 
 
-def test_a_condition_of_a_queue_may_name_any_column(noted: EntryTable, tmp_path: Path) -> None:
+def test_a_condition_of_a_queue_may_name_any_column(noted: EntryTable) -> None:
     noted.plan["production"] = {"bucket": "new"}
     noted.plan["queue"] = {"tag": {"set": {"tier": "cold"}, "where": "id > 7"}}
     with new_roles(noted.dsn) as roles:

@@ -2,7 +2,6 @@
 
 from contextlib import closing
 from datetime import timedelta
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -230,7 +229,7 @@ def test_the_attempts_of_a_batch_that_had_the_same_number_do_not_count(ten: Entr
     assert (attempt.number, attempt.crashes) == (1, 0)
 
 
-def test_a_transaction_timeout_of_the_server_ends_no_batch(any_database: str, tmp_path: Path) -> None:
+def test_a_transaction_timeout_of_the_server_ends_no_batch(any_database: str) -> None:
     with psycopg.connect(any_database, autocommit=True) as connection:
         if connection.info.server_version < 170000:
             pytest.skip("this PostgreSQL knows no transaction_timeout")

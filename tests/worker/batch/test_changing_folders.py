@@ -102,7 +102,7 @@ def test_a_folder_that_never_rests_is_named_and_moves_once_it_does(runs: Runs, l
     runs.audit()
 
 
-def test_what_the_transaction_adds_that_holds_the_row_is_copied_too(runs: Runs, log: RequestLog) -> None:
+def test_what_the_transaction_adds_that_holds_the_row_is_copied_too(runs: Runs) -> None:
     runs.add("a", ["m"])
     migration = runs.migration
     migration.enqueue()

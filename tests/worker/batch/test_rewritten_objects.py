@@ -124,9 +124,7 @@ def test_what_is_rewritten_while_rows_wait_for_their_turn_is_not_missed(
     three.audit()
 
 
-def test_what_is_rewritten_by_the_transaction_that_a_row_waits_for_is_not_missed(
-    three: Migration, log: RequestLog
-) -> None:
+def test_what_is_rewritten_by_the_transaction_that_a_row_waits_for_is_not_missed(three: Migration) -> None:
     """The application locks a row, writes its object, and commits; the row's update has to wait for that."""
     with work_while_locked(three, "update public.avatars set path = path where id = 2") as application:
         three.bodies["2"] = b"written under a lock"
