@@ -98,7 +98,7 @@ new-user: $(VENV)/.with-dev ## Walk a new user's way from the clone to migrated 
 	@PYTHONPATH=tests $(VENV)/bin/python -m whole.new_user
 
 test-dashboards: $(VENV)/.with-dev ## Ask every panel of the dashboards during a real migration; needs prometheus.
-	@tools/need prometheus promtool
+	@tools/need prometheus promtool tmux
 	@$(VENV)/bin/pytest -m 'soak or not soak' tests/dashboards/test_dashboard_queries.py tests/dashboards/test_dashboards_live.py
 
 test-pages: $(VENV)/.with-dev docs ## Look at the site and at `rowferry report --html` in Chromium; needs the network at first.
@@ -163,12 +163,13 @@ regression: $(VENV)/.with-dev ## Hold this checkout against earlier commits, on 
 trace: $(VENV)/.with-dev ## Tell what one more entry costs a worker: CPU, and calls of functions by thread; TRACE_ARGS='--top 40'. A minute.
 	@$(VENV)/bin/python -m bench.trace $(TRACE_ARGS)
 
-pictures: $(VENV)/.with-plots ## Draw both dashboards with Grafana's own components, in five states of a real migration, and a report; 8 minutes.
-	@tools/need prometheus promtool
+pictures: $(VENV)/.with-plots ## Draw both dashboards with Grafana's own components, in five states of a real migration, a report, and the demo as it runs (tmux); 8 minutes.
+	@tools/need prometheus promtool tmux
 	@tools/install-browser dashboards/drawing $(VENV)/bin/python
 	@PYTHONPATH=dashboards:tests $(VENV)/bin/python -m drawing $(PICTURES_ARGS)
 	@tools/install-browser tests/support/browser $(VENV)/bin/python
 	@PYTHONPATH=dashboards $(VENV)/bin/python docs/pictures/take_report.py
+	@$(VENV)/bin/python docs/pictures/take_demo.py
 
 docs: $(VENV)/.with-dev $(VENV)/.with-docs ## Build the site into build/site and the man pages, every link checked; DOCS_ARGS=--external: other hosts' too.
 	@tools/build-docs $(VENV) $(DOCS_ARGS)

@@ -78,7 +78,7 @@ def main() -> None:
         prepare(environment)
         log = LogFile(environment.folder / "workers.log")
         with (
-            terminals(environment, f"{sys.executable} -m rowferry_cli watch --interval 0.5") as captures,
+            terminals(environment.folder, f"{sys.executable} -m rowferry_cli watch --interval 0.5", FRAMES) as captures,
             LocalWorkers(WORKERS, ["--parallel", "4"], log, lambda _line: None),
         ):
             frames = wait_for_frames(captures)
@@ -105,11 +105,11 @@ def rowferry(*arguments: str) -> None:
 
 
 @contextmanager
-def terminals(environment: Environment, command: str) -> Iterator[list[Callable[[], str]]]:
+def terminals(folder: Path, command: str, frames: dict[str, tuple[int, int]]) -> Iterator[list[Callable[[], str]]]:
     """Run a command in a tmux for each picture; yield what returns the screens, with colours as escape sequences."""
-    tmux = ["tmux", "-S", str(environment.folder / "tmux"), "-f", "/dev/null"]
-    names = [name.partition(".")[0] for name in FRAMES]
-    for name, (width, height) in zip(names, FRAMES.values(), strict=True):
+    tmux = ["tmux", "-S", str(folder / "tmux"), "-f", "/dev/null"]
+    names = [name.partition(".")[0] for name in frames]
+    for name, (width, height) in zip(names, frames.values(), strict=True):
         subprocess.run(
             [*tmux, "-u", "new-session", "-d", "-s", name, "-x", str(width), "-y", str(height), command],
             check=True,
@@ -140,12 +140,13 @@ def wait_for_frames(captures: list[Callable[[], str]]) -> list[str]:
     raise SystemExit(f"{plain}\nthe migration never showed its middle: change the numbers above")
 
 
-def draw(frame: str, width: int) -> str:
+def draw(
+    frame: str, width: int, title: str = "rowferry watch", code_format: str = SVG, unique_id: str = "watch"
+) -> str:
     """Return the screen as a picture."""
     console = Console(record=True, width=width, file=StringIO(), color_system="truecolor", force_terminal=True)
-    for line in frame.rstrip("\n").split("\n"):
-        console.print(Text.from_ansi(line), no_wrap=True, overflow="crop", crop=True)
-    return console.export_svg(title="rowferry watch", code_format=SVG, unique_id="watch")
+    console.print(Text.from_ansi(frame.rstrip("\n")), no_wrap=True, overflow="crop", crop=True)
+    return console.export_svg(title=title, code_format=code_format, unique_id=unique_id)
 
 
 if __name__ == "__main__":
