@@ -185,3 +185,24 @@ def test_a_folder_alone_may_be_written_and_the_rest_fails_by_name(migration: Mig
     with log.answering(lambda seen: seen.writes and bool(seen.key) and not names(seen, good), DENIED):
         migration.work()
     check_blamed(migration, bad)
+
+
+def writes_bytes(seen: LoggedRequest) -> bool:
+    """Return whether it would write an object of a row, or a part: not what a server refuses before it writes."""
+    return seen.method == "PUT" and (seen.key.startswith("avatar/") or "partNumber" in seen.query)
+
+
+@pytest.mark.parametrize("transfer", ["server", "stream"])
+def test_writes_that_fail_for_all_objects_are_the_sides_though_uploads_begin(
+    transfer: str, migration: Migration, log: RequestLog
+) -> None:
+    migration.plan["migration"] |= {"transfer": transfer, "max_attempts": 1}
+    migration.given(2).work()
+    migration.fill(4, start=3)
+    migration.enqueue(4)
+    with log.refusing(writes_bytes, 500, "InternalError"):
+        migration.work_again()
+    assert set(migration.verdicts()) == {"DONE", "RELEASED"}
+    assert state_of(migration) == (False, "")
+    assert migration.work_again() == {"migrated": 6}
+    migration.audit()
