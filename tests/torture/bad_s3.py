@@ -13,7 +13,7 @@ from itertools import islice
 
 from support.s3.outages import Outage
 from support.s3.proxy import Proxy, Streams
-from support.s3.request_log import READS, LoggedRequest, read_answer, read_request
+from support.s3.request_log import READS, LoggedRequest, read_body, read_request, read_whole_answer, send
 
 RATES: Mapping[str, float] = {
     "throttled": 0.20,
@@ -121,35 +121,6 @@ class BadS3(Proxy):
 def is_hiding(seen: LoggedRequest) -> bool:
     """Return whether a request may be answered 200 and fail all the same."""
     return seen.method not in READS and bool(HIDING.search(f"{seen.query} {' '.join(seen.headers)}"))
-
-
-async def read_body(headers: Mapping[str, str], source: asyncio.StreamReader) -> bytes:
-    """Return a whole body, by its length or by its chunks (whose frames are kept)."""
-    if "content-length" in headers:
-        return await source.readexactly(int(headers["content-length"]))
-    whole = b""
-    if "chunked" in headers.get("transfer-encoding", ""):
-        size = None
-        while size != 0:
-            line = await source.readuntil(b"\r\n")
-            size = int(line.split(b";")[0], 16)
-            whole += line + await source.readexactly(size + 2)
-    return whole
-
-
-async def read_whole_answer(seen: LoggedRequest, source: asyncio.StreamReader) -> tuple[bytes, bytes]:
-    """Return the head and the body of the server's answer."""
-    head = await source.readuntil(b"\r\n\r\n")
-    status, headers = read_answer(head)
-    if seen.method == "HEAD" or status in {204, 304}:
-        return head, b""
-    return head, await read_body(headers, source)
-
-
-async def send(client: Streams, message: bytes) -> bool:
-    client[1].write(message)
-    await client[1].drain()
-    return True
 
 
 def error_answer(seen: LoggedRequest, status: int, code: str, *, cut: bool = False) -> bytes:

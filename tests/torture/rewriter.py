@@ -18,8 +18,7 @@ import psycopg
 from support.entries.entry_table import FROM, TO
 from support.processes.processes import meanwhile
 from support.s3.proxy import Proxy, Streams
-from support.s3.request_log import READS, LoggedRequest, read_request
-from torture.bad_s3 import read_body, read_whole_answer, send
+from support.s3.request_log import READS, LoggedRequest, read_body, read_request, read_whole_answer, send
 from torture.world import World, key_of
 
 SHORTEST_SECONDS = 0.05

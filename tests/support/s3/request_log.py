@@ -1,7 +1,7 @@
 """A proxy in front of an S3 server that writes down every request, and can hold some of them back."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
@@ -121,8 +121,7 @@ class RequestLog(Proxy):
 
     async def relay_one(self, client: Streams, server: Streams) -> bool:
         """Relay a request and its response, as far as the test lets it."""
-        (from_client, to_client), (from_server, to_server) = client, server
-        head = await from_client.readuntil(b"\r\n\r\n")
+        head = await client[0].readuntil(b"\r\n\r\n")
         seen = read_request(head)
         self.seen.append(seen)
         if self._listener is not None:
@@ -130,26 +129,18 @@ class RequestLog(Proxy):
         await self._wait("request", seen)
         refusal = next((refusal for refusal in self._refusals if refusal.matches(seen)), None)
         if refusal and not refusal.reaches_server:
-            await from_client.readexactly(int(seen.headers.get("content-length", 0)))
-            to_client.write(refusal.answer)
-            await to_client.drain()
-            return bool(refusal.answer)
-        to_server.write(head)
+            await client[0].readexactly(int(seen.headers.get("content-length", 0)))
+            return await send(client, refusal.answer) and bool(refusal.answer)
+        server[1].write(head)
         if seen.headers.get("expect", "").lower() == "100-continue":
-            to_client.write(await from_server.readuntil(b"\r\n\r\n"))
-        await relay_body(seen.headers, from_client, to_server)
-        head = await from_server.readuntil(b"\r\n\r\n")
+            await send(client, await server[0].readuntil(b"\r\n\r\n"))
+        server[1].write(await read_body(seen.headers, client[0]))
+        head, body = await read_whole_answer(seen, server[0])
         if refusal:
-            to_client.write(refusal.answer)
-            await to_client.drain()
-            return False
+            return not await send(client, refusal.answer)
         await self._wait("answer", seen)
-        status, headers = read_answer(head)
-        to_client.write(head)
-        if seen.method != "HEAD" and status not in {204, 304}:
-            await relay_body(headers, from_server, to_client, until_end=True)
-        await to_client.drain()
-        return "close" not in headers.get("connection", "").lower()
+        await send(client, head + body)
+        return "close" not in read_answer(head)[1].get("connection", "").lower()
 
     async def _wait(self, where: str, seen: LoggedRequest) -> None:
         hold = self._hold
@@ -182,28 +173,32 @@ def split_head(head: bytes) -> tuple[str, dict[str, str]]:
     return line, {name.strip().lower(): value.strip() for name, value in pairs}
 
 
-async def relay_body(
-    headers: dict[str, str], source: asyncio.StreamReader, target: asyncio.StreamWriter, *, until_end: bool = False
-) -> None:
-    """Pass a body on by its length, by its chunks, or (an answer with neither) to its end."""
+async def read_body(headers: Mapping[str, str], source: asyncio.StreamReader, *, until_end: bool = False) -> bytes:
+    """Return a whole body, by its length, by its chunks (whose frames are kept), or (with neither) to its end."""
     if "content-length" in headers:
-        left = int(headers["content-length"])
-        while left:
-            piece = await source.read(min(left, 65536))
-            if not piece:
-                raise EOFError
-            left -= len(piece)
-            target.write(piece)
-            await target.drain()
-    elif "chunked" in headers.get("transfer-encoding", ""):
-        size = None
-        while size != 0:
-            line = await source.readuntil(b"\r\n")
-            size = int(line.split(b";")[0], 16)
-            target.write(line + await source.readexactly(size + 2))
-    elif until_end:
-        target.write(await source.read())
-    await target.drain()
+        return await source.readexactly(int(headers["content-length"]))
+    if "chunked" not in headers.get("transfer-encoding", ""):
+        return await source.read() if until_end else b""
+    whole, size = b"", None
+    while size != 0:
+        line = await source.readuntil(b"\r\n")
+        size = int(line.split(b";")[0], 16)
+        whole += line + await source.readexactly(size + 2)
+    return whole
+
+
+async def read_whole_answer(seen: LoggedRequest, source: asyncio.StreamReader) -> tuple[bytes, bytes]:
+    """Return the head and the body of the server's answer."""
+    head = await source.readuntil(b"\r\n\r\n")
+    status, headers = read_answer(head)
+    has_body = seen.method != "HEAD" and status not in {204, 304}
+    return head, await read_body(headers, source, until_end=True) if has_body else b""
+
+
+async def send(client: Streams, message: bytes) -> bool:
+    client[1].write(message)
+    await client[1].drain()
+    return True
 
 
 def writes_of(numbers: range) -> Callable[[LoggedRequest], bool]:

@@ -9,8 +9,8 @@ from support.entries.entry_table import FROM, TO
 from support.s3.objects import ObjectSide
 from support.s3.outages import Outage, s3_error
 from support.s3.proxy import Streams
-from support.s3.request_log import read_request
-from torture.bad_s3 import BadS3, read_body, read_whole_answer, send
+from support.s3.request_log import read_body, read_request, read_whole_answer, send
+from torture.bad_s3 import BadS3
 from torture.final_checks import Expected
 from torture.scenarios.scenario import Scenario, Size
 from torture.world import World, key_of

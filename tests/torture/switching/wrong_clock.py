@@ -5,8 +5,7 @@ from datetime import datetime, timedelta
 from email.utils import format_datetime, parsedate_to_datetime
 
 from support.s3.proxy import Proxy, Streams
-from support.s3.request_log import read_request
-from torture.bad_s3 import read_body, read_whole_answer, send
+from support.s3.request_log import read_body, read_request, read_whole_answer, send
 
 HEADER = re.compile(rb"(?i)(?<=\r\n)(date|last-modified): *([^\r\n]+)")
 ELEMENT = re.compile(rb"(?<=<LastModified>)[^<]+")
