@@ -105,10 +105,11 @@ def test_a_server_that_breaks_off_ranges_is_not_at_another_address(ready: Migrat
 def test_an_endpoint_that_names_the_bucket_is_written_without_it(ready: Migration) -> None:
     """Behind it stands the bucket once more, which a server takes for a key."""
     with StandIn(answer(404), answer(404, error_body("NoSuchKey"))) as server:
-        ready.plan["legacy"]["endpoint_url"] = f"{server.endpoint_url}/{ready.legacy.bucket}/"
+        url = server.endpoint_url
+        ready.plan["legacy"]["endpoint_url"] = f"{url}/{ready.legacy.bucket}/"
         found = [finding for finding in check(ready) if finding.level == "problem"]
     assert "seems to name the bucket" in found[0].what
-    assert found[0].remedy == f"write endpoint_url = {server.endpoint_url!r}"
+    assert found[0].remedy == f"write endpoint_url = {url!r}"
 
 
 @pytest.mark.soak
