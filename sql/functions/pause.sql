@@ -33,6 +33,8 @@ as $$
                     select from rowferry.table_progress as t where t.migration_id = m.id and t.queue_name = p_queue_name
                 )
             )
+        order by m.id
+        for no key update of m
     ),
 
     paused_migrations as (

@@ -1,6 +1,5 @@
--- Trigger: a migration or a queue that is paused gets the name of the role that did; one that is resumed loses it, and
--- its reason to be paused. Records the event, whoever does it.
--- Writes: the row itself, event. Called by: any change of migration.paused_at or queue.paused_at between null and a time.
+-- Trigger: records when a migration or one of its queues is paused or resumed, whoever does it.
+-- Writes: event. Called by: any change of migration.paused_at or queue.paused_at.
 create or replace function rowferry.record_pause()
 returns trigger
 language plpgsql
@@ -9,20 +8,12 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
     v_is_migration constant boolean := tg_table_name = 'migration';
-    v_row jsonb;
+    v_row constant jsonb := to_jsonb(new);
+    v_was_paused constant boolean := tg_op = 'UPDATE' and (to_jsonb(old) ->> 'paused_at') is not null;
     v_kind constant text := case when new.paused_at is null then 'resumed' else 'paused' end;
 begin
-    new := jsonb_populate_record(new, case
-        when new.paused_at is null then '{"pause_reason": null, "paused_by": null, "paused_by_worker": false}'
-        else jsonb_build_object('paused_by', session_user)
-    end);
-    v_row := to_jsonb(new);
-    -- An upsert of a queue that is there becomes an update.
-    if tg_op = 'INSERT' and exists (
-        select from rowferry.queue as q
-        where q.migration_id = (v_row ->> 'migration_id')::bigint and q.name = v_row ->> 'name'
-    ) then
-        return new;
+    if v_was_paused = (new.paused_at is not null) then
+        return null;
     end if;
     insert into rowferry.event (migration_id, queue_name, kind, text)
     values (
@@ -33,24 +24,17 @@ begin
         || coalesce(': ' || (v_row ->> 'pause_reason'), '')
     )
     on conflict do nothing;
-    return new;
+    return null;
 end;
 $$;
 
 create or replace trigger migration_record_pause
-before update of paused_at on rowferry.migration
+after update of paused_at on rowferry.migration
 for each row
-when ((new.paused_at is null) <> (old.paused_at is null))
+when (old.paused_at is distinct from new.paused_at)
 execute function rowferry.record_pause();
 
 create or replace trigger queue_record_pause
-before update of paused_at on rowferry.queue
+after insert or update of paused_at on rowferry.queue
 for each row
-when ((new.paused_at is null) <> (old.paused_at is null))
-execute function rowferry.record_pause();
-
-create or replace trigger queue_record_first_pause
-before insert on rowferry.queue
-for each row
-when (new.paused_at is not null)
 execute function rowferry.record_pause();
