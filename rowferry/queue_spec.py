@@ -114,7 +114,7 @@ class QueueSpec:
     `excluded`, too."""
     check: str | None = None
     """`module:function`: what `rowferry check` finds about this queue beside what holds for all; see
-    rowferry_enqueue/checks/queue_check.py. None: nothing."""
+    rowferry_enqueue/checks/queues/queue_check.py. None: nothing."""
     where: Callable[[Any], str | None] = lambda _settings: None
     """An SQL condition over the row that its entries meet besides, by settings; None: all rows are meant."""
     fits: Callable[[Any, Plan], None] = lambda _settings, _plan: None

@@ -42,7 +42,7 @@ def test_a_fault_is_a_batchs_own_where_another_has_succeeded_since(
 ) -> None:
     if after_seconds is not None:
         batches.execute(SUCCEEDED, (after_seconds, 2))
-    found = batches.execute("select * from rowferry.judge_fault(%s, %s, %s)", met)
+    found = batches.execute("select * from rowferry.judge_fault(%s, %s, %s, interval '0')", met)
     waiting = 3 if after_seconds is None else 2
     assert found == [{"is_own": is_own, "waiting": waiting, "others_run": False}]
 
@@ -54,28 +54,26 @@ values ('live', 'h', 1, '0', 1, 1, '{migrate}', null, now()), ('stopped', 'h', 2
 """
 BEGUN = """
 insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id, started_at)
-select id, 0, 1, %s, created_at + make_interval(secs => %s) from rowferry.batch_queue where id = %s
+select id, 0, 1, %s, now() - make_interval(secs => %s) from rowferry.batch_queue where id = %s
 """
 
 
 @pytest.mark.parametrize(
-    ("worker", "after_seconds", "batches_are", "others_run"),
+    ("worker", "for_seconds", "begun", "others_run"),
     [
-        pytest.param("live", 9, (2, 1), True, id="before-it-first-ended"),
-        pytest.param("live", 11, (2, 1), False, id="since"),
-        pytest.param("live", 11, (2, 3), True, id="in-its-first-attempt"),
-        pytest.param("live", 9, (1, 1), False, id="its-own"),
-        pytest.param("stopped", 9, (2, 1), False, id="of-a-worker-that-stopped"),
-        pytest.param("silent", 9, (2, 1), False, id="of-a-worker-that-is-silent"),
-        pytest.param("unknown", 9, (2, 1), False, id="of-a-worker-that-is-gone"),
+        pytest.param("live", 11, 2, True, id="before-the-pause-was-due"),
+        pytest.param("live", 9, 2, False, id="since"),
+        pytest.param("live", 11, 1, False, id="its-own"),
+        pytest.param("stopped", 11, 2, False, id="of-a-worker-that-stopped"),
+        pytest.param("silent", 11, 2, False, id="of-a-worker-that-is-silent"),
+        pytest.param("unknown", 11, 2, False, id="of-a-worker-that-is-gone"),
     ],
 )
-def test_others_are_on_their_way_where_they_began_before_the_first_attempt_ended(
-    batches: EntryTable, worker: str, after_seconds: int, batches_are: tuple[int, int], others_run: bool
+def test_others_are_on_their_way_where_they_began_before_the_pause_was_due(
+    batches: EntryTable, worker: str, for_seconds: int, begun: int, others_run: bool
 ) -> None:
-    """So that a side that fails for all is not tried for ever, however many workers there are."""
+    """The pause has been due for ten seconds: a side that fails for all is not tried for ever."""
     batches.execute(RUNNING)
-    begun, met = batches_are
-    batches.execute(BEGUN, (worker, after_seconds, begun))
-    (found,) = batches.execute("select * from rowferry.judge_fault(%s, 0, %s)", (met, FAULT))
+    batches.execute(BEGUN, (worker, for_seconds, begun))
+    (found,) = batches.execute("select * from rowferry.judge_fault(1, 0, %s, interval '10 s')", (FAULT,))
     assert found["others_run"] is others_run

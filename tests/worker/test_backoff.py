@@ -74,3 +74,13 @@ def test_an_outage_rests_one_migration_longer_each_time(backoff: Backoff, clock:
         clock.now += rests[-1]
     assert rests[0] <= 1
     assert 15 < max(rests) <= 30
+
+
+def test_a_pause_is_due_from_the_first_fault_on_that_is_enough_for_it(backoff: Backoff, clock: Clock) -> None:
+    assert backoff.due_for(1) == timedelta(0)
+    backoff.note_due(1)
+    clock.now += 10
+    backoff.note_due(1)
+    assert (backoff.due_for(1), backoff.due_for(2)) == (timedelta(seconds=10), timedelta(0))
+    backoff.note_success(1)
+    assert backoff.due_for(1) == timedelta(0)

@@ -34,6 +34,8 @@ class _Trouble:
     outages: int = 0
     faults: int = 0
     """How often in a row a fault of a side or table has stopped a batch."""
+    due_since: float | None = None
+    """When they were enough to pause the migration, by the clock; None: they are not."""
     stopped: set[int] = field(default_factory=set[int])
     """Those batches, by their ids."""
     setbacks: int = 0
@@ -113,6 +115,21 @@ class Backoff:
         self.note_outage(migration_id)
         return counted
 
+    def note_due(self, migration_id: int) -> None:
+        """Note that the faults of a migration are enough to pause it."""
+        with self._turn:
+            trouble = self.troubles.setdefault(migration_id, _Trouble())
+            if trouble.due_since is None:
+                trouble.due_since = self._clock()
+
+    def due_for(self, migration_id: int) -> timedelta:
+        """Return how long the faults of a migration have been enough to pause it; zero where they are not."""
+        with self._turn:
+            trouble = self.troubles.get(migration_id)
+            if trouble is None or trouble.due_since is None:
+                return timedelta(0)
+            return timedelta(seconds=self._clock() - trouble.due_since)
+
     def hold_back(self, migration_id: int, wait: timedelta) -> None:
         """Skip a migration for a while, though nothing is wrong with it."""
         with self._turn:
@@ -155,13 +172,16 @@ def pause_after_faults(
 ) -> None:
     """Count a batch that a fault of its side or table has stopped; pause its migration after several in a row.
 
-    One batch alone pauses nothing while others wait, and none does while others that began before it may succeed.
+    One batch alone pauses nothing while others wait, and none does while others may succeed that began before.
     `name`: of the migration; `waiting`, `others_run`: as rowferry.judge_fault says.
     """
     migration_id = batch.migration_id
     faults, batches = backoff.note_fault(migration_id, batch.id)
     most = MAX_PASSING_FAULTS if fault.may_pass else MAX_FAULTS
-    if faults < most or batches < min(most, waiting) or others_run:
+    if faults < most or batches < min(most, waiting):
+        return
+    if others_run:
+        backoff.note_due(migration_id)
         return
     reason = str(fault).rstrip(".")
     try:

@@ -151,7 +151,7 @@ def test_batches_that_fail_alike_pause_nothing_while_others_are_on_their_way(
     migration: Migration, log: RequestLog
 ) -> None:
     """Their production keys may not be asked for, and the objects of others are not there yet."""
-    bad, good = range(1, 13), range(13, 17)
+    good, bad = range(1, 5), range(5, 17)
     matches, answer = given_kind("denied, copied", migration, bad)
     migration.fill(len(good), start=good.start)
     migration.enqueue(4)

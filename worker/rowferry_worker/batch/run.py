@@ -228,8 +228,9 @@ class ClaimedBatch:
     def _judge_fault(self, attempt: Attempt, fault: MigrationFault) -> tuple[bool, int, bool]:
         """Return whether a fault is the batch's own, how many batches wait, and whether others are on their way."""
         batch, ledger = self.batch, self.state.ledger
+        due_for = self.state.backoff.due_for(batch.migration_id)
         try:
-            (row,) = ledger.call("judge_fault", batch.id, batch.requeues, str(fault))
+            (row,) = ledger.call("judge_fault", batch.id, batch.requeues, str(fault), due_for)
         except (DatabaseBusy, UsageError):  # as the encoding of the database may lack what a server has said
             return False, 0, False
         except BaseException:

@@ -1,1 +1,1 @@
-"""What others see of a worker: heartbeat, metrics, traces."""
+"""What others see of a worker: heartbeat and metrics."""

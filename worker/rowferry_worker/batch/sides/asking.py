@@ -111,7 +111,7 @@ def _learn(context: BatchContext) -> None:
     evidence = context.migration.evidence
     row = fetch_one(context.connection, statement("load_migration"), {"id": context.batch.migration_id})
     evidence.readable = row["facts"].get(READABLE, evidence.readable)
-    evidence.written = row["facts"].get(WRITTEN)
+    evidence.written = row["facts"].get(WRITTEN, evidence.written)
     evidence.is_recorded = evidence.written is not None
 
 
