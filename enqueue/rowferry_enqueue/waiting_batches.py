@@ -38,7 +38,7 @@ def describe_skipped(connection: Connection, plan: Plan, queue: QueueSpec) -> st
     with translated_errors():
         batches = fetch_one(connection, statement("count_left_behind"), chosen)["batches"]
     return (
-        f"{queue.find_form(settings).capitalize()} entries in the ranges of {count_batches(batches)} in ERROR of the "
+        f"Any {queue.find_form(settings)} entries in the ranges of {count_batches(batches)} in ERROR of the "
         f"queue {queue.name} are skipped. `rowferry errors` says why; "
         f"`rowferry requeue --all --migration {shlex.quote(plan.name)}` retries them."
         if batches

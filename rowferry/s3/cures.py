@@ -55,6 +55,8 @@ class Cure(NamedTuple):
         return f"{'perhaps ' if self.is_guess else ''}{self.means}: {self.cure}"
 
 
+_ARN = re.compile(r"\barn:\S+")
+"""The name of a user, bucket or key in words of AWS: what it is called says nothing of the case."""
 _STORED = re.compile(
     r"(?:(?P<operation>[A-Z]\w+)(?: (?:legacy|production))?: )?(?P<code>HTTP \d+|[A-Z]\w+)(?:: (?P<message>.*))?"
 )
@@ -135,7 +137,7 @@ def _fits(case: Case, refusal: Refusal, side: Side | None) -> bool:
 
 
 def _search(case: Case, refusal: Refusal) -> re.Match[str] | None:
-    return re.search(case.words, refusal.message, re.IGNORECASE)
+    return re.search(case.words, _ARN.sub("", refusal.message), re.IGNORECASE)
 
 
 def _find_told(case: Case, refusal: Refusal) -> str:

@@ -102,11 +102,15 @@ def read_error(body: bytes) -> tuple[str, str]:
 
 
 def read_page(response: Response) -> str:
-    """Return what the page of a web server or proxy says in the place of S3's error; empty where it is no page."""
+    """Return what the page of a web server or proxy says in the place of S3's error; empty where it is no page.
+
+    It may be compressed, or repeat the request with its signature.
+    """
     page = response.body[:PAGE_BYTES].decode(errors="replace")
     found = _TITLE.search(page)
     words = " ".join((found[1] if found else page.partition("\n")[0]).split())
-    return "" if words[:1] in "<{[" else words.removeprefix(f"{response.status} ")[:PAGE_CHARACTERS]
+    is_told = words.isprintable() and "\ufffd" not in words and "authorization" not in words.lower()
+    return "" if not is_told or words[:1] in "<{[" else words.removeprefix(f"{response.status} ")[:PAGE_CHARACTERS]
 
 
 def read_endpoint(response: Response) -> str | None:

@@ -185,3 +185,16 @@ def test_what_no_case_knows_has_no_cure() -> None:
 def test_each_case_is_told_for_something_that_a_server_said() -> None:
     cures = (find_cure(Refusal(said.code, said.message, said.status, said.operation), said.side) for said in SAID)
     assert {case.name for case in list_cases()} == {cure.case for cure in cures if cure is not None}
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "case"),
+    [
+        ("AccessDenied", "is not authorized on resource arn:aws:s3:::my-assets/bookworm/kms-1.png", "write-denied"),
+        ("BadDigest", "The Content-MD5 you specified did not match what we received", "digest"),
+        ("Teapot", "Insufficient storage capacity", ""),
+        ("TooManyRequests", "too many requests from this IP address", ""),
+    ],
+)
+def test_a_name_or_a_common_word_is_no_case(code: str, message: str, case: str) -> None:
+    assert getattr(find_cure(Refusal(code, message, 403, "PutObject"), PRODUCTION), "case", "") == case

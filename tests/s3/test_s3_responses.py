@@ -1,3 +1,5 @@
+import gzip
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +18,7 @@ from rowferry.errors import (
     TimedOut,
 )
 from rowferry.s3.errors import classify
-from rowferry.s3.responses import read_error, read_tags, read_text
+from rowferry.s3.responses import Response, read_error, read_page, read_tags, read_text
 from support.s3.clients import Result, read
 
 NAMESPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
@@ -97,3 +99,20 @@ def test_no_body_can_break_the_reader(body: bytes) -> None:
     answer = read(400, {}, body, may_hide_error=True)
     assert isinstance(answer.error, ObjectError)
     assert answer.etag is None or isinstance(answer.etag, str)
+
+
+@pytest.mark.parametrize(
+    ("page", "told"),
+    [
+        (b"<html><head><title>400 The plain HTTP request was sent to HTTPS port</title>", "The plain HTTP request"),
+        (b"Client sent an HTTP request to an HTTPS server.\n", "Client sent an HTTP request to an HTTPS server."),
+        (gzip.compress(b"<title>403 Forbidden</title>"), ""),
+        (b"got Authorization: AWS4-HMAC-SHA256 Credential=key/20261127, Signature=0a", ""),
+        (b'{"error": "no such bucket"}', ""),
+    ],
+    ids=["a title", "a line", "compressed", "the request", "JSON"],
+)
+def test_what_a_page_says_is_told_where_it_can_be(page: bytes, told: str) -> None:
+    said = read_page(Response(400, {}, page))
+    assert said.startswith(told)
+    assert bool(said) == bool(told)

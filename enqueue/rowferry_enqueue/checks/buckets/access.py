@@ -148,7 +148,7 @@ def _try_production(
             return
         left: list[Finding] = []
         with written_probe(client, side, left) as probe:
-            yield from _try_writing(client, probe, plan, source_key, heads)
+            yield from _try_writing(probe, plan, source_key, heads)
             if probe.copy_keeps_tags is not None:
                 facts[COPY_KEEPS_TAGS] = probe.copy_keeps_tags
             if probe.is_written:
@@ -173,9 +173,7 @@ def _find_production_key(client: ObjectClient, plan: Plan) -> str | None:
     return find_any_object(client, plan.production, object_prefixes(plan.parts, "production"))
 
 
-def _try_writing(
-    client: ObjectClient, probe: Probe, plan: Plan, source_key: str | None, heads: Heads
-) -> Iterator[Finding]:
+def _try_writing(probe: Probe, plan: Plan, source_key: str | None, heads: Heads) -> Iterator[Finding]:
     side = plan.production
     try:
         is_same = probe.write()
@@ -196,7 +194,7 @@ def _try_writing(
     except ObjectError as error:
         yield from judge_large(plan, error)
     if not plan.server_side:
-        yield from count_refused(client, plan, f"{probe.key}-large")
+        yield from count_refused(probe, plan)
     yield from _report_lost_properties(probe)
     if probe.lacks_tags and side.tags == "copy":
         yield from _count_tagged(plan, heads)

@@ -11,11 +11,10 @@ from rowferry.formatting import count
 from rowferry.http.deadlines import InFlight
 from rowferry.http.pipe import Pipe, SourceFailed
 from rowferry.plan import Plan
-from rowferry.s3.client import ObjectClient
 from rowferry.s3.cures import find_cure, refusal_of
-from rowferry.s3.operations import put_object
 from rowferry_enqueue.checks.buckets.bucket_errors import explain, summarise_error
 from rowferry_enqueue.checks.buckets.large import list_sizes
+from rowferry_enqueue.checks.buckets.probe import Probe
 from rowferry_enqueue.checks.finding import Finding, part, problem
 
 ONE_PIECE_BYTES, PART_BYTES = 100 * 1024**2, 8 * 1024**2
@@ -45,12 +44,12 @@ class _Announced(Pipe):
         return b""
 
 
-def count_refused(client: ObjectClient, plan: Plan, key: str) -> Iterator[Finding]:
-    """Yield how many of the first legacy objects have bodies that are too large, if any. Writes nothing to `key`."""
+def count_refused(probe: Probe, plan: Plan) -> Iterator[Finding]:
+    """Yield how many of the first legacy objects have bodies that are too large, if any."""
 
     @cache
     def refuse(size: int) -> ObjectError | None:
-        return None if size <= TAKEN_BYTES else _refuse(client, plan, key, size)
+        return None if size <= TAKEN_BYTES else _refuse(probe, plan, size)
 
     bodies = sorted(_largest_body(size, plan.migration.multipart_threshold_bytes) for size in list_sizes(plan))
     if not bodies or refuse(bodies[-1]) is None:
@@ -70,10 +69,10 @@ def _largest_body(size: int, threshold_bytes: int | None) -> int:
     return size if size <= one_piece else min(PART_BYTES, one_piece)
 
 
-def _refuse(client: ObjectClient, plan: Plan, key: str, size: int) -> ObjectError | None:
+def _refuse(probe: Probe, plan: Plan, size: int) -> ObjectError | None:
     """Return the error by which a body of this size is refused as too large; None where it is not."""
     try:
-        client.ask(put_object(key, b"", source=_Announced(size), if_none_match=False))
+        probe.announce(_Announced(size))
     except ObjectError as error:
         cure = find_cure(refusal_of(error), plan.production)
         return error if cure is not None and cure.case in TOO_LARGE else None

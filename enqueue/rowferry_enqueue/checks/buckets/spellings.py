@@ -16,11 +16,13 @@ TRIED_KEYS = 3
 def find_spelling(client: ObjectClient, side: Side, entries: Entries, missing: Sequence[str]) -> str:
     """Return what the bucket holds in the place of one of the first missing keys, and what to type; empty: nothing."""
     for key in missing[:TRIED_KEYS]:
-        for spelled, expression in list_spellings(key, entries.key_column or "key"):
+        for spelled, expression in list_spellings(key, f'"{entries.key_column}"'):
             with suppress(ObjectError):
                 client.ask(head_object(side.name, spelled), tries=TRIES)
-                behind = "" if entries.legacy_object is None else " behind `legacy_object`"
                 found = f"the bucket holds {spelled!a}, and not {key!a}"
+                if entries.has_two_texts or entries.has_places:
+                    return f"{found}: let these rows stay (`rows`), with `objects`, or correct the keys"
+                behind = "" if entries.legacy_object is None else " behind `legacy_object`"
                 return f"{found}: write `objects` of these [[entries]] with `{expression}`{behind}"
     return ""
 
