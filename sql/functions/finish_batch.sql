@@ -74,7 +74,7 @@ begin
         case
             when
                 q.payload ->> 'first' <> all(p_read_ids)
-                and q.payload ? 'entries' and not q.payload ? 'only'
+                and q.payload ? 'entries' and not q.payload ?| array['only', 'objects']
                 and q.migrated + q.kept = 0 and not q.has_failures
                 then jsonb_build_object('unread', q.payload -> 'first')
         end as unread,

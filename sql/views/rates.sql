@@ -1,7 +1,8 @@
 -- The rates of the last minute and of the last ten, for screens and for the time left, per migration and queue that
--- finished a batch in them, or settled entries inside one (rowferry.in_hand): entries a second, null where there are none.
--- For a queue that began later: the time since then. `rate_10m` counts from the last time that anything of the migration was resumed; the time since something
--- last moved counts in it only from 15 seconds on: for so long the batches of a dead worker may wait for its silence.
+-- finished a batch in them, or settled entries inside one (rowferry.in_hand): entries a second, null where there are
+-- none. For a queue that began later: the time since then. `rate_10m` counts from the last time that anything of the
+-- migration was resumed; the time since something last moved counts in it only from 15 seconds on: for so long the
+-- batches of a dead worker may wait for its silence.
 -- Reads only the index of finished batches, and what workers have claimed.
 create or replace view rowferry.rates as
 with bounds as (

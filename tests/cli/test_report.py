@@ -107,7 +107,7 @@ def test_parked_batches_are_told_by_themselves(migration: Migration) -> None:
     told = migration.run("report").stdout
     assert "  parked                4\n" in told
     assert "1 of 3 batches waiting or running; 4 entries in 2 batches need an operator." in told
-    assert "What failed, and why: rowferry errors --migration avatars\n" in told
+    assert "See why: rowferry errors --migration avatars\n" in told
 
 
 def test_the_report_says_that_rows_were_put_back_and_are_legacy_again(migration: Migration) -> None:

@@ -6,7 +6,7 @@ import click
 
 from rowferry.formatting import format_json
 from rowferry_cli.command import Command
-from rowferry_cli.migration import choose_queue, queue_option
+from rowferry_cli.migration import queue_option
 from rowferry_cli.options import json_option, plan_option
 
 
@@ -37,7 +37,6 @@ def command(plan_path: Path, queue: str | None, no_objects: bool, all_objects: b
 
     plan = read_plan(plan_path)
     with connect("status", autocommit=True) as connection, show_spinner() as on_progress:
-        choose_queue(connection, queue, plan.name)
         status = read_data_status(
             connection,
             plan,

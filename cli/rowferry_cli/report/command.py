@@ -150,9 +150,10 @@ def _print_report(report: Report) -> None:
     for table in report.tables:
         _print_table(table)
     said = judge(report)
-    click.echo(f"\n{said.word}: {show_text(said.sentence)}")
+    begins_so = said.sentence.startswith(said.word)
+    click.echo(f"\n{show_text(said.sentence if begins_so else f'{said.word}: {said.sentence}')}")
     if describe_undecided(report):
-        click.echo(f"What failed, and why: rowferry errors --migration {report.migration}")
+        click.echo(f"See why: rowferry errors --migration {report.migration}")
 
 
 def _print_table(table: DictRow) -> None:

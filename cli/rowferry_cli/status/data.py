@@ -14,6 +14,7 @@ from rowferry.db.statements import statement
 from rowferry.plan import Plan, SideName
 from rowferry.progress import OnProgress, ignore_progress
 from rowferry.reports.coverage import Coverage, read_coverage
+from rowferry_cli.migration import choose_queue
 from rowferry_cli.status.chain import read_chain
 from rowferry_cli.status.counts import WITHIN, ObjectCount, count_objects_meanwhile
 from rowferry_cli.status.standby import describe_standby_wait
@@ -105,6 +106,7 @@ def _read_database(
         if not _has_schema(connection):
             return DataStatus(plan.name, None, tables, initialised=False)
         check_version(connection)
+        choose_queue(connection, queue, plan.name)
         rows = read_chain(connection, plan.name)
         return DataStatus(
             plan.name,

@@ -47,7 +47,7 @@ GROUPS = (
         ("--lock-timeout", "--lost-after", "--idle-timeout", "--max-batches", "--pgbouncer"),
     ),
     Group(
-        "Metrics, logs and traces",
+        "Metrics and logs",
         "Where they go, and in which form.",
         ("--metrics-host", "--host-name", "--log-format"),
     ),

@@ -170,7 +170,7 @@ MARKS = {
     "output check": "ROWFERRY_LEGACY_SECRET_ACCESS_KEY",
     "output estimate": "bytes to copy",
     "output status": "cannot be reached",
-    "output report": "What failed, and why",
+    "output report": "See why: rowferry errors",
     "file worker.log": '"message": "object copied"',
     "file barred.log": "The legacy bucket old-",
     "file migrate.log": "batch finished",
