@@ -83,11 +83,14 @@ def read_rows(connection: Connection, report: Report) -> dict[str, Any]:
 
 
 def _describe_plan(migration: str, document: dict[str, Any]) -> list[str]:
-    """Return what was planned as `rowferry plan` says it; of a plan that cannot be read here, why not."""
+    """Return what was planned as `rowferry plan` says it; where it cannot be read on from some point on, why not."""
+    lines: list[str] = []
     try:
-        return list(describe_plan(parse_plan(document, f"of migration {migration}")))[:MOST_OF_A_PLAN]
+        lines.extend(describe_plan(parse_plan(document, f"of migration {migration}")))
     except UsageError as error:
-        return [f"It cannot be put in words here. {error}"]
+        lines.append(f"The rest cannot be put in words here. {error}")
+    more = [f"{len(lines) - MOST_OF_A_PLAN:,} more lines: see the plan below."] if len(lines) > MOST_OF_A_PLAN else []
+    return lines[:MOST_OF_A_PLAN] + more
 
 
 def _read_charts(connection: Connection, named: dict[str, Any], sums: Mapping[str, DictRow]) -> dict[str, Chart]:
