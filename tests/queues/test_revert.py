@@ -174,7 +174,7 @@ def stuck(migration: Migration) -> Migration:
 
 
 SKIPPED = (
-    "Legacy entries in the ranges of 1 batch in ERROR of the queue migrate are skipped. "
+    "Any legacy entries in the ranges of 1 batch in ERROR of the queue migrate are skipped. "
     "`rowferry errors` says why; `rowferry requeue --all --migration avatars` retries them.\n"
 )
 
