@@ -6,7 +6,7 @@ import click
 
 from rowferry.formatting import format_json
 from rowferry_cli.command import Command
-from rowferry_cli.migration import queue_option
+from rowferry_cli.migration import choose_queue, queue_option
 from rowferry_cli.options import json_option, plan_option
 
 
@@ -46,6 +46,8 @@ def command(plan_path: Path, queue: str | None, no_objects: bool, all_objects: b
             within=None if all_objects else WITHIN,
             on_progress=on_progress,
         )
+        if status.initialised:
+            choose_queue(connection, queue, plan.name)
     if as_json:
         click.echo(format_json(status.as_document(), indent=2))
     else:

@@ -14,7 +14,6 @@ from rowferry.db.statements import statement
 from rowferry.plan import Plan, SideName
 from rowferry.progress import OnProgress, ignore_progress
 from rowferry.reports.coverage import Coverage, read_coverage
-from rowferry_cli.migration import choose_queue
 from rowferry_cli.status.chain import read_chain
 from rowferry_cli.status.counts import WITHIN, ObjectCount, count_objects_meanwhile
 from rowferry_cli.status.standby import describe_standby_wait
@@ -87,7 +86,7 @@ def read_data_status(
 
     `passes_of`: the queue whose passes over rows that stay are told; `queue`: only the batches of this one. Buckets are
     listed while the tables are scanned, for so long at most; `within` None: to their end. Raises UsageError when a
-    table or a bucket cannot be read or there is no such queue, DatabaseUnavailable when the connection is lost.
+    table or a bucket cannot be read, DatabaseUnavailable when the connection is lost.
     """
     if not (count_objects and plan.has_both_sides):
         return _read_database(connection, plan, passes_of, queue, on_progress)
@@ -106,7 +105,6 @@ def _read_database(
         if not _has_schema(connection):
             return DataStatus(plan.name, None, tables, initialised=False)
         check_version(connection)
-        choose_queue(connection, queue, plan.name)
         rows = read_chain(connection, plan.name)
         return DataStatus(
             plan.name,
