@@ -98,7 +98,7 @@ new-user: $(VENV)/.with-dev ## Walk a new user's way from the clone to migrated 
 	@PYTHONPATH=tests $(VENV)/bin/python -m whole.new_user
 
 test-dashboards: $(VENV)/.with-dev ## Ask every panel of the dashboards during a real migration; needs prometheus.
-	@tools/need prometheus promtool tmux
+	@tools/need prometheus promtool
 	@$(VENV)/bin/pytest -m 'soak or not soak' tests/dashboards/test_dashboard_queries.py tests/dashboards/test_dashboards_live.py
 
 test-pages: $(VENV)/.with-dev docs ## Look at the site and at `rowferry report --html` in Chromium; needs the network at first.
