@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from unicodedata import normalize
 
+from psycopg import sql
+
 from rowferry.errors import ObjectError
 from rowferry.plan import Entries, Side
 from rowferry.s3.client import ObjectClient
@@ -16,7 +18,7 @@ TRIED_KEYS = 3
 def find_spelling(client: ObjectClient, side: Side, entries: Entries, missing: Sequence[str]) -> str:
     """Return what the bucket holds in the place of one of the first missing keys, and what to type; empty: nothing."""
     for key in missing[:TRIED_KEYS]:
-        for spelled, expression in list_spellings(key, f'"{entries.key_column}"'):
+        for spelled, expression in list_spellings(key, sql.Identifier(entries.key).as_string(None)):
             with suppress(ObjectError):
                 client.ask(head_object(side.name, spelled), tries=TRIES)
                 found = f"the bucket holds {spelled!a}, and not {key!a}"
