@@ -153,7 +153,8 @@ def _copy_all(
         context,
         lambda key: log_copy(copy(s3, options, key, objects[key]), key, objects[key]),
         objects,
-        usual=find_plain_copies(
+        find_usual=partial(
+            find_plain_copies,
             context,
             options,
             objects,

@@ -14,8 +14,10 @@ from rowferry.http import event_loop
 from rowferry.s3.operations import head_object
 from rowferry_worker.batch.copies import find_plain_copies
 from rowferry_worker.copying.copy import CopyResult
+from rowferry_worker.copying.server_copy import ServerCopy
 from rowferry_worker.scheduling.copy_run import ObjectResult
 from support.processes.processes import wait_for
+from support.s3.copies import options_of
 from support.s3.lanes import COPIED, USUAL, Copier, Kind, copying, describe
 from support.s3.said import OK, say
 from support.s3.stand_in import Behaviour, keep_silent, refuse
@@ -216,14 +218,28 @@ def test_a_mistake_of_ours_in_a_lane_fails_its_batch_and_no_other(monkeypatch: p
         async def fail() -> Results:
             await copier.warm_up("copy")
             run = copier.run("copy", KEYS[:5], in_lanes=True)
-            assert run.usual is not None
-            monkeypatch.setattr(run.usual, "recognise", None)
+            monkeypatch.setattr(run.find_usual(), "recognise", None)
             with pytest.raises(TypeError):
                 await run.run_all()
             return await work(copier, "copy", KEYS[5:])
 
         results = event_loop.run(fail(), WITHIN)
         assert {describe(result)[:8] for result in results.values()} == {"migrated"}
+
+
+def test_a_batch_goes_on_in_lanes_once_its_server_is_known() -> None:
+    def is_look(line: str) -> bool:
+        return line.startswith("HEAD ") and "/new/" in line.partition("\r\n")[0]
+
+    with copying(lambda head: refuse(404, "NoSuchKey") if is_look(head) else judge(head)) as copier:
+        copier.options = options_of(ServerCopy("legacy"), "probing")
+
+        def note(*_: object) -> None:
+            copier.options.support.note("CopyObject", supported=True)
+
+        results = event_loop.run(work(copier, "copy", KEYS, note=note), WITHIN)
+        assert {describe(result)[:8] for result in results.values()} == {"migrated"}
+        assert sum(map(is_look, copier.server.request_lines)) == 1
 
 
 def test_a_batch_of_which_nothing_is_plain_takes_no_lane() -> None:

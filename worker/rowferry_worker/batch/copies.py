@@ -23,8 +23,8 @@ from rowferry_worker.batch.sides.asking import are_reachable
 from rowferry_worker.batch.sides.faults import NO_TARGETS, judge_sides
 from rowferry_worker.copying.copy import CopyOptions, CopyResult
 from rowferry_worker.copying.precedence import NO_TIMELINE, Clocks, Timeline
-from rowferry_worker.scheduling.copy_run import Copy, CopyRun, ObjectResult
-from rowferry_worker.scheduling.lanes import Looks, PlainCopies, Usual
+from rowferry_worker.scheduling.copy_run import Copy, CopyRun, FindUsual, ObjectResult
+from rowferry_worker.scheduling.lanes import Looks, PlainCopies
 
 CANCEL_WITHIN = timedelta(seconds=3)
 """How long to wait for the aborts of a batch's multipart uploads once the worker releases it, or has lost it."""
@@ -66,12 +66,13 @@ def run_copies(
     keys: Iterable[str],
     *,
     is_look: bool = False,
-    usual: Usual | None = None,
+    find_usual: FindUsual = lambda: None,
     targets: Mapping[str, str] = NO_TARGETS,
 ) -> dict[str, ObjectResult]:
     """Copy the object of each key, many at once, and return how each copy ended; NotStarted past the time budget.
 
-    `is_look`: they were copied, and are looked at once more; few are copied again. `usual`: what lanes do of that.
+    `is_look`: they were copied, and are looked at once more; few are copied again. `find_usual` returns what lanes do
+    of that, on the event loop.
     `targets`: the production keys, where `keys` are legacy keys.
 
     Raises BatchReleased when the worker gives the batch up meanwhile, MigrationFault when a side is at fault.
@@ -88,7 +89,7 @@ def run_copies(
         work=None if is_look else context.work,
         note=partial(_note_look, context) if is_look else partial(_note_end, context, targets),
         is_look=is_look,
-        usual=usual,
+        find_usual=find_usual,
         most=context.parallel,
     )
     ended = _wait_for(context, run)

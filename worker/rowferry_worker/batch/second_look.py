@@ -70,13 +70,13 @@ def _look(
     tired: Container[str],
 ) -> dict[str, ObjectResult]:
     """Look at each legacy object once, copy again what was rewritten but for the `tired`, and return how that ended."""
-    s3 = context.object_requests()
+    s3, sources = context.object_requests(), {key: (objects[key][0], result) for key, result in copied.items()}
     return run_copies(
         context,
         lambda key: follow(s3, options, *objects[key], copied[key], may_copy=key not in tired),
         copied,
         is_look=True,
-        usual=find_looks(context, {key: (objects[key][0], result) for key, result in copied.items()}),
+        find_usual=lambda: find_looks(context, sources),
     )
 
 

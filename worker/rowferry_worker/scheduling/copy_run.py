@@ -34,6 +34,7 @@ WHOLE_SIDE = (SideFault, CredentialsUnavailable, BucketNotFound)
 """Errors that every object of the side would meet."""
 MAX_SIDE_FAULTS = 3
 """After so many of them in a batch, no more of its copies start."""
+FindUsual = Callable[[], Usual | None]
 Note = Callable[[str, ObjectResult, int], bool | None]
 """Is told, by its key, how a copy has ended, the last of so many of the usual kind; returns whether that seems the
 server's fault."""
@@ -53,15 +54,16 @@ class CopyRun:
         work: tuple[str, str] | None = None,
         note: Note = lambda _key, _result, _count: None,
         is_look: bool = False,
-        usual: Usual | None = None,
+        find_usual: FindUsual = lambda: None,
         most: float = math.inf,
     ) -> None:
         """`keys`: a key that comes twice is copied once. `note` is told how the copies ended.
 
         `deadline`: when no more copies start, by time.monotonic(); those under way go on. `batch_id`: the claimed batch
         whose entries are counted as claimed. `work`: the labels of the metrics; None: the objects are not measured.
-        `is_look`: they were copied, and are looked at: the batch is about to end. `usual`: what lanes do of it; None:
-        each object takes a task. `most`: how many objects may be in flight, below the limit of the process.
+        `is_look`: they were copied, and are looked at: the batch is about to end. `find_usual` returns what lanes do of
+        it; None: nothing yet, since too little is known of the server, so that an object takes a task. `most`: how many
+        objects may be in flight, below the limit of the process.
         """
         self._scheduler = scheduler
         self._copy = copy
@@ -71,7 +73,9 @@ class CopyRun:
         self._work = work
         self._note = note
         self.is_look = is_look
-        self.usual = usual
+        self.usual: Usual | None = None
+        """What lanes do of the batch, once there is something."""
+        self._find_usual = find_usual
         self._most = most
         self.in_hand: dict[str, asyncio.Task[None] | Lane] = {}
         """What copies the object of each key that is under way."""
@@ -112,6 +116,12 @@ class CopyRun:
     def has_next(self) -> bool:
         """Return whether a copy may start, as far as it depends on this batch."""
         return bool(self._not_started) and len(self.in_hand) < self._most
+
+    def find_usual(self) -> Usual | None:
+        """Return what lanes do of the batch: from the moment on when it is known that they may do something."""
+        if self.usual is None:
+            self.usual = self._find_usual()
+        return self.usual
 
     def take_key(self) -> str:
         """Return the key whose copy is next to start: there is one, by `has_next`."""

@@ -277,7 +277,7 @@ class Lane:
 
 def begin_lane(scheduler: "CopyScheduler", run: "CopyRun", key: str) -> bool:
     """Copy the object of a key in a lane, in the place that it has in flight; return whether one is to be had."""
-    usual = run.usual
+    usual = run.find_usual()
     if usual is None or not scheduler.is_open(usual):
         return False
     connection = usual.client.take_idle()

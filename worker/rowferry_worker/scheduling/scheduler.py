@@ -122,7 +122,7 @@ class CopyScheduler:
             return None
         for run in self._runs:
             if run.has_next:
-                usual = run.usual
+                usual = run.find_usual()
                 if usual is None or usual.client is not client or not self.is_open(usual):
                     return None
                 return run, usual, run.take_key()
