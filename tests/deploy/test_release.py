@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from matrix.legs import EMBEDDED, FULL, SHORT
+from matrix.legs import EMBEDDED, POSTGRES, PYTHONS
 from rowferry.db.connection import OLDEST_POSTGRES
 from support.docs.doc_pages import ROOT
 
@@ -34,8 +34,7 @@ def test_the_addresses_of_the_project_lead_to_files_that_are_here() -> None:
 
 
 def test_each_promised_python_is_in_the_matrix_and_the_oldest_is_the_least() -> None:
-    for pairs in (SHORT, FULL):
-        assert promised_pythons() == {python for python, _ in pairs}
+    assert promised_pythons() == {*PYTHONS}
     pinned = set(re.findall(r" v0\.0\.0-(3\.\d+)\.", (ROOT / "requirements" / "pythons.sum").read_text()))
     assert pinned == promised_pythons()
     oldest = min(promised_pythons(), key=lambda version: int(version.partition(".")[2]))
@@ -46,5 +45,4 @@ def test_each_pinned_postgresql_is_in_the_matrix_from_the_oldest_that_is_served(
     pins = (ROOT / "requirements" / "postgres.sum").read_text()
     pinned = sorted(map(int, set(re.findall(r"^linux-amd64 (\d\d)\.", pins, re.MULTILINE))))
     assert pinned == list(range(OLDEST_POSTGRES, pinned[-1] + 1))
-    assert pinned == sorted({int(postgres) for _, postgres in FULL})
-    assert pinned == sorted({int(postgres) for _, postgres in SHORT} | {int(EMBEDDED)})
+    assert pinned == sorted(map(int, (*POSTGRES, EMBEDDED)))
