@@ -1,8 +1,7 @@
 """Which tests reach most of the product for their cost: pure."""
 
-import heapq
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 AGAIN = 0.25
@@ -41,32 +40,17 @@ class Cover:
         self.sql.update(test.sql)
 
 
-def choose(given: Iterable[Recorded], others: Sequence[Recorded], budget_seconds: float) -> list[str]:
-    """Return which of the others to run beside the given tests, the most worth a second first, within the budget.
-
-    A worth never rises while tests are chosen, so the best is found once it is still the best after a second look.
-    """
-    cover, chosen, left = Cover(), list[str](), budget_seconds
+def choose(given: Iterable[Recorded], others: Iterable[Recorded], budget_seconds: float) -> list[str]:
+    """Return which of the others to run beside the given tests, the most worth a second first, within the budget."""
+    cover, chosen, waiting, left = Cover(), list[str](), list(others), budget_seconds
     for test in given:
         cover.add(test)
-
-    def rank(index: int) -> tuple[float, int]:
-        test = others[index]
-        return -cover.worth(test) / max(test.cpu_seconds, LEAST_SECONDS), index
-
-    waiting = [rank(index) for index in range(len(others))]
-    heapq.heapify(waiting)
-    while waiting:
-        _, index = heapq.heappop(waiting)
-        if others[index].cpu_seconds > left:
-            continue
-        now = rank(index)
-        if waiting and now > waiting[0]:
-            heapq.heappush(waiting, now)
-            continue
-        if now[0] == 0:
+    while waiting := [test for test in waiting if test.cpu_seconds <= left]:
+        best = max(waiting, key=lambda test: cover.worth(test) / max(test.cpu_seconds, LEAST_SECONDS))
+        if cover.worth(best) == 0:
             break
-        chosen.append(others[index].test)
-        cover.add(others[index])
-        left -= others[index].cpu_seconds
+        waiting.remove(best)
+        chosen.append(best.test)
+        cover.add(best)
+        left -= best.cpu_seconds
     return chosen

@@ -19,17 +19,17 @@ NOTE = "<!-- Written by `make references` from {source}. Change that instead. --
 def write_pages(connection: Connection) -> dict[str, str]:
     """Return the text of each page by its name. The connection is to a database that knows rowferry."""
     pages: dict[str, tuple[str, Iterable[str]]] = {
-        "commands": ("the help of the commands", [read_above("commands"), *commands.write_page()]),
+        "commands": ("the help of the commands", commands.write_page()),
         "functions": ("the heads of sql/functions", sql_pages.write_functions()),
         "metrics": ("the metrics' own help texts", metrics_page.write_page()),
-        "providers": ("rowferry/s3/providers.toml", [read_above("providers"), *providers_page.write_page()]),
-        "refusals": ("rowferry/s3/refusals.toml", [read_above("refusals"), *refusals_page.write_page()]),
+        "providers": ("rowferry/s3/providers.toml", providers_page.write_page()),
+        "refusals": ("rowferry/s3/refusals.toml", refusals_page.write_page()),
         "views": ("the heads of sql/views", sql_pages.write_views(connection)),
     }
-    found: dict[str, str] = {}
-    for name, (source, (top, *below)) in pages.items():
-        found[name] = "\n\n".join([top, NOTE.format(source=source), *below]) + "\n"
-    return found
+    return {
+        name: "\n\n".join([read_above(name), NOTE.format(source=source), *below]) + "\n"
+        for name, (source, below) in pages.items()
+    }
 
 
 def read_above(name: str) -> str:

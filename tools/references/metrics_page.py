@@ -16,12 +16,7 @@ HEAD = ("metric", "type", "labels", "what it says")
 
 
 def write_page() -> Iterator[str]:
-    """Yield the paragraphs of docs/metrics.md."""
-    yield "# Metrics"
-    yield fill(
-        "[Metrics, dashboards, alerts](dashboards.md) says how to have them scraped, and what each panel shows; the "
-        "[runbook](runbook.md) says what to do about each alert."
-    )
+    """Yield the paragraphs of docs/metrics.md below those that are written by hand."""
     yield "## Workers"
     yield fill(
         "`rowferry worker --metrics-port 9464` serves them. Each has the label `host` as well, and of several "

@@ -32,13 +32,7 @@ _GRANTED = re.compile(r"grant execute on function(.*?)\bto\b", re.DOTALL)
 
 
 def write_views(connection: Connection) -> Iterator[str]:
-    """Yield the paragraphs of docs/views.md. The columns are those of the database."""
-    yield "# Views"
-    yield fill(
-        "All in the schema `rowferry`. Every role that `rowferry init --grants` prints rights for may read them. "
-        "[SQL for operators](sql.md) has statements that use them; `rowferry report`, `watch`, the exporter and "
-        "the dashboards read nothing else of the queue's progress. In psql, `\\dv+ rowferry.*` shows what they are for."
-    )
+    """Yield the paragraphs of docs/views.md below those written by hand. The columns are those of the database."""
     columns = read_columns(connection)
     for path in list_sql("views"):
         yield f"## rowferry.{path.stem}"
@@ -55,13 +49,7 @@ def read_columns(connection: Connection) -> dict[str, list[tuple[str, str]]]:
 
 
 def write_functions() -> Iterator[str]:
-    """Yield the paragraphs of docs/functions.md."""
-    yield "# SQL functions"
-    yield fill(
-        "All in the schema `rowferry`. Workers and applications may do to the queue what these functions do, and "
-        "nothing else ([why](adr/0007-workers-may-only-call-functions.md)). Most of them are for rowferry itself; the "
-        "first two groups are for you as well. In psql, `\\df+ rowferry.*` shows what they do."
-    )
+    """Yield the paragraphs of docs/functions.md below those that are written by hand."""
     granted, paths = read_grants(), list_sql("functions")
     signatures = {path: _SIGNATURE.findall(path.read_text(encoding="utf-8"))[0] for path in paths}
     for caller, (heading, sentence) in CALLERS.items():
