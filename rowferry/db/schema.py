@@ -58,17 +58,16 @@ def initialise(connection: Connection) -> Initialised:
         _show_rows(connection)
         applied = read_applied(connection) or restore_record(connection)
         refuse_unreleased(connection, applied)
-        before = _refuse_newer(connection, applied)
+        before, views_before = _refuse_newer(connection, applied)
         new = _apply_migrations(connection, applied)
         _show_rows(connection)
         functions, views = list_sql("functions"), _views_in_order()
-        seen = _replace(connection, functions, views)
+        seen = _replace(connection, functions, views, views_before)
         if fetch_one(connection, statement("tally_is_missing"))["tally_is_missing"]:
             call(connection, "recount_batches")
         connection.execute(statement("analyze_small_tables"))
         connection.execute(statement("revoke_functions"))
-        connection.execute(statement("record_installation"), {"version": __version__})
-        connection.execute(statement("record_views"), {"views": Jsonb(seen)})
+        connection.execute(statement("record_installation"), {"version": __version__, "views": Jsonb(seen)})
         connection.execute(statement("comment_on_record", comment=sql.Literal(" ".join(list_fingerprints()))))
     return Initialised(tuple(new), len(functions), len(views), before)
 
@@ -132,9 +131,12 @@ def _refuse_something_else(connection: Connection) -> None:
         )
 
 
-def _refuse_newer(connection: Connection, applied: dict[int, str]) -> str | None:
-    """Return the version that initialised the database last; raise UsageError where it is newer than this one."""
-    row = connection.execute(statement("installed_version")).fetchone()
+def _refuse_newer(connection: Connection, applied: dict[int, str]) -> tuple[str | None, dict[str, str]]:
+    """Return which version initialised the database last, and the views that it left, by name and as `describe_view`.
+
+    Raises UsageError where that version is newer than this one.
+    """
+    row = connection.execute(statement("read_installation")).fetchone()
     before: str | None = row["version"] if row else None
     unknown = [name for number, name in applied.items() if number not in known_migrations()]
     if unknown or (before is not None and _numbers(before) > _numbers(__version__)):
@@ -143,7 +145,7 @@ def _refuse_newer(connection: Connection, applied: dict[int, str]) -> str | None
             f"This database was initialised by rowferry {before}, {what} this {__version__}: update rowferry on this "
             "host."
         )
-    return before
+    return before, row["views"] if row else {}
 
 
 def _apply_migrations(connection: Connection, applied: dict[int, str]) -> list[str]:
@@ -165,8 +167,10 @@ def _views_in_order() -> list[Path]:
     return [paths[name] for name in order]
 
 
-def _replace(connection: Connection, functions: list[Path], views: list[Path]) -> dict[str, str]:
-    """Replace functions, and views that have changed; return what each view is now, by name.
+def _replace(
+    connection: Connection, functions: list[Path], views: list[Path], before: dict[str, str]
+) -> dict[str, str]:
+    """Replace functions, and views that are not as `before`; return what each view is now, by name.
 
     Raises UsageError where an unreleased version has applied the migrations (UNRELEASED).
     """
@@ -176,8 +180,6 @@ def _replace(connection: Connection, functions: list[Path], views: list[Path]) -
         connection.execute(statement("make_claim_key"))
         for path in functions:
             _apply(connection, path)
-        rows = connection.execute(statement("recorded_views")).fetchall()
-        before: dict[str, str] = rows[0]["views"] if rows else {}
         now = {path.stem: _replace_view(connection, path, before.get(path.stem)) for path in views}
         connection.execute(_comments(functions, views))
     except UNRELEASED as error:

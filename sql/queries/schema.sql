@@ -104,25 +104,19 @@ order by number;
 insert into rowferry.schema_migration (number, name, applied_by)
 values (%(number)s, %(name)s, %(applied_by)s);
 
--- name: installed_version
--- The version that initialised this database last.
-select version from rowferry.installation;
+-- name: read_installation
+-- The version that initialised this database last, and the views that it left.
+select
+    version,
+    views
+from rowferry.installation;
 
 -- name: record_installation
--- Records the version that initialises this database.
-insert into rowferry.installation (version)
-values (%(version)s)
+-- Records the version that initialises this database, and the views that it leaves (`describe_view`), by name.
+insert into rowferry.installation (version, views)
+values (%(version)s, %(views)s)
 on conflict on constraint installation_pkey do update
-set version = excluded.version, initialised_at = now();
-
--- name: record_views
--- Records which views it has (`describe_view`), by name.
-update rowferry.installation
-set views = %(views)s;
-
--- name: recorded_views
--- Which views the last `rowferry init` left.
-select views from rowferry.installation;
+set version = excluded.version, views = excluded.views, initialised_at = now();
 
 -- name: describe_view
 -- What a view is now, in short; null where it is not there. A view that is still the same need not be replaced: that

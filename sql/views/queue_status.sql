@@ -1,12 +1,12 @@
 -- One row a migration and queue, for each queue that has batches or a row in rowferry.queue, or that one of these
 -- names in `next`. `position` counts them from 1, in the order of the chain: a queue comes after all that lead to it,
 -- and a chain after those that began before it. `claimed` are the batches that live workers have claimed, of
--- `max_claimed` at most (null: no limit). `is_served`: a live worker that is not silent serves it, and can.
+-- `max_claimed` at most (null: no limit).
 -- `due_since`: since when its oldest due batch has been due (null: none is); `next_at`: when the first of its batches
 -- is due, if none is yet (null: never).
 -- `waiting` are its own entries; `pending` are these and the waiting entries of all queues that lead to it, as
--- `pending_batches` are the batches in INIT. `in_hand` and `pending_in_hand` are those of them that workers have
--- settled inside their batches (rowferry.in_hand); `reached`: those of its own, with what dead workers had settled.
+-- `pending_batches` are the batches in INIT. `in_hand` are those of its own that workers have settled inside their
+-- batches (rowferry.in_hand); `reached`: the same, with what dead workers had settled.
 -- `rate_1m` is that of the last minute, 0 once nothing is pending, no worker serves it, or it is paused and no batch is
 -- claimed; `rate_10m` that of the last ten. `time_left` is how long it takes until nothing is pending, at this rate:
 -- the longest of its own and those of the queues before it; null while that is unknown, nothing is pending, one of them
@@ -183,7 +183,7 @@ coming as (
         count(*) as queues,
         min(k.started_at) as began_at,
         sum(k.waiting)::bigint as waiting,
-        sum(k.in_hand)::bigint as in_hand,
+        sum(k.waiting - k.in_hand)::bigint as entries_left,
         sum(k.unreached)::bigint as unreached,
         sum(k.batches_init)::bigint as batches_init
     from leads as l
@@ -199,7 +199,7 @@ paced as (
         least(o.started_at, c.began_at) as began_at,
         coalesce(c.queues, 0) as queues,
         o.waiting + coalesce(c.waiting, 0) as pending,
-        o.in_hand + coalesce(c.in_hand, 0) as pending_in_hand,
+        o.waiting - o.in_hand + coalesce(c.entries_left, 0) as pending_left,
         o.batches_init + coalesce(c.batches_init, 0) as pending_batches,
         o.batches_init > 0 and not o.is_served as is_deserted,
         case
@@ -323,14 +323,12 @@ select
             and r.is_any_due and not r.is_stuck
             then make_interval(secs => r.seconds_left)
     end as time_left,
-    r.is_served,
     case when r.run_after <= now() then r.run_after end as due_since,
     case when r.run_after > now() then nullif(r.run_after, 'infinity') end as next_at,
     r.is_done,
     r.is_slowest,
     r.state,
     r.in_hand,
-    r.pending_in_hand,
     r.waiting - r.unreached as reached,
     r.still_since,
     r.done_share,
@@ -342,7 +340,7 @@ select
     r.next_error,
     r.last_tried_at,
     r.needs_operator,
-    r.pending - r.pending_in_hand as pending_left,
+    r.pending_left,
     r.unsettled::double precision / nullif(r.entries - r.waiting, 0) as failed_share,
     r.is_paused_whole,
     r.migrated,

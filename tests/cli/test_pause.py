@@ -4,8 +4,9 @@ import json
 
 import psycopg
 import pytest
+from psycopg.rows import DictRow
 
-from rowferry.db.connection import connect
+from rowferry.db.connection import Connection, connect
 from rowferry.errors import DatabaseBusy
 from rowferry_cli.status.pause import pause, resume
 from support.entries.entry_table import EntryTable
@@ -131,6 +132,16 @@ def test_a_session_that_holds_the_migration_is_given_as_the_reason_why_a_pause_m
             pause(connection, None)
         holder.rollback()
         assert len(pause(connection, None)) == 1
+
+
+def test_a_pause_waits_for_no_view(table: EntryTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_slowly(_connection: Connection, _migration: str | None) -> list[DictRow]:
+        return table.execute("select 1 / (paused_at is null)::integer as batches from rowferry.migration")
+
+    table.add_legacy([1]).enqueue()
+    monkeypatch.setattr("rowferry_cli.status.pause.read_chain", read_slowly)
+    with connect("test", autocommit=True) as connection, pytest.raises(psycopg.errors.DivisionByZero):
+        pause(connection, None)
 
 
 def test_the_reason_of_a_person_is_shown_and_is_no_alarm(migration: Migration) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
-from support.processes.cli import refused, well
+from support.processes.cli import refused
 from support.queue.failing import fail
 
 
@@ -87,15 +87,6 @@ def test_a_requeue_can_be_of_one_migration(
     assert done.stdout.startswith("Requeued ")
     assert words in done.stdout
     assert {batch["error"] for batch in migration.batches() if batch["status"] == "ERROR"} == left
-
-
-def test_migrate_requeues_its_own_batches_only(migration: Migration) -> None:
-    migration.fill(3)
-    other = fail(migration, {"image/1": "A"}, migration="banners")
-    migration.write_plan()
-    done = well(migration.run_here("migrate", "--requeue", "--yes", "--processes", "1", "--log-file", "migrate.log"))
-    assert "Requeued 0 batches." in done.stdout
-    assert [batch["id"] for batch in migration.batches() if batch["status"] == "ERROR"] == [other]
 
 
 @pytest.mark.parametrize(

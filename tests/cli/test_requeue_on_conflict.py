@@ -79,7 +79,8 @@ def test_migrate_says_that_a_conflict_needs_a_choice_and_requeues_with_it(taken:
     assert done.stdout.splitlines()[-1].endswith(
         "conflicts need --on-conflict older, which replaces what is older, or overwrite."
     )
-    well(taken.run_here("migrate", *ASKED, "--requeue", "--on-conflict", "overwrite"))
+    well(taken.run_here("requeue", "--all"))
+    well(taken.run_here("migrate", *ASKED, "--on-conflict", "overwrite"))
     assert taken.counts() == {"migrated": 3}
 
 

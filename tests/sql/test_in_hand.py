@@ -59,7 +59,7 @@ def test_what_is_settled_inside_an_open_batch_is_known_everywhere(lines: Lines) 
     assert (state["waiting"], state["done_share"], state["rate_1m"]) == (200, 0.6, 30)
     assert state["seconds_left"] == pytest.approx(200 / 30)
     queue = read(lines, "queue_status")
-    assert (queue["in_hand"], queue["pending_in_hand"]) == (300, 300)
+    assert (queue["in_hand"], queue["pending_left"]) == (300, 200)
     assert read(lines, "claimed_batches")["in_hand"] == 300
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from rowferry.db.connection import call, connect
 from rowferry.db.statements import statement
+from rowferry_cli.operate import prune
 from support.entries.migration import Migration
 from support.processes.cli import well
 
@@ -20,8 +21,11 @@ def aged(versitygw_migration: Migration) -> Migration:
     return migration
 
 
-def test_only_batches_done_long_ago_are_forgotten_with_their_attempts(aged: Migration) -> None:
-    assert well(aged.run("prune", "--older-than", "30d", "--step", "2", "--yes")).stdout == "Pruned 4 batches.\n"
+def test_only_batches_done_long_ago_are_forgotten_with_their_attempts(
+    aged: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prune, "BATCHES_PER_STEP", 2)
+    assert well(aged.run_here("prune", "--older-than", "30d", "--yes")).stdout == "Pruned 4 batches.\n"
     assert [batch["id"] for batch in aged.batches()] == [5, 6]
     assert {attempt["batch_id"] for attempt in aged.attempts()} == {5, 6}
 

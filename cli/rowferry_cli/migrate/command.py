@@ -37,7 +37,6 @@ GROUPS = (
 @click.option("-w", "--overwrite", is_flag=True, help="The same as --on-conflict overwrite.")
 @on_conflict_option
 @allow_empty_option
-@click.option("--requeue", is_flag=True, help="First requeue this migration's batches in ERROR.")
 @click.option("--no-objects", is_flag=True, help="Do not count the objects of the buckets.")
 @click.option("-v", "--verbose", is_flag=True, help="Print a line for each object and each row.")
 @click.option("-d", "--dry-run", is_flag=True, help="Check and show what would be done; write nothing.")

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
-from rowferry.db.connection import Connection, call, connect, name_database, translated_errors
+from rowferry.db.connection import Connection, connect, name_database
 from rowferry.db.schema import check_version, initialise
 from rowferry.errors import MigrationFault, UsageError
-from rowferry.formatting import count, count_batches
+from rowferry.formatting import count
 from rowferry.plan import OnConflict, Plan
 from rowferry.reports.coverage import Coverage, record_coverage
 from rowferry.reports.facts import KEPT_OTHERS, read_facts, record_facts
@@ -54,7 +54,6 @@ class MigrateOptions(WorkerOptions):
     overwrite: bool
     on_conflict: OnConflict | None
     allow_empty: bool
-    requeue: bool
     no_objects: bool
     verbose: bool
     dry_run: bool
@@ -163,8 +162,6 @@ def _show_skipped(connection: Connection, plan: Plan, reporter: Reporter) -> Non
 
 def _prepare_batches(connection: Connection, plan: Plan, options: MigrateOptions, reporter: Reporter) -> None:
     """Do with batches of earlier passes what the options say."""
-    if options.requeue:
-        _requeue(connection, plan, reporter)
     chosen = choose_on_conflict(connection, plan, options.choices)
     if words := describe_chosen(options.choices.on_conflict, chosen):
         reporter.print(words)
@@ -199,12 +196,6 @@ def _migrate(connection: Connection, plan: Plan, options: MigrateOptions, report
     if differ:
         reporter.print(f"{count(differ, 'object', 'objects')} not repaired (see `rowferry errors`)")
     return 1 if errors or paused or left or differ else 0
-
-
-def _requeue(connection: Connection, plan: Plan, reporter: Reporter) -> None:
-    with translated_errors():
-        (row,) = call(connection, "requeue", None, None, plan.name)
-    reporter.print(f"Requeued {count_batches(row['requeue'])}.")
 
 
 def _describe_errors(connection: Connection, plan: Plan, options: MigrateOptions, left: ChainCounts) -> str:

@@ -9,7 +9,8 @@ from rowferry_cli.messages import confirm
 from rowferry_cli.migration import choose_queue, queue_option
 from rowferry_cli.options import Duration, yes_option
 
-ATTEMPTS_PER_STEP = 10_000
+BATCHES_PER_STEP, ATTEMPTS_PER_STEP = 1_000, 10_000
+"""Of one transaction."""
 
 
 @click.command("prune", cls=Command)
@@ -18,13 +19,10 @@ ATTEMPTS_PER_STEP = 10_000
 )
 @queue_option
 @click.option(
-    "--step", default=1000, show_default=True, type=click.IntRange(1, 100_000), help="Batches per transaction."
-)
-@click.option(
     "--migrations", is_flag=True, help="Also delete migrations that have no batches and no activity in that time."
 )
 @yes_option
-def command(older_than: timedelta, queue: str | None, step: int, migrations: bool, yes: bool) -> None:
+def command(older_than: timedelta, queue: str | None, migrations: bool, yes: bool) -> None:
     """Delete DONE batches that finished longer ago than --older-than, and their attempts, in small transactions.
 
     Their entries disappear from `rowferry status` and `rowferry report`, so save the report first. Batches that wait or
@@ -46,9 +44,9 @@ def command(older_than: timedelta, queue: str | None, step: int, migrations: boo
                 f"Delete these batches and their counts{' and the migrations that are over' if migrations else ''}?"
             )
         while True:
-            (row,) = call(connection, "prune_batches", older_than, step, queue)
+            (row,) = call(connection, "prune_batches", older_than, BATCHES_PER_STEP, queue)
             total += row["prune_batches"]
-            if row["prune_batches"] < step:
+            if row["prune_batches"] < BATCHES_PER_STEP:
                 break
         next_id: int | None = 0
         while next_id is not None:

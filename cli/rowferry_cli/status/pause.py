@@ -42,16 +42,18 @@ def find_pause(connection: Connection, migration: str) -> str | None:
 def _set(
     connection: Connection, function: str, migration: str | None, queue: str | None, *reason: str | None
 ) -> list[DictRow]:
-    # As they are before it: a worker may have finished what is resumed by the time that it is read.
-    queues = [each for each in read_chain(connection, migration) if queue in {None, each["queue"]}]
+    # A worker may have finished what is resumed by the time that it is read. A pause waits for no view.
+    before = read_chain(connection, migration) if function == "resume" else None
     try:
         with translated_errors():
             rows = call(connection, function, migration, queue, *reason)
-            workers = fetch_one(connection, statement("count_live_workers"))
     except DatabaseBusy as error:
         row = "migration" if queue is None else "queue"
         message = f"Could not {function}: another session locks the {row}'s row; try again when it has ended."
         raise DatabaseBusy(message) from error
+    with translated_errors():
+        workers = fetch_one(connection, statement("count_live_workers"))
+    queues = [each for each in before or read_chain(connection, migration) if queue in {None, each["queue"]}]
     for row in rows:
         mine = [each for each in queues if each["migration"] == row["migration"]]
         claimed, open_batches = (sum(each[name] for each in mine) for name in ("claimed", "batches_init"))

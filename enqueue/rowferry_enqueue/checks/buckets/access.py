@@ -18,9 +18,8 @@ from rowferry.s3.results import read_tag_count
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists, explain, refuse, summarise_error
 from rowferry_enqueue.checks.buckets.kept_properties import Heads, check_kept_properties
-from rowferry_enqueue.checks.buckets.large import judge_large
+from rowferry_enqueue.checks.buckets.large import check_sizes
 from rowferry_enqueue.checks.buckets.objects import Sample, check_objects, find_any_object
-from rowferry_enqueue.checks.buckets.one_piece import count_refused
 from rowferry_enqueue.checks.buckets.prefixes import check_prefixes
 from rowferry_enqueue.checks.buckets.probe import ENCRYPTED, TAGGING, Probe, written_probe
 from rowferry_enqueue.checks.buckets.probe_properties import ShapedProbe
@@ -189,12 +188,12 @@ def _try_writing(probe: Probe, plan: Plan, source_key: str | None, heads: Heads)
     elif probe.has_false_md5:
         what = "the production server's ETags look like the MD5 of the bytes and are not: no object would pass"
         yield problem(what, f"use a server whose ETags are, or one that says why not by {ENCRYPTED[0]}")
+    of_parts: ObjectError | None = None
     try:
         probe.write_parts(server_side=plan.server_side)
     except ObjectError as error:
-        yield from judge_large(plan, error)
-    if not plan.server_side:
-        yield from count_refused(probe, plan)
+        of_parts = error
+    yield from check_sizes(probe, plan, of_parts)
     yield from _report_lost_properties(probe)
     if probe.lacks_tags and side.tags == "copy":
         yield from _count_tagged(plan, heads)
