@@ -42,7 +42,7 @@ export PYTHON
 # Containers set this; then each process of the tests would compile every file of tests and product anew.
 unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
-.PHONY: help release demo trace test test-all test-nightly quick-list servers test-matrix test-versions test-compose image test-image test-hosts new-user test-dashboards test-pages more-servers test-servers races model mutants torture kills scale bench regression pictures docs man references check audit format lock lock-images clean
+.PHONY: help release demo trace test test-all test-nightly quick-list servers test-matrix test-versions test-compose image test-image test-hosts new-user test-dashboards test-pages more-servers test-servers races model mutants torture kills scale bench figures regression pictures docs man references check audit format lock lock-images clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -156,6 +156,9 @@ scale: $(VENV)/.with-dev ## Enqueue 100 million entries, migrate 20 million, kil
 bench: $(VENV)/.with-bench ## Measure rowferry side by side with the baselines; BENCH_ARGS='--only copy --short' chooses, '--help' tells more.
 	@$(INSTALL_VERSITYGW)
 	@$(VENV)/bin/python -m bench $(BENCH_ARGS)
+
+figures: $(VENV)/.with-dev ## Write the figures of bench/results into README.md and the page of measurements.
+	@$(VENV)/bin/python -m bench.tables
 
 regression: $(VENV)/.with-dev ## Hold this checkout against earlier commits, on servers that answer in different ways; REGRESSION_ARGS=HEAD~20. Minutes.
 	@$(VENV)/bin/python -m bench.regression $(REGRESSION_ARGS)

@@ -62,6 +62,7 @@ def make_real(objects: Objects) -> BenchServer:
     return MemoryServer(objects.body_bytes, objects.count)
 
 
+NO_LATENCY = (0,)
 FAKE, STUB, REAL, TLS = "fake", "stub", "versitygw", "stub, TLS"
 SERVERS: dict[str, Start] = {
     FAKE: make_fake,

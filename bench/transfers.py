@@ -1,10 +1,14 @@
-"""Whole runs of rowferry and of the baselines over the same objects: from the start of a process to its end."""
+"""Whole runs of rowferry and of the baselines over the same objects: from the start of a process to its end.
+
+A run of one object beside them tells what each takes to start and to end, and so its pace in between.
+"""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache
+from operator import methodcaller
 
 from bench import baselines
 from bench.environment import Usage, run_measured
@@ -32,6 +36,8 @@ class Course:
     """Of boto3: 64 to 256 of them are equally fast, since Python's lock is their bound."""
     is_stream: bool = False
     """Whether the bytes go from one server to another; otherwise a server copies them by itself."""
+    batch_size: int = BATCH_SIZE
+    """Of rowferry: a batch should take some seconds at the most."""
 
     @contextmanager
     def open(self) -> Iterator[tuple[BenchServer, BenchServer]]:
@@ -43,13 +49,13 @@ class Course:
             with self.start(replace(self.objects, count=1)) as production:
                 yield legacy, production
 
-    def migrate(self, postgres_pid: int, *options: str) -> Figures:
-        """Let `rowferry worker` migrate a row for each object."""
+    def migrate(self, postgres_pid: int) -> Figures:
+        """Let `rowferry worker`, as it is typed, migrate a row for each object."""
         with self.open() as (legacy, production):
             make_rows(self.objects.count)
-            enqueue_rows(legacy.endpoint_url, production.endpoint_url, BATCH_SIZE)
+            enqueue_rows(legacy.endpoint_url, production.endpoint_url, self.batch_size)
             before = read_server_cpu(postgres_pid)
-            used = run_measured([*WORKER, *options], trust("AWS_CA_BUNDLE", legacy, production))
+            used = run_measured(WORKER, trust("AWS_CA_BUNDLE", legacy, production))
             database = read_server_cpu(postgres_pid) - before
             check_rows()
             figures = self._describe(production, used)
@@ -89,10 +95,10 @@ class Course:
 
 
 def list_contestants(
-    record: Record, course: Course, rivals: Iterable[str], migrate: Callable[[], Figures]
+    record: Record, course: Course, rivals: Iterable[str], postgres_pid: int
 ) -> dict[str, Callable[[], Figures]]:
     """Return rowferry and those of the rivals that are here; the others are noted as absent."""
-    found: dict[str, Callable[[], Figures]] = {OURS: migrate}
+    found = {OURS: with_pace(course, lambda course: course.migrate(postgres_pid))}
     for name in rivals:
         own = course
         if name == THREADED:
@@ -100,5 +106,18 @@ def list_contestants(
         if own.compose(name) is None:
             record.absent[name] = baselines.MISSING
         else:
-            found[name] = partial(own.copy_by, name)
+            found[name] = with_pace(own, methodcaller("copy_by", name))
     return found
+
+
+def with_pace(course: Course, measure: Callable[[Course], Figures]) -> Callable[[], Figures]:
+    """Return what measures a course, and tells its pace without what the run of a single object takes."""
+    one = replace(course, objects=replace(course.objects, count=1))
+    start_seconds = cache(lambda: 1 / measure(one)["objects_per_second"])
+
+    def run() -> Figures:
+        start, figures, more = start_seconds(), measure(course), course.objects.count - 1
+        running = (more + 1) / figures["objects_per_second"] - start
+        return {**figures, "start_seconds": start, "objects_per_second_running": more / max(running, 1e-3)}
+
+    return run
