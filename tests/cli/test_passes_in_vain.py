@@ -1,8 +1,13 @@
 """A pass that settles nothing is the last: the enqueuer sees rows that workers do not."""
 
+import psycopg
 import pytest
 
+from rowferry.db.connection import connect
+from rowferry_cli.migrate.vain import explain_vain_pass
+from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
+from support.postgres.ordinary import as_superuser
 
 
 @pytest.mark.timeout(90)
@@ -15,7 +20,6 @@ def test_passes_end_where_workers_see_none_of_the_entries(migration: Migration) 
     )
     assert done.returncode == 1, done.stdout + done.stderr
     assert "found 6 entries" in done.stdout
-    assert "rebuild the index of the ids (`reindex`)" in done.stdout
     assert len([line for line in done.stdout.splitlines() if line.startswith("Pass ")]) == 3
     assert "Traceback" not in done.stderr
 
@@ -57,3 +61,17 @@ def test_an_application_goes_on_meanwhile(migration: Migration, where: str, when
     assert done.returncode == status, done.stdout + done.stderr
     assert ("The passes end" in done.stdout) == bool(status)
     assert len([line for line in done.stdout.splitlines() if line.startswith("Pass ")]) == (3 if status else 6)
+
+
+@pytest.mark.superuser("only one may write to pg_collation")
+def test_a_collation_of_another_version_is_named(table: EntryTable) -> None:
+    """As after an upgrade of the system, which sorts texts otherwise than the index of the ids was made."""
+    with connect("test", autocommit=True) as session:
+        assert "reindex" in str(explain_vain_pass(session, table.read_plan(), 600))
+        assert "collation version" not in str(explain_vain_pass(session, table.read_plan(), 600))
+        table.execute("alter table public.avatars add name text collate pg_c_utf8")
+        with psycopg.connect(as_superuser(table.dsn), autocommit=True) as superuser:
+            superuser.execute("update pg_collation set collversion = '0' where collname = 'pg_c_utf8'")
+        told = str(explain_vain_pass(session, table.read_plan(), 600))
+    assert "found 600 entries" in told
+    assert "collation pg_catalog.pg_c_utf8 was made by collation version 0, and this is" in told

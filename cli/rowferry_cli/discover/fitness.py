@@ -11,7 +11,7 @@ from rowferry.formatting import show_text
 from rowferry.plan import Plan, Side
 from rowferry.plan_file import parse_plan
 from rowferry_cli.discover.evidence.bucket import LegacyBucket
-from rowferry_cli.discover.evidence.catalogue import Catalogue
+from rowferry_cli.discover.evidence.catalogue import Catalogue, UserTable
 from rowferry_cli.discover.evidence.readings import Reading
 from rowferry_cli.discover.proposals import Proposal
 from rowferry_cli.discover.separate import (
@@ -20,6 +20,7 @@ from rowferry_cli.discover.separate import (
     compose_objects,
     compose_text,
     find_condition,
+    find_document_condition,
     sample_beside,
 )
 from rowferry_enqueue.checks.finding import Finding, find_problems
@@ -52,9 +53,25 @@ class Fitness:
     def narrow(self, proposal: Proposal, most: int) -> Proposal:
         """Return the proposal with a `where` that leaves out rows without objects, if something tells them."""
         table = self._catalogue.find_table(proposal.entries["table"])
-        is_narrow = any(proposal.entries.get(name) for name in ("where", "moved", "path", "within", "names"))
+        is_narrow = any(proposal.entries.get(name) for name in ("where", "moved", "within", "names"))
         if table is None or proposal.is_commented_out or is_narrow:
             return proposal
+        if "path" in proposal.entries:
+            return self._narrow_documents(proposal, table, most)
+        return self._narrow_texts(proposal, table, most)
+
+    def _narrow_documents(self, proposal: Proposal, table: UserTable, most: int) -> Proposal:
+        key = proposal.entries["key"]
+        column = table.columns[key]
+        if column.kind != "text":
+            return proposal
+        where = find_document_condition(key, [row.value for row in self._catalogue.sample_column(table, column, most)])
+        if where is None:
+            return proposal
+        about = "Some texts are no JSON, and `where` leaves them out."
+        return replace(proposal, entries={**proposal.entries, "where": where}, comments=[*proposal.comments, about])
+
+    def _narrow_texts(self, proposal: Proposal, table: UserTable, most: int) -> Proposal:
         entries = proposal.entries
         objects, key = entries.get("objects"), entries["key"]
         value = compose_text(key) if objects is None else compose_objects(objects)

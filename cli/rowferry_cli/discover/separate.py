@@ -105,6 +105,28 @@ def _suggest_patterns(name: str, kinds: Kinds) -> Iterator[str]:
         yield f"{name} like '%/%'"
 
 
+def find_document_condition(key: str, texts: Sequence[str]) -> str | None:
+    """Return a condition that the texts of a column that are documents meet, if others are none; None: all are."""
+    name = quote_name(key)
+    good = [text for text in texts if _is_document(text)]
+    bad = [text for text in texts if not _is_document(text)]
+    if not good or not bad:
+        return None
+    for length in (1, 2):
+        begins = sorted({text[:length] for text in good})
+        if len(begins) <= 2 and not any(text.startswith(tuple(begins)) for text in bad):
+            conditions = [f"{name} like {quote_text(begin + '%')}" for begin in begins]
+            return conditions[0] if len(conditions) == 1 else f"({' or '.join(conditions)})"
+    return None
+
+
+def _is_document(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), list | dict)
+    except (ValueError, RecursionError):
+        return False
+
+
 def compose_text(key: str) -> sql.Composable:
     """Return SQL that yields the text of a column."""
     return sql.SQL("e.{}::text").format(identifiers(key))
