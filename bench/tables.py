@@ -19,6 +19,8 @@ Figures = Mapping[str, list[float]]
 """Of one contestant: median, smallest and largest of each figure."""
 SHOWN = {"stub, 10 ms": "10 ms", "stub, 70 ms": "70 ms"}
 """The rows of README's table, and what it calls them: what a user at such a latency gets."""
+COMPARED = ("rowferry", "rclone", "s5cmd")
+"""Its columns."""
 
 
 def write_pace(figures: Figures) -> str:
@@ -55,7 +57,7 @@ def tabulate(record: Mapping[str, Any], write: Callable[[Figures], str], shown: 
     rows: dict[str, dict[str, str]] = {}
     for name, figures in record["median, from, to"].items():
         contestant, _, where = name.partition(", ")
-        if shown is None or where in shown:
+        if shown is None or (where in shown and contestant in COMPARED):
             rows.setdefault(where if shown is None else shown[where], {})[contestant] = write(figures)
     heads = list(dict.fromkeys(who for row in rows.values() for who in row))
     lines = [["", *heads], ["---"] * (len(heads) + 1)]
@@ -65,10 +67,10 @@ def tabulate(record: Mapping[str, Any], write: Callable[[Figures], str], shown: 
 
 def replace_table(page: str, name: str, table: str) -> str:
     """Return a page with a table between its comments. Raises ValueError where the page has none of that name."""
-    found = re.compile(rf"(<!-- {name} -->\n\n).*?(\n<!-- end -->)", re.DOTALL)
+    found = re.compile(rf"(<!-- Written by `make figures`: {name} -->\n\n).*?(\n<!-- end -->)", re.DOTALL)
     written, count = found.subn(lambda match: f"{match[1]}{table}{match[2]}", page)
     if count != 1:
-        raise ValueError(f"the page has {count} tables between <!-- {name} --> and <!-- end -->")
+        raise ValueError(f"the page has {count} tables of `make figures` that are named {name}")
     return written
 
 
