@@ -1,13 +1,14 @@
 """The environment of the benches: PostgreSQL with its own defaults, the fake S3 server, measured processes."""
 
+import json
 import os
-import platform
 import subprocess
+import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -82,13 +83,10 @@ class Usage:
 
 def run_measured(command: Sequence[str], environment: Mapping[str, str] | None = None) -> Usage:
     """Run a command to its end and return what it used; AssertionError with its last words where it failed."""
-    everything, began = {**os.environ, **(environment or {})}, time.monotonic()
-    with tempfile.TemporaryFile("w+") as words:
-        with subprocess.Popen(command, env=everything, stdout=words, stderr=words) as process:
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-        wall_seconds = time.monotonic() - began
+    with tempfile.TemporaryFile("w+") as words, tempfile.NamedTemporaryFile() as used:
+        shim = (sys.executable, "-S", str(Path(__file__).with_name("used.py")), used.name)
+        everything = {**os.environ, **(environment or {})}
+        status = subprocess.call([*shim, *command], env=everything, stdout=words, stderr=words)
         words.seek(0)
-        assert process.returncode == 0, f"{command[0]} ended with {process.returncode}: {words.read()[-2000:]}"
-        unit = 1024 if platform.system() == "Linux" else 1024 * 1024
-        return Usage(wall_seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / unit)
+        assert status == 0, f"{command[0]} ended with {status}: {words.read()[-2000:]}"
+        return Usage(*json.load(used))
