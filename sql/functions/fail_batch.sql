@@ -29,8 +29,7 @@ as $$
         worker_id = a.worker_id,
         error = p_error,
         failed = case p_verdict
-            when 'ERROR'
-                then q.entry_count - q.migrated - q.kept - q.changed - q.deleted - q.missing - q.conflict
+            when 'ERROR' then (rowferry.count_batch(q, 1)).waiting - q.missing - q.conflict
             else q.failed
         end
     from (values (p_attempt_id)) as tried (attempt_id)

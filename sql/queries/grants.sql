@@ -10,7 +10,7 @@ grant select on
     rowferry.oldest_transactions, rowferry.in_hand, rowferry.open_attempts, rowferry.outages
 to {role};
 grant execute on function
-    rowferry.measure_transactions, rowferry.share_done, rowferry.add_counts, rowferry.sum_counts
+    rowferry.measure_transactions, rowferry.share_done, rowferry.count_batch, rowferry.add_counts, rowferry.sum_counts
 to {role};
 
 -- name: grant_tables

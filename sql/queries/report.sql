@@ -22,16 +22,12 @@ parked as (
     select
         q.queue_name,
         q.payload ->> 'entries' as label,
-        sum(w.entries)::bigint as entries
+        sum((rowferry.count_batch(q, 1)).waiting)::bigint as entries
     from rowferry.batch_queue as q
-    cross join lateral (
-        select
-            q.entry_count - q.migrated - q.kept - q.changed - q.deleted - q.missing - q.conflict - q.failed as entries
-    ) as w
     where
         q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
         and q.status = 'ERROR'
-        and w.entries > 0
+        and (rowferry.count_batch(q, 1)).waiting > 0
     group by q.queue_name, q.payload ->> 'entries'
 )
 
@@ -136,12 +132,7 @@ lines as (
         q.attempts as attempt,
         null as failed_at
     from mine as q
-    -- Failures of a batch count once it has ended or was set to ERROR by hand.
-    cross join lateral (
-        select
-            q.entry_count - q.migrated - q.kept - q.changed - q.deleted
-            - case when q.status = 'INIT' then 0 else q.missing + q.conflict + q.failed end as entries
-    ) as w
+    cross join lateral (select (rowferry.count_batch(row(q.*)::rowferry.batch_queue, 1)).waiting as entries) as w
     where
         (q.status in ('INIT', 'ERROR') and w.entries > 0)
         or (q.status = 'INIT' and q.payload ->> 'objects' = 'listing')

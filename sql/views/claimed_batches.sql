@@ -15,10 +15,7 @@ select
     w.id as worker_id,
     w.host,
     w.pid,
-    least(
-        coalesce((w.in_hand ->> a.id::text)::integer, 0),
-        q.entry_count - q.migrated - q.kept - q.changed - q.deleted
-    ) as in_hand
+    least(coalesce((w.in_hand ->> a.id::text)::integer, 0), (rowferry.count_batch(q, 1)).waiting)::integer as in_hand
 from rowferry.batch_attempt as a
 inner join rowferry.live_workers as w on a.worker_id = w.id
 inner join rowferry.batch_queue as q on a.batch_id = q.id

@@ -29,7 +29,7 @@ stopped as (
         q.finished_at,
         coalesce(q.started_at, q.created_at) as tried_at,
         q.failed - coalesce(l.failed, 0) as unlisted,
-        q.entry_count - q.migrated - q.kept - q.changed - q.deleted - q.missing - q.conflict - q.failed as untried,
+        (rowferry.count_batch(q, 1)).waiting as untried,
         q.finished_at is not null and q.entry_count = 0 as is_without_entries,
         q.finished_at is null or (q.entry_count > 0 and q.missing + q.conflict + q.failed = 0) as is_parked
     from rowferry.batch_queue as q

@@ -19,11 +19,8 @@ select
     a.started_at,
     w.reported_at,
     greatest(
-        least(
-            coalesce((w.in_hand ->> a.id::text)::integer, 0),
-            q.entry_count - q.migrated - q.kept - q.changed - q.deleted
-        ), 0
-    ) as in_hand,
+        least(coalesce((w.in_hand ->> a.id::text)::integer, 0), (rowferry.count_batch(q, 1)).waiting), 0
+    )::integer as in_hand,
     now() - w.last_seen_at as silent_for,
     w.last_seen_at > now() - interval '30 seconds' as is_live,
     not exists (

@@ -1,19 +1,18 @@
 -- One row a migration and queue, for each queue that has batches or a row in rowferry.queue, or that one of these
 -- names in `next`. `position` counts them from 1, in the order of the chain: a queue comes after all that lead to it,
 -- and a chain after those that began before it. `claimed` are the batches that live workers have claimed, of
--- `max_claimed` at most (null: no limit).
--- `due_since`: since when its oldest due batch has been due (null: none is); `next_at`: when the first of its batches
--- is due, if none is yet (null: never).
+-- `max_claimed` at most (null: no limit). `due_since`: since when its oldest due batch has been due (null: none is);
+-- `next_at`: when the first of its batches is due, if none is yet (null: never).
 -- `waiting` are its own entries; `pending` are these and the waiting entries of all queues that lead to it, as
 -- `pending_batches` are the batches in INIT. `in_hand` are those of its own that workers have settled inside their
 -- batches (rowferry.in_hand); `reached`: the same, with what dead workers had settled.
 -- `rate_1m` is that of the last minute, 0 once nothing is pending, no worker serves it, or it is paused and no batch is
 -- claimed; `rate_10m` that of the last ten. `time_left` is how long it takes until nothing is pending, at this rate:
 -- the longest of its own and those of the queues before it; null while that is unknown, nothing is pending, one of them
--- with waiting batches is paused or served by no live worker, or no batch of the migration is due. `unsettled`: its
--- entries that are missing, conflict or failed; `needs_operator`: these, and those that were set to ERROR by hand, at
--- least one for each batch in ERROR; `done_share`: its settled entries, 0 to 1 (rowferry.share_done). `is_done`: it had
--- batches, none waits here or before, and none of its own is in ERROR.
+-- with waiting batches is paused or served by no live worker, or no batch of the migration is due. The counts are those
+-- of rowferry.progress, 0 where it has none; `needs_operator`: `in_error`, and at least one for each batch in ERROR;
+-- `done_share`: its settled entries, 0 to 1 (rowferry.share_done). `is_done`: it had batches, none waits here or before,
+-- and none of its own is in ERROR.
 -- `is_slowest`: the first queue of the migration that takes nearly as long as all of them: it holds the end.
 -- `still_since`: the last time at which anything moved that could: a batch ended, entries were settled inside one, a
 -- part of an upload was written; or a batch became due, a worker came to serve it, or it was resumed. A batch in its
@@ -118,10 +117,7 @@ known as (
         u.migration_id,
         m.name as migration,
         u.queue_name,
-        coalesce(p.batches, 0) as batches,
-        coalesce(p.batches_init, 0) as batches_init,
-        coalesce(p.batches_done, 0) as batches_done,
-        coalesce(p.batches_error, 0) as batches_error,
+        coalesce(p.counts, '(0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0)') as counts,
         coalesce(c.batches, 0) as claimed,
         k.max_claimed,
         coalesce(k.priority, 0) as priority,
@@ -132,21 +128,10 @@ known as (
         v.served_since is not null as is_served,
         greatest(p.finished_at, d.at, v.served_since, c.moved_at, r.resumed_at) as moved_at,
         coalesce(k.next, '{}') as next,
-        coalesce(p.entries, 0) as entries,
-        coalesce(p.waiting, 0) as waiting,
         coalesce(p.in_hand, 0) as in_hand,
         coalesce(p.waiting - p.reached, 0) as unreached,
         coalesce(p.rate_1m, 0) as rate_1m,
         coalesce(p.rate_10m, 0) as rate_10m,
-        coalesce(p.unsettled, 0) as unsettled,
-        coalesce(p.migrated, 0) as migrated,
-        coalesce(p.kept, 0) as kept,
-        coalesce(p.changed, 0) as changed,
-        coalesce(p.deleted, 0) as deleted,
-        coalesce(p.missing, 0) as missing,
-        coalesce(p.conflict, 0) as conflict,
-        coalesce(p.failed, 0) as failed,
-        coalesce(p.bytes, 0) as bytes,
         p.done_share,
         greatest(p.in_error, p.batches_error, 0) as needs_operator,
         p.started_at,
@@ -182,10 +167,10 @@ coming as (
         l.later as queue_name,
         count(*) as queues,
         min(k.started_at) as began_at,
-        sum(k.waiting)::bigint as waiting,
-        sum(k.waiting - k.in_hand)::bigint as entries_left,
+        sum((k.counts).waiting)::bigint as waiting,
+        sum((k.counts).waiting - k.in_hand)::bigint as entries_left,
         sum(k.unreached)::bigint as unreached,
-        sum(k.batches_init)::bigint as batches_init
+        sum((k.counts).batches_init)::bigint as batches_init
     from leads as l
     inner join known as k on l.migration_id = k.migration_id and l.queue_name = k.queue_name
     where l.queue_name <> l.later
@@ -198,15 +183,15 @@ paced as (
         o.*,
         least(o.started_at, c.began_at) as began_at,
         coalesce(c.queues, 0) as queues,
-        o.waiting + coalesce(c.waiting, 0) as pending,
-        o.waiting - o.in_hand + coalesce(c.entries_left, 0) as pending_left,
-        o.batches_init + coalesce(c.batches_init, 0) as pending_batches,
-        o.batches_init > 0 and not o.is_served as is_deserted,
+        (o.counts).waiting + coalesce(c.waiting, 0) as pending,
+        (o.counts).waiting - o.in_hand + coalesce(c.entries_left, 0) as pending_left,
+        (o.counts).batches_init + coalesce(c.batches_init, 0) as pending_batches,
+        (o.counts).batches_init > 0 and not o.is_served as is_deserted,
         case
-            when o.batches_init + coalesce(c.batches_init, 0) = 0 then 0
-            when o.batches_init > 0 and o.paused_at is not null then 'infinity'
+            when (o.counts).batches_init + coalesce(c.batches_init, 0) = 0 then 0
+            when (o.counts).batches_init > 0 and o.paused_at is not null then 'infinity'
             when o.rate_10m > 0 then (o.unreached + coalesce(c.unreached, 0)) / o.rate_10m
-            when o.batches_init > 0 then 'infinity'
+            when (o.counts).batches_init > 0 then 'infinity'
             else 0
         end as seconds
     from known as o
@@ -239,7 +224,7 @@ timed as (
 ranked as (
     select
         t.*,
-        t.pending_batches = 0 and t.batches_error = 0 and t.batches > 0 as is_done,
+        t.pending_batches = 0 and (t.counts).batches_error = 0 and (t.counts).batches > 0 as is_done,
         t.longest > 0
         and t.place = min(t.place) filter (where t.seconds >= 0.95 * t.longest) over (partition by t.migration_id)
             as is_slowest,
@@ -277,10 +262,10 @@ stated as (
     select
         d.*,
         case
-            when d.pending_batches = 0 and d.batches_error > 0 then 'needs_operator'
-            when d.pending_batches = 0 and d.batches > 0 then 'done'
+            when d.pending_batches = 0 and (d.counts).batches_error > 0 then 'needs_operator'
+            when d.pending_batches = 0 and (d.counts).batches > 0 then 'done'
             when d.paused_at is not null then 'paused'
-            when d.batches_init = 0 then 'idle'
+            when (d.counts).batches_init = 0 then 'idle'
             when not d.is_served then 'no_workers'
             when d.run_after > now() or o.migration_id is not null then 'waiting'
             when max(d.still_since) over (partition by d.migration_id) < now() - interval '5 minutes' then 'stalled'
@@ -298,20 +283,14 @@ select
     r.queue_name,
     r.place as position,
     r.next,
-    r.batches,
-    r.batches_init,
-    r.batches_done,
-    r.batches_error,
+    (r.counts).*,
     r.claimed,
     r.max_claimed,
     r.priority,
     r.weight,
     r.paused_at,
-    r.entries,
-    r.waiting,
     r.pending,
     r.pending_batches,
-    r.unsettled,
     case
         when r.state in ('done', 'needs_operator', 'no_workers') or (r.state = 'paused' and r.claimed = 0) then 0
         else r.rate_1m
@@ -329,26 +308,18 @@ select
     r.is_slowest,
     r.state,
     r.in_hand,
-    r.waiting - r.unreached as reached,
+    (r.counts).waiting - r.unreached as reached,
     r.still_since,
     r.done_share,
     r.pause_reason,
-    r.waiting - r.in_hand as entries_left,
-    r.batches_init - least(r.claimed, r.batches_init) as batches_left,
+    (r.counts).waiting - r.in_hand as entries_left,
+    (r.counts).batches_init - least(r.claimed, (r.counts).batches_init) as batches_left,
     r.started_at,
     r.finished_at,
     r.next_error,
     r.last_tried_at,
     r.needs_operator,
     r.pending_left,
-    r.unsettled::double precision / nullif(r.entries - r.waiting, 0) as failed_share,
-    r.is_paused_whole,
-    r.migrated,
-    r.kept,
-    r.changed,
-    r.deleted,
-    r.missing,
-    r.conflict,
-    r.failed,
-    r.bytes
+    (r.counts).unsettled::double precision / nullif((r.counts).entries - (r.counts).waiting, 0) as failed_share,
+    r.is_paused_whole
 from stated as r;

@@ -53,7 +53,6 @@ def test_every_function_belongs_to_a_purpose_but_for_the_owners_and_the_triggers
         "check_claim",
         "check_part",
         "check_worker",
-        "count_batch",
         "hand_on",
         "lock_oldest",
         "refuse_claim",

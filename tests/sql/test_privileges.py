@@ -42,6 +42,7 @@ VIEWS = {
     "EXECUTE rowferry.measure_transactions",
     "EXECUTE rowferry.share_done",
     "EXECUTE rowferry.add_counts",
+    "EXECUTE rowferry.count_batch",
     "EXECUTE rowferry.sum_counts",
 }
 QUEUE = VIEWS | {
