@@ -29,16 +29,8 @@ limit %(limit)s;
 
 -- name: exporter_transactions
 -- The oldest transactions that keep VACUUM from its work; `seconds` is null where PostgreSQL hides it.
-select
-    of,
-    seconds
-from rowferry.oldest_transactions;
+select * from rowferry.oldest_transactions;
 
 -- name: exporter_hosts
 -- The workers of each host.
-select
-    host,
-    live,
-    lost,
-    claimed_batches
-from rowferry.worker_hosts;
+select * from rowferry.worker_hosts;

@@ -41,12 +41,8 @@ order by rate, r.key;
 -- name: watch_tables
 -- The progress of each table.
 select
-    t.queue_name as queue,
-    t.label,
-    t.entries,
-    t.waiting,
-    t.unsettled,
-    t.done_share
+    t.*,
+    t.queue_name as queue
 from rowferry.table_progress as t
 where t.migration_id = %(id)s
 order by t.queue_name, t.label;
@@ -70,23 +66,11 @@ order by w.host, w.pid, w.id, h.started_at;
 
 -- name: watch_reasons
 -- Why batches are in ERROR, the last failure first: the last 200 reasons of each queue.
-select
-    r.queue,
-    r.outcome,
-    r.reason,
-    r.entries,
-    r.batches,
-    r.example_key,
-    r.last_failed_at
+select r.*
 from (
     select
+        e.*,
         e.queue_name as queue,
-        e.outcome,
-        e.reason,
-        e.entries,
-        e.batches,
-        left(coalesce(e.example_key, ''), 200) as example_key,
-        e.last_failed_at,
         row_number() over (partition by e.queue_name order by e.last_failed_at desc, e.entries desc) as place
     from rowferry.error_reasons as e
     where e.migration = %(migration)s
@@ -171,25 +155,11 @@ group by m.queue_name, m.host;
 
 -- name: watch_finished
 -- The last batches that became DONE or ERROR within half an hour, the last first: 60 of each queue.
-select
-    b.queue,
-    b.batch_id,
-    b.status,
-    b.entries,
-    b.duration,
-    b.finished_at,
-    b.host,
-    b.error
+select b.*
 from (
     select
+        f.*,
         f.queue_name as queue,
-        f.batch_id,
-        f.status,
-        f.entry_count as entries,
-        f.duration,
-        f.finished_at,
-        f.host,
-        f.error,
         row_number() over (partition by f.queue_name order by f.finished_at desc, f.batch_id desc) as place
     from rowferry.finished_batches as f
     where f.migration = %(migration)s and f.finished_at > now() - interval '30 minutes'

@@ -95,7 +95,7 @@ def draw_errors(reasons: Sequence[DictRow], lines: int, now: datetime) -> Iterat
             Text(row["outcome"], BAD),
             row["reason"] or "",
             show_moment(row["last_failed_at"], now),
-            line(row["example_key"], QUIET),
+            line(row["example_key"] or "", QUIET),
         )
         for row in shown
     ]
@@ -118,7 +118,7 @@ def draw_finished(batches: Sequence[DictRow], lines: int, now: datetime) -> Iter
             Text(show_moment(row["finished_at"], now), QUIET),
             f"{row['batch_id']}",
             Text(row["status"], BAD if row["status"] == "ERROR" else GOOD),
-            f"{row['entries']:,}",
+            f"{row['entry_count']:,}",
             format_duration(row["duration"]) if row["duration"] is not None else "",
             line(row["error"] if row["status"] == "ERROR" and row["error"] else row["host"] or "", QUIET),
         )

@@ -82,7 +82,7 @@ def make_reason(queue: str, number: int) -> DictRow:
 def make_running(tables: int = 1, workers: int = 4, reasons: int = 2) -> Snapshot:
     """Return a snapshot of a migration that has been running for 12 min, has a pace, a time left, and last batches."""
     made = make_snapshot(tables, workers, reasons, started_at=NOW - timedelta(minutes=12))
-    batch: DictRow = {"queue": "migrate", "entries": 10, "finished_at": NOW, "host": "host-0", "error": "2 failed"}
+    batch: DictRow = {"queue": "migrate", "entry_count": 10, "finished_at": NOW, "host": "host-0", "error": "2 failed"}
     finished = [
         batch | {"batch_id": n, "status": "ERROR" if n == 2 else "DONE", "duration": timedelta(seconds=n)}
         for n in range(60)
