@@ -119,8 +119,8 @@ def write_texts(
 ) -> dict[str, list[str | None]]:
     """Return the values of rows as parameters `text_0`, …: an array of texts for each column.
 
-    A dictionary, or a list for a column without an array, is written as JSON. Raises RowRefused where a value cannot be
-    written.
+    A dictionary, or a list for a column without an array, is written as JSON, and bytes for a column of text in
+    hexadecimal. Raises RowRefused where a value cannot be written.
     """
     transformer = cast("Any", Transformer(connection))
     return {
@@ -138,6 +138,8 @@ def _write_text(transformer: Any, value: Any, column: ColumnDescription) -> str 
             return value
         if type(value) is int:
             return str(value)
+        if isinstance(value, bytes) and column.category == "S":
+            return value.hex()
         if isinstance(value, dict) or (isinstance(value, list | tuple) and column.category != "A"):
             return msgspec.json.encode(value).decode()
         return bytes(transformer.get_dumper(value, PyFormat.TEXT).dump(value) or b"").decode()

@@ -12,8 +12,7 @@ import pytest
 
 from rowferry.functions import ALLOWED_FUNCTIONS, forget_functions
 from rowferry.http import event_loop
-from rowferry_queues.inspect.computing_process import compute_in_process
-from rowferry_queues.inspect.function import inspect
+from rowferry_queues.inspect.computing_process import inspect_in_process
 from rowferry_queues.inspect.spec import InspectSettings, MiB
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
@@ -60,9 +59,9 @@ def test_a_function_need_not_read_all(site: Migration) -> None:
 FAULTS = {
     "fail": ("FunctionFailed", "the function failed with KeyError: 'body'"),
     "return_list": ("FunctionFailed", "it returned list, not a dict"),
-    "return_other": ("FunctionFailed", "the function returned wrods, but no words"),
-    "return_much": ("FunctionFailed", "more than 1048576 bytes as words"),
-    "return_much_in_a_list": ("FunctionFailed", "more than 1048576 bytes as words"),
+    "return_other": ("FunctionFailed", "it returned wrods, but no words"),
+    "return_much": ("FunctionFailed", "more than 1048576 bytes"),
+    "return_much_in_a_list": ("FunctionFailed", "more than 1048576 bytes"),
     "leave": ("FunctionFailed", "SystemExit"),
 }
 
@@ -117,7 +116,7 @@ def test_the_wait_for_bytes_is_not_the_functions(site: Migration) -> None:
             yield b"word "
 
     settings = InspectSettings(columns={"words": "words"}, function=f"{MODULE}:count_words", function_seconds=0.2)
-    found = event_loop.run(compute_in_process(inspect, wait(), settings, "key", "", seconds=0.2))
+    found = event_loop.run(inspect_in_process(wait(), settings, "key"))
     assert found == {"words": 3}
 
 
@@ -133,11 +132,12 @@ def test_processes_end_with_the_worker_even_where_a_function_does_not(tmp_path: 
     """It is killed; its process notices within a second or two."""
     script = (
         "from rowferry_queues.inspect.computing_process import ComputingProcess\n"
-        "from support.queue.inspecting_functions import tell_and_spin\n"
-        f"ComputingProcess().call(tell_and_spin, iter([b'x']), {str(tmp_path / 'pid')!r}, seconds=100)\n"
+        "from rowferry_queues.inspect.spec import InspectSettings\n"
+        f"settings = InspectSettings(columns={{'words': 'words'}}, function='{MODULE}:tell_and_spin')\n"
+        f"ComputingProcess().call(iter([b'x']), settings, {str(tmp_path / 'pid')!r})\n"
     )
-    path = os.pathsep.join(filter(None, sys.path))
-    with subprocess.Popen([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": path}) as parent:
+    environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), ALLOWED_FUNCTIONS: MODULE}
+    with subprocess.Popen([sys.executable, "-c", script], env=os.environ | environment) as parent:
         wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
         parent.kill()
     pid = int((tmp_path / "pid").read_text())

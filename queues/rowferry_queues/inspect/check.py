@@ -11,7 +11,8 @@ from rowferry.errors import MigrationFault
 from rowferry.functions import load_function
 from rowferry_enqueue.checks.finding import Finding, fine, note, problem
 from rowferry_enqueue.checks.queues.queue_check import QueueCheck
-from rowferry_queues.inspect.content import ZSTD, measure_image
+from rowferry_queues.inspect.content import ZSTD
+from rowferry_queues.inspect.content_types import measure_image
 from rowferry_queues.inspect.spec import DIMENSIONS, FACTS, InspectSettings
 
 FITTING = {"number": ("N", "a number"), "digest": ("S", "text or bytea"), "text": ("S", "text")}

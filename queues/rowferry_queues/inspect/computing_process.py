@@ -1,60 +1,51 @@
-"""Computing that may never end, such as that of a user's function: in a process that is killed then.
-
-The process asks for the bytes that it computes with; the time that it waits for them does not count.
-"""
+"""Inspecting with a user's function, which may never end: in a process that is killed then."""
 
 import asyncio
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from functools import cache
 from multiprocessing.connection import Connection, Pipe
 from threading import Thread
-from typing import Any, TypeVar
+from typing import Any
 
+from rowferry.errors import RowferryError
+from rowferry.queue_spec import describe_fault
+from rowferry_queues.inspect.content import ContentFault, inspect
+from rowferry_queues.inspect.spec import InspectSettings
 from rowferry_worker.compute import compute
 
-T = TypeVar("T")
-PROCESSES = 4
-"""How many compute at once: there may be a worker process for each core beside this one."""
 START_SECONDS = 60.0
 """How long a process may take to start, and to import what it needs, before it asks for bytes."""
+_turns = asyncio.Semaphore(4)
+"""How many compute at once: there may be a worker process for each core beside this one."""
 
 
-async def compute_in_process(function: Callable[..., T], chunks: Iterator[bytes], *args: Any, seconds: float) -> T:
-    """Return what a function of a module returns, computed by another process. Raises what it raises.
+async def inspect_in_process(chunks: Iterator[bytes], settings: InspectSettings, key: str) -> dict[str, Any]:
+    """Return what `inspect` returns, computed by another process. Raises what it raises, and errors of the chunks.
 
-    It gets the chunks, which may block, and the arguments. Raises TimeoutError where it computes for longer than
-    `seconds`, without its waits for chunks, and ProcessFailed where its process ends: whatever it does, it is killed.
+    The process asks for the chunks, which may block; the time that it waits for them does not count. Raises
+    ContentFault where it computes for longer than `function_seconds`, or ends: whatever it does, it is killed.
     """
-    async with _find_turns():
+    async with _turns:
         process = idle.pop() if idle else await compute(ComputingProcess)
         try:
-            returned, error = await compute(process.call, function, chunks, *args, seconds=seconds)
+            answer = await compute(process.call, chunks, settings, key)
         except BaseException:
             process.kill()
             raise
         idle.append(process)
-    if error is not None:
-        raise error
-    return returned
-
-
-@cache
-def _find_turns() -> asyncio.Semaphore:
-    return asyncio.Semaphore(PROCESSES)
-
-
-class ProcessFailed(Exception):
-    """A process has ended, or has sent what cannot be read."""
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 class ComputingProcess:
-    """A process that calls functions, one at a time; it ends with this process."""
+    """A process that inspects objects, one at a time; it ends with this process."""
 
     def __init__(self) -> None:
         """Start it."""
@@ -64,39 +55,39 @@ class ComputingProcess:
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
             self._process = subprocess.Popen(command, env=environment, pass_fds=[theirs.fileno()])
 
-    def call(
-        self, function: Callable[..., Any], chunks: Iterator[bytes], *arguments: Any, seconds: float
-    ) -> tuple[Any, Exception | None]:
-        """Return what a function of a module returns, or the error that it raises; its arguments follow the chunks.
-
-        Blocks. Raises TimeoutError where it computes for longer than `seconds` after it has asked for the first chunk,
-        ProcessFailed where it ends the process, and errors of the chunks: after any of them, kill the process.
-        """
-        self._connection.send((function, arguments))
-        answer = self._receive(START_SECONDS)
-        while answer is None:
-            self._connection.send_bytes(next(chunks, b""))
-            asked = time.monotonic()
-            answer = self._receive(seconds)
-            seconds -= time.monotonic() - asked
-        return answer
+    def call(self, chunks: Iterator[bytes], settings: InspectSettings, key: str) -> dict[str, Any] | RowferryError:
+        """Return what `inspect` returns or raises. Raises as `inspect_in_process` does: kill it then. Blocks."""
+        left = settings.function_seconds
+        try:
+            self._connection.send((settings, key))
+            self._connection.poll(START_SECONDS)
+            while True:
+                asked = time.monotonic()
+                if not self._connection.poll(max(0.0, left)):
+                    words = f"the function did not end within {settings.function_seconds:g} s (function_seconds)"
+                    raise ContentFault("FunctionTimedOut", words)
+                left -= time.monotonic() - asked
+                if (answer := self._connection.recv()) is not None:
+                    return answer
+                self._connection.send_bytes(next(chunks, b""))
+        except RowferryError:
+            raise
+        except Exception as error:
+            raise explain(error) from error
 
     def kill(self) -> None:
         """End it, whatever it does; from any thread."""
         self._process.kill()
         self._process.wait()
 
-    def _receive(self, seconds: float) -> Any:
-        try:
-            if self._connection.poll(max(0.0, seconds)):
-                return self._connection.recv()
-        except Exception as error:
-            raise ProcessFailed(f"{type(error).__name__}: {error}") from error
-        raise TimeoutError
-
 
 idle: list[ComputingProcess] = []
 """Processes that wait for calls; event-loop thread only."""
+
+
+def explain(error: Exception) -> ContentFault:
+    """Return why there are no facts of an object: its process has ended, or what it returned cannot be sent."""
+    return ContentFault("FunctionFailed", f"the function failed with {describe_fault(error)}")
 
 
 def main() -> None:
@@ -106,11 +97,18 @@ def main() -> None:
     Thread(target=_end_with, args=[os.getppid()], daemon=True).start()
     with Connection(int(sys.argv[1])) as connection, suppress(EOFError, ConnectionError):
         while True:
-            function, arguments = connection.recv()
-            try:
-                connection.send((function(_ask(connection), *arguments), None))
-            except Exception as error:  # noqa: BLE001 - raised where it is waited for
-                connection.send((None, error))
+            settings, key = connection.recv()
+            connection.send_bytes(_answer(_ask(connection), settings, key))
+
+
+def _answer(chunks: Iterator[bytes], settings: InspectSettings, key: str) -> bytes:
+    """Return, pickled, what `inspect` returns or raises."""
+    try:
+        return pickle.dumps(inspect(chunks, settings, key))
+    except RowferryError as error:
+        return pickle.dumps(error)
+    except Exception as error:  # noqa: BLE001 - a value cannot be pickled
+        return pickle.dumps(explain(error))
 
 
 def _ask(connection: Connection) -> Iterator[bytes]:

@@ -2,19 +2,22 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
+
+from msgspec import structs
 
 from rowferry.batch import Entry, Outcome, Performed
-from rowferry.errors import RowferryError
+from rowferry.errors import ObjectError, ServerFault
 from rowferry.functions import load_function
+from rowferry.http import event_loop
 from rowferry.keys import ObjectKeys
 from rowferry.plan import BucketPrefix, SideName
-from rowferry.queue_spec import describe_fault
+from rowferry.s3.operations import get_object
 from rowferry.s3.responses import Response
-from rowferry_queues.inspect.computing_process import compute_in_process
-from rowferry_queues.inspect.content import ContentFault
-from rowferry_queues.inspect.function import inspect
-from rowferry_queues.inspect.reading import read_object, read_size
+from rowferry.s3.results import read_content_range
+from rowferry.s3.retry import TRIES
+from rowferry_queues.inspect.computing_process import inspect_in_process
+from rowferry_queues.inspect.content import inspect
 from rowferry_queues.inspect.spec import IMAGE_HEAD_BYTES, InspectSettings
 from rowferry_queues.inspect.writing import write_facts
 from rowferry_worker.batch.context import BatchContext
@@ -28,8 +31,15 @@ from rowferry_worker.batch.sources.table import find_queries
 from rowferry_worker.compute import compute
 from rowferry_worker.copying.copy import CopyResult, log_copy
 from rowferry_worker.objects.memory import BodyBudget
-from rowferry_worker.objects.requests import ObjectRequests, size_of
+from rowferry_worker.objects.pipe import PIPE_BYTES
+from rowferry_worker.objects.requests import ObjectRequests, demand, read_etag, size_of
 from rowferry_worker.scheduling.copy_run import ObjectResult
+
+WHOLE_BYTES = 128 * 1024
+"""The largest object that is taken whole: it comes with its headers."""
+WORK_BYTES = 128 * 1024
+"""What the work on an object may hold beside its body."""
+NO_SUCH_RANGE = 416
 
 
 def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
@@ -38,11 +48,15 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
     if is_listed(context):
         return inspect_listed(context, settings, entries)
     if not updates_table(context.batch.payload):
-        return inspect_rows(context, settings, [MappedRow(each, (ObjectKeys(each.key, each.key),)) for each in entries])
+        return inspect_rows(context, settings, [name_object(each, each.key) for each in entries])
     queries = find_queries(context)
-    rows = find_rows(entries, queries.entries, settings.side)
-    inspected = inspect_rows(context, settings, rows)
+    inspected = inspect_rows(context, settings, find_rows(entries, queries.entries, settings.side))
     return replace(inspected, results=look_again(context, queries, inspected.results, settings.side))
+
+
+def name_object(entry: Entry, key: str) -> MappedRow:
+    """Return an entry that has one object."""
+    return MappedRow(entry, (ObjectKeys(key, key),))
 
 
 def inspect_rows(context: BatchContext, settings: InspectSettings, rows: Sequence[MappedRow]) -> Performed:
@@ -57,19 +71,19 @@ def inspect_listed(context: BatchContext, settings: InspectSettings, entries: Se
     """Inspect objects that no row names; of [[objects]], those of the side that the settings name."""
     prefix = find_prefix(context)
     side = prefix.side if isinstance(prefix, BucketPrefix) else settings.side
-    key_of: dict[str, str] = {}
+    keys: dict[str, str] = {}
     found: dict[str, ObjectResult] = {}
 
     def work(objects: Sequence[ObjectKeys]) -> Mapping[str, ObjectResult]:
-        key_of.update({keys.legacy: keys.production if side == "production" else keys.legacy for keys in objects})
-        found.update(run_inspections(context, settings, side, key_of.values()))
-        return {listed: found[key] for listed, key in key_of.items()}
+        keys.update({each.legacy: each.production if side == "production" else each.legacy for each in objects})
+        found.update(run_inspections(context, settings, side, keys.values()))
+        return {listed: found[key] for listed, key in keys.items()}
 
     listed = run_range(context, entries, work)
     others = [each for each in listed.results if each.outcome is not Outcome.MIGRATED]
-    keys = {each.entry: key_of[each.entry.key] for each in listed.results if each.outcome is Outcome.MIGRATED}
-    read = [MappedRow(entry, (ObjectKeys(key, key),)) for entry, key in keys.items()]
-    return replace(listed, results=others + write_facts(context, settings, read, found))
+    read = [each.entry for each in listed.results if each.outcome is Outcome.MIGRATED]
+    rows = [name_object(entry, keys[entry.key]) for entry in read]
+    return replace(listed, results=others + write_facts(context, settings, rows, found))
 
 
 def run_inspections(
@@ -85,29 +99,66 @@ def run_inspections(
 async def inspect_object(
     s3: ObjectRequests, bodies: BodyBudget, settings: InspectSettings, side: SideName, key: str
 ) -> CopyResult:
-    """Return the facts of an object as the result's value. Raises ContentFault, and any ObjectError of its GET."""
+    """Return the facts of an object as the result's value. Raises ContentFault, and any ObjectError of its GET.
 
-    async def work(response: Response, chunks: Iterator[bytes]) -> CopyResult:
-        size, told = read_size(response), response.headers.get("content-encoding", "")
-        if settings.function is None:
-            facts = await compute(inspect, chunks, settings, key, told, is_cut=response.body_bytes < size)
-        else:
-            facts = await call_function(chunks, settings, key, told)
-        return CopyResult(Outcome.MIGRATED, response.body_bytes, value={**facts, "size": size})
-
+    `bodies`: what the bodies of the process may hold. Where a body breaks off, the object is read again from its first
+    byte, and the work begins anew.
+    """
     if settings.function is None and settings.facts <= {"size"}:
         return CopyResult(Outcome.MIGRATED, value={"size": size_of(await s3.head(side, key))})
-    return await read_object(s3, bodies, side, key, work, head_bytes=IMAGE_HEAD_BYTES if settings.is_of_head else None)
+    for tried in range(1, TRIES + 1):
+        with await bodies.hold() as hold:
+            response = await get(s3, side, key, is_of_head=settings.is_of_head)
+            hold.resize(WORK_BYTES + (PIPE_BYTES if response.stream else 2 * len(response.body)))
+            try:
+                return await find_facts(response, settings, key)
+            except ObjectError as error:
+                if response.stream is None:
+                    raise
+                broken = error
+            finally:
+                if response.stream is not None:
+                    response.stream.wake()
+                    response.stream.close()
+        await s3.wait_before_retry(side, broken, tried, TRIES)
+    raise AssertionError(TRIES)  # the last try returns or raises
 
 
-async def call_function(chunks: Iterator[bytes], settings: InspectSettings, key: str, told: str) -> dict[str, Any]:
-    """Return what `inspect` returns, of a process that is killed where the function does not end."""
+async def get(s3: ObjectRequests, side: SideName, key: str, *, is_of_head: bool) -> Response:
+    """Return the response to a GET, or to one of the first bytes, if these tell all.
+
+    An empty object has no first bytes to ask for. A server without ranges sends all, which need not be read.
+    """
+    request = structs.replace(get_object(side, key), stream_above=WHOLE_BYTES)
+    head = get_object(side, key, first_byte=0, last_byte=IMAGE_HEAD_BYTES - 1)
     try:
-        return await compute_in_process(inspect, chunks, settings, key, told, seconds=settings.function_seconds)
-    except TimeoutError:
-        words = f"the function did not end within {settings.function_seconds:g} s (function_seconds)"
-        raise ContentFault("FunctionTimedOut", words) from None
-    except RowferryError:
-        raise
-    except Exception as error:  # noqa: BLE001 - its process has ended, or cannot send what the function returned
-        raise ContentFault("FunctionFailed", f"the function failed with {describe_fault(error)}") from None
+        response = await s3.send(structs.replace(head, stream_above=WHOLE_BYTES) if is_of_head else request)
+    except ObjectError as error:
+        if not is_of_head or (error.status != NO_SUCH_RANGE and error.code != "WrongRange"):
+            raise
+        response = await s3.send(request)
+    demand(read_etag, response, request)
+    await s3.refuse_web_server(request, response)
+    return response
+
+
+async def find_facts(response: Response, settings: InspectSettings, key: str) -> CopyResult:
+    """Return the facts of a response's object as the result's value. Raises ContentFault, and errors of its body."""
+    came = read_content_range(response)
+    size = response.body_bytes if came is None else came.total
+    if size is None:
+        raise ServerFault("NoContentLength", "the server does not say how large the object is")
+    if settings.function is None:
+        facts = await compute(inspect, read_chunks(response), settings, key)
+    else:
+        facts = await inspect_in_process(read_chunks(response), settings, key)
+    return CopyResult(Outcome.MIGRATED, response.body_bytes, value=facts | {"size": size})
+
+
+def read_chunks(response: Response) -> Iterator[bytes]:
+    """Yield the body; blocks a thread that is not the event loop's."""
+    if response.stream is None:
+        yield response.body
+        return
+    while chunk := b"".join(event_loop.submit(response.stream.read()).result()):
+        yield chunk

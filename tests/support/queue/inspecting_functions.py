@@ -4,7 +4,6 @@ import io
 import os
 import re
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -79,12 +78,10 @@ def end_process(stream: io.BufferedReader) -> dict[str, Any]:
     return {"words": "good"}
 
 
-def tell_and_spin(chunks: Iterator[bytes], path: str) -> None:
-    """Write down the id of this process, and compute for ever."""
-    next(chunks)
-    Path(path).write_text(str(os.getpid()))
-    while True:
-        pass
+def tell_and_spin(stream: io.BufferedReader) -> dict[str, Any]:
+    """Write down the id of this process, in a file of the object's name, and compute for ever."""
+    Path(stream.name).write_text(str(os.getpid()))
+    return spin(stream)
 
 
 def _return_odd(stream: io.BufferedReader, value: Any) -> dict[str, Any]:
