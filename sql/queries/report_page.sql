@@ -200,19 +200,10 @@ order by 1, 2, 3;
 
 -- name: page_samples
 -- Some entries of each of the most frequent reasons.
-select
-    s.queue_name,
-    s.outcome,
-    s.reason,
-    s.id,
-    s.key,
-    s.error,
-    s.attempt
+select s.*
 from (
     select
-        r.queue_name,
-        r.outcome,
-        r.reason,
+        r.*,
         left(f.entry_id, 1000) as id,
         left(f.key, 4000) as key,
         left(f.error, 4000) as error,

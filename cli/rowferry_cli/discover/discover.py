@@ -174,8 +174,7 @@ class Discovery:
                 column.name
                 for column in table.columns.values()
                 if column.kind == "text"
-                and self._request.legacy.bucket
-                in self._catalogue.count_values(table, column.name, self._request.sample)
+                and self._request.legacy.bucket in self._catalogue.list_values(table, column.name, self._request.sample)
             ]
             for table in self._catalogue.tables
             if table.plan_name in names
@@ -191,9 +190,9 @@ class Discovery:
 
     def _read_states(self, table: UserTable) -> dict[str, list[str]]:
         return {
-            name: list(values)
+            name: values
             for name in find_state_columns(table)
-            if (values := self._catalogue.count_values(table, name, self._request.sample)) and len(values) < 5
+            if 0 < len(values := self._catalogue.list_values(table, name, self._request.sample)) < 5
         }
 
     def _find_computed(self, named: Sequence[Named]) -> None:

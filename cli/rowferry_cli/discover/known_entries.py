@@ -52,7 +52,7 @@ class KnownFinder:
         if not known.moved:
             yield {}
             return
-        columns = {column: self._catalogue.count_values(table, column, self._sample) for column in known.moved}
+        columns = {column: self._catalogue.list_values(table, column, self._sample) for column in known.moved}
         guessed = [column for column, values in known.moved.items() if values[0] == "{value}"]
         if not guessed:
             yield known.moved

@@ -1,5 +1,6 @@
 """Reads the tables of the database and samples of their columns, in short read-only transactions."""
 
+from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -198,14 +199,11 @@ class Catalogue:
             return []
         return [Row(tuple(row["id"]), row["value"]) for row in rows if row["value"]]
 
-    def count_values(self, table: UserTable, column: str, most: int) -> dict[str, int]:
-        """Return the most common values of a column in some rows, with how many of these rows have each."""
+    def list_values(self, table: UserTable, column: str, most: int) -> list[str]:
+        """Return the most common values of a column in some rows, the commonest first."""
         name = sql.SQL("e.{}::text").format(identifiers(column))
         found = self.sample(table, name, sql.SQL("true"), most, named=f"{table.plan_name}.{column}")
-        counts: dict[str, int] = {}
-        for row in found:
-            counts[row.value] = counts.get(row.value, 0) + 1
-        return dict(sorted(counts.items(), key=lambda pair: -pair[1])[:5])
+        return [value for value, _ in Counter(row.value for row in found).most_common(5)]
 
     @staticmethod
     def _id_texts(table: UserTable) -> sql.Composable:

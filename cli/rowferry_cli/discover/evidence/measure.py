@@ -14,12 +14,11 @@ from rowferry_cli.discover.evidence.catalogue import Catalogue, UserTable
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Sampled rows, those whose required objects all exist, and one key of each kind."""
+    """Sampled rows, those whose required objects all exist, and one key that exists."""
 
     sampled: int
     existing: int
     example_key: str = ""
-    missing: str | None = None
 
 
 def measure_objects(
@@ -29,8 +28,7 @@ def measure_objects(
     rows = sample_objects(catalogue, table, entries, most)
     existing = bucket.find(key for keys in rows for key in keys)
     there = [keys for keys in rows if existing.issuperset(keys)]
-    missing = [key for keys in rows for key in keys if key not in existing]
-    return Measured(len(rows), len(there), there[0][0] if there else "", missing[0] if missing else None)
+    return Measured(len(rows), len(there), there[0][0] if there else "")
 
 
 def sample_objects(

@@ -52,11 +52,6 @@ class Reading:
         return key if rest and not _UNFIT.search(key) and len(key.encode(errors="replace")) <= MAX_KEY_BYTES else None
 
     @property
-    def is_whole(self) -> bool:
-        """Return whether the text is the key."""
-        return self.text_prefix == self.object_prefix and not self.is_encoded
-
-    @property
     def is_url(self) -> bool:
         """Return whether the text is a URL."""
         return _BASE.match(self.text_prefix) is not None
