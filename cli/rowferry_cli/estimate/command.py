@@ -49,8 +49,7 @@ def command(
     Exit status: 0 estimated, 2 the plan, a table or a bucket cannot be used.
     """
     from rowferry.plan_file import read_plan
-    from rowferry_cli.estimate.figures import make_estimate
-    from rowferry_cli.estimate.prices import choose_prices
+    from rowferry_cli.estimate.figures import choose_prices, make_estimate
     from rowferry_cli.estimate.sample import take_sample
     from rowferry_cli.reporter import show_spinner
     from rowferry_worker.machine import choose_processes
@@ -58,11 +57,9 @@ def command(
     plan = read_plan(plan_path)
     plan.require_both_sides()
     with show_spinner():
-        counted, looks = take_sample(plan, sample)
+        sampled = take_sample(plan, sample)
     limits = {"processes": processes or choose_processes(), "bytes_per_second": gigabits * 10**9 / 8}
-    chosen = choose_prices(plan, prices)
-    estimate = make_estimate(plan, counted, looks, limits, {name: price.of_one for name, price in chosen.items()})
-    estimate["prices"] = {name: price.whose for name, price in chosen.items()}
+    estimate = make_estimate(plan, *sampled, limits, choose_prices(plan, prices))
     lines = [f"Migration {plan.name}", *describe_direction(plan), *_tabulate(estimate)]
     click.echo(format_json(estimate, indent=2) if as_json else "\n".join(map(show_text, lines)))
 

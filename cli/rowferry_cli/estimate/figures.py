@@ -6,11 +6,17 @@ from math import ceil, inf, sqrt
 from statistics import mean, stdev
 from typing import Any
 
+from rowferry.keys import ObjectKeys
 from rowferry.plan import ObjectPrefix, Plan
 from rowferry.s3.listings.keys import PAGE_KEYS
+from rowferry.s3.providers import find_provider, list_providers
+from rowferry.s3.results import read_tag_count
 from rowferry_cli.estimate.requests import LIST, count_entry
-from rowferry_cli.estimate.sample import CountedEntries, Looks
+from rowferry_cli.estimate.sample import CountedEntries, SeenObject
+from rowferry_worker.properties.tags import ANNOUNCES
 
+UNITS = {"egress": 10**9, "reads": 1000, "writes": 1000}
+"""How many bytes or requests a price is for."""
 READS = ("HeadObject", "GetObject", "GetObjectTagging", "GetObjectAcl")
 """Operations that providers charge as reads; all others are writes."""
 IN_FLIGHT = 16
@@ -30,23 +36,47 @@ Right?", 1983): the upper bounds reckon with so many, each like the largest that
 Interval = dict[str, float]
 """`estimate`, `low` and `high`, which hold 95 %; of an exact number, all three are equal."""
 Numbers = Mapping[str, float]
+Prices = dict[str, tuple[str, float]]
+"""Whose price of egress, reads and writes is reckoned with, and the dollars for one byte or request."""
 Stratum = tuple[int, Sequence[Counter[str]]]
 """How many entries a table has, and what some of them cost."""
 
 
+def choose_prices(plan: Plan, given: tuple[float, ...] | None) -> Prices:
+    """Return the price of `egress`, `reads` and `writes`.
+
+    `given` by a person, in this order; None: egress and reads are those of the legacy provider, writes those of
+    production, and what is not known of them is Amazon's.
+    """
+    if given is not None:
+        return {name: ("--prices", price / unit) for (name, unit), price in zip(UNITS.items(), given, strict=True)}
+    chosen: Prices = {}
+    for name, unit in UNITS.items():
+        provider = find_provider(plan.production if name == "writes" else plan.legacy)
+        if provider is None or getattr(provider, name) is None:
+            provider = list_providers()["aws"]
+        chosen[name] = provider.title, getattr(provider, name) / unit
+    return chosen
+
+
 def make_estimate(
-    plan: Plan, counted: Sequence[CountedEntries], looks: Looks, limits: Numbers, prices: Numbers
+    plan: Plan,
+    counted: Sequence[CountedEntries],
+    seen: Mapping[ObjectKeys, SeenObject],
+    latency: Numbers,
+    limits: Numbers,
+    prices: Prices,
 ) -> dict[str, Any]:
     """Return the estimate as a document for scripts; people read it as a table.
 
-    `limits`: worker `processes`, and `bytes_per_second` of the link; `prices`: dollars for a byte of `egress`, and for
-    each of `reads` and `writes`.
+    `latency`: seconds of a HEAD by side; `limits`: worker `processes`, and `bytes_per_second` of the link.
     """
+    legacy = [head for head, _ in seen.values() if head is not None]
+    asks_tags = not any(read_tag_count(each) or each.headers.get("server") == ANNOUNCES for each in legacy)
     strata: list[Stratum] = []
     for table in counted:
-        seen = [[looks.seen[keys] for keys in objects] for objects in table.chosen]
-        costs = [count_entry(plan, table.part, each, asks_tags=looks.announce_no_tags) for each in seen]
-        strata.append((table.count, costs))
+        named = [[seen[keys] for keys in objects] for objects in table.chosen]
+        strata.append((table.count, [count_entry(plan, table.part, each, asks_tags=asks_tags) for each in named]))
     objects = {name: sum_up(strata, [name]) for name in ("all", "missing", "existing", "tagged", "in_parts")}
     listed = sum(ceil(table.count / PAGE_KEYS) for table in counted if isinstance(table.part, ObjectPrefix))
     strata.append((1, [+Counter({LIST: 3 * listed})]))  # once to cut batches, and then each batch with its first key
@@ -58,7 +88,7 @@ def make_estimate(
     }
     # A HEAD for each object where the server ignores If-None-Match.
     charged["reads"]["high"] += objects["all"]["high"]
-    dollars = {name: _add({**charged, "egress": egress}[name], times=price) for name, price in prices.items()}
+    dollars = {name: _add({**charged, "egress": egress}[name], times=price) for name, (_, price) in prices.items()}
     requests: dict[str, dict[str, int]] = {"legacy": {}, "production": {}}
     for side, operation in map(str.split, names):
         requests[side][operation] = round(sum_up(strata, [f"{side} {operation}"])["estimate"])
@@ -69,16 +99,17 @@ def make_estimate(
         "processes": limits["processes"],
         "entries": entries,
         "tables": {table.part.label: table.count for table in counted},
-        "sample": {"objects": len(looks.seen), "unusable": sum(table.chosen.count(()) for table in counted)},
+        "sample": {"objects": len(seen), "unusable": sum(table.chosen.count(()) for table in counted)},
         "objects": objects,
         "bytes": sum_up(strata, ["bytes"]),
         "egress_bytes": egress,
         "requests": {"total": _add(*charged.values()), **charged, **requests},
-        "latency_seconds": looks.latency,
-        "seconds": _estimate_seconds(plan, requests, looks.latency, limits, entries, egress["high"]),
+        "latency_seconds": latency,
+        "seconds": _estimate_seconds(plan, requests, latency, limits, entries, egress["high"]),
         "costs": {**dollars, "total": _add(*dollars.values())},
         "notes": [f"{table.part.label} has more objects than were listed" for table in counted if not table.is_whole],
         "next": "rowferry migrate --dry-run",
+        "prices": {name: whose for name, (whose, _) in prices.items()},
     }
 
 

@@ -1,8 +1,7 @@
 """Counts the legacy entries of a plan, and looks at the objects of some on both sides."""
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
@@ -15,19 +14,18 @@ from rowferry.batch import Entry
 from rowferry.db.connection import Connection, connect, fetch_one, translated_errors
 from rowferry.db.entries import EntryQueries, to_entries
 from rowferry.errors import ObjectError, ObjectNotFound
+from rowferry.http import event_loop
 from rowferry.keys import ObjectKeys, map_entry, map_object
 from rowferry.plan import Entries, ObjectPrefix, Plan, SideName
 from rowferry.s3.client import ObjectClient, open_object_client
 from rowferry.s3.listings.keys import Ask, list_range
 from rowferry.s3.operations import head_object
 from rowferry.s3.responses import Response
-from rowferry.s3.results import read_tag_count
-from rowferry.s3.retry import TRIES
+from rowferry.s3.retry import TRIES, send_many
 from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists, refuse
 from rowferry_enqueue.checks.finding import as_error, refuse_first
 from rowferry_enqueue.checks.rows.scans import describe_unscanned
 from rowferry_enqueue.checks.rows.tables import refuse_unfit_tables
-from rowferry_worker.properties.tags import ANNOUNCES
 
 LISTED_SECONDS = 10.0
 """Then a listing is given up, or after a million keys."""
@@ -51,24 +49,10 @@ class CountedEntries:
     """Whether a listing came to its end; else there are more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Looks:
-    """What was seen of the chosen objects, and the seconds that a HEAD takes alone, by side."""
+def take_sample(plan: Plan, most: int) -> tuple[list[CountedEntries], dict[ObjectKeys, SeenObject], dict[str, float]]:
+    """Return the entries of each part of the plan, the objects of up to `most` of each, and the latency of each side.
 
-    seen: Mapping[ObjectKeys, SeenObject]
-    latency: Mapping[str, float]
-
-    @property
-    def announce_no_tags(self) -> bool:
-        """Return whether a worker cannot tell which objects have tags, so that it asks each for its own."""
-        found = [legacy for legacy, _ in self.seen.values() if legacy is not None]
-        return not any(read_tag_count(each) or each.headers.get("server") == ANNOUNCES for each in found)
-
-
-def take_sample(plan: Plan, most: int) -> tuple[list[CountedEntries], Looks]:
-    """Return the entries of each part of the plan, and what was seen of the objects of up to `most` of each.
-
-    Raises UsageError when a table or a bucket cannot be read.
+    The latency is the seconds that a HEAD takes alone. Raises UsageError when a table or a bucket cannot be read.
     """
     with ExitStack() as until:
         clients: dict[SideName, ObjectClient] = {
@@ -84,7 +68,13 @@ def take_sample(plan: Plan, most: int) -> tuple[list[CountedEntries], Looks]:
             objects = list(dict.fromkeys(keys for each in counted for named in each.chosen for keys in named))
             for name, client in clients.items() if objects else ():
                 refuse_first(check_bucket_exists(client, plan.side(name)))
-            return counted, look_at(clients, objects)
+            found, took = look_at(clients["legacy"], "legacy", [keys.legacy for keys in objects])
+            there = [keys.production for keys, head in zip(objects, found, strict=True) if head is not None]
+            copies, took_new = look_at(clients["production"], "production", there)
+            copy_of = dict(zip(there, copies, strict=True))
+            seen = {each: (head, copy_of.get(each.production)) for each, head in zip(objects, found, strict=True)}
+            latency = {"legacy": median(took or [0.0]), "production": median(took_new or took or [0.0])}
+            return counted, seen, latency
         except ObjectError as error:
             side = plan.side(error.side or "legacy")
             raise as_error(refuse(side, error, "read", "s3:GetObject and s3:ListBucket")) from error
@@ -140,25 +130,19 @@ def _list(ask: Ask, prefix: str) -> tuple[list[str], bool]:
     return listed.keys, listed.next is None
 
 
-def look_at(clients: Mapping[SideName, ObjectClient], objects: Sequence[ObjectKeys]) -> Looks:
-    """Send a HEAD to both sides for each object. Raises the ObjectError of one that may not be looked at."""
-    took: dict[SideName, list[float]] = {"legacy": [], "production": []}
+def look_at(client: ObjectClient, side: SideName, keys: Sequence[str]) -> tuple[list[Response | None], list[float]]:
+    """Return the headers of each object, None where it is not there, and the seconds that each of the first took alone.
 
-    def head(side: SideName, key: str) -> Response | None:
+    Raises the ObjectError of one that may not be looked at.
+    """
+    heads, took = [head_object(side, key) for key in keys], list[float]()
+    seen: list[Response | ObjectError] = []
+    for head in heads[:TIMED]:
         began = time.monotonic()
-        try:
-            return clients[side].ask(head_object(side, key), tries=TRIES)
-        except ObjectNotFound:
-            return None
-        finally:
-            took[side].append(time.monotonic() - began)
-
-    def head_both(keys: ObjectKeys) -> SeenObject:
-        legacy = head("legacy", keys.legacy)
-        return legacy, head("production", keys.production) if legacy is not None else None
-
-    seen = [head_both(keys) for keys in objects[:TIMED]]
-    with ThreadPoolExecutor(AT_ONCE, "rowferry-looks") as pool:
-        seen += pool.map(head_both, objects[TIMED:])
-    alone = {side: median((seconds or took["legacy"] or [0.0])[:TIMED]) for side, seconds in took.items()}
-    return Looks(dict(zip(objects, seen, strict=True)), alone)
+        seen += event_loop.run(send_many(client.send, [head], at_once=1))
+        took.append(time.monotonic() - began)
+    seen += event_loop.run(send_many(client.send, heads[TIMED:], at_once=AT_ONCE))
+    for found in seen:
+        if isinstance(found, ObjectError) and not isinstance(found, ObjectNotFound):
+            raise found
+    return [found if isinstance(found, Response) else None for found in seen], took
