@@ -8,7 +8,7 @@ from typing import Any
 from rowferry.batch import Entry, EntryResult, Outcome, Performed
 from rowferry.db.connection import call
 from rowferry.errors import NotFinished, NotRecorded, NotStarted, ObjectError, ObjectRejected
-from rowferry_queues.parts.updated_parts import KnownParts, UpdatedParts, list_comparable
+from rowferry_queues.parts.updated_parts import KnownParts, list_comparable, send_if_changed
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.batch.objects import is_missing
@@ -84,17 +84,20 @@ class SharedParts:
         Raises NotFinished where the time budget ends before, ServerFault with the code ObjectChanged where the legacy
         object is another now, NoSuchUpload where the upload has ended, and what else concerns more than one part.
         """
-        source = await self._open()
+        source, known = await self._open()
         ranges = split_range(self.recorded["size_bytes"], self.recorded["part_bytes"])
         missing = [part for part in ranges if part.number in numbers]
-        sender = PartSender(partial(self._send, source), missing, self.large_objects, may_stop=True)
+        sender = PartSender(partial(self._send, source, known), missing, self.large_objects, may_stop=True)
         if not await sender.send_all():
             raise NotFinished("NotFinished", "its turn did not come")
         return CopyResult(Outcome.MIGRATED)
 
-    async def _send(self, source: PartSource, part: PartRange) -> Part:
+    async def _send(self, source: PartSource, known: KnownParts | None, part: PartRange) -> Part:
         try:
-            sent = await source.send(self.upload["id"], part)
+            if known is not None and isinstance(source, StreamedParts):
+                sent, is_unchanged = await send_if_changed(self.s3, source, known, self.upload["id"], part)
+            else:
+                sent, is_unchanged = await source.send(self.upload["id"], part), False
         except ObjectRejected as error:
             self.ends[part.number] = error
             return Part(part.number, "", None)
@@ -104,22 +107,19 @@ class SharedParts:
             raise NotRecorded("NotRecorded", "PostgreSQL did not record a part; the next attempt sends it again")
         if not is_recorded:
             raise ObjectError("NoSuchUpload", "its record is gone")
-        is_unchanged = isinstance(source, UpdatedParts) and part.number in source.unchanged
         migrated = CopyResult(Outcome.MIGRATED, part.size_bytes)
         self.ends[part.number] = CopyResult(Outcome.KEPT) if is_unchanged else migrated
         return sent
 
-    async def _open(self) -> PartSource:
-        """Return what brings the parts, after a look at the legacy object, and at the copy that is to be replaced."""
+    async def _open(self) -> tuple[PartSource, KnownParts | None]:
+        """Return what brings the parts, after a look at the legacy object, and what is known of the copy to replace."""
         key, source_key = self.upload["key"], self.recorded["legacy_key"]
         seen = await self.s3.head("legacy", source_key)
         if (seen.etag, size_of(seen)) != (self.recorded["source_etag"], self.recorded["size_bytes"]):
             raise object_changed("legacy", source_key)
-        large = Large(source_key, seen, key)
-        source = self.method.part_source(self.s3, large)
-        if isinstance(source, StreamedParts) and (known := await self._find_known(source_key, key)):
-            return UpdatedParts(self.s3, large, source, known)
-        return source
+        source = self.method.part_source(self.s3, Large(source_key, seen, key))
+        known = await self._find_known(source_key, key) if isinstance(source, StreamedParts) else None
+        return source, known
 
     async def _find_known(self, source_key: str, key: str) -> KnownParts | None:
         """Return what is known of the copy that the upload replaces, if that is still as it was left."""
@@ -130,4 +130,4 @@ class SharedParts:
         if existing is None or existing.etag != copy.etag:
             return None
         sizes = copy.size_bytes, self.recorded["size_bytes"], copy.part_bytes
-        return KnownParts(self.bucket, copy.etag, list_comparable(copy.digests, *sizes))
+        return KnownParts(self.bucket, key, copy.etag, list_comparable(copy.digests, *sizes))
