@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from release.announce import write_sums
-from release.documents import FOLDERS, pack
+from release.packages import FOLDERS, pack, write_sums
 from support.docs.built_packages import build, find, unpack
 from support.docs.doc_pages import ROOT, read_blocks, read_section, read_table
 

@@ -16,16 +16,12 @@ FOLDER = Path(".tools/matrix")
 WRONG_HASH = re.compile("DO NOT MATCH THE HASHES|Hash mismatch|a wrong hash")
 """What pip, uv and tools/install-python say of what is not what was pinned."""
 OWN = f"{sys.version_info.major}.{sys.version_info.minor}"
-SUMMARY = FOLDER / "summary"
-"""What ran, for the summary of .ci/run."""
 
 
 def main() -> int:
-    """Run the matrix and return the exit status."""
+    """Run the matrix, say what ran, which .ci/run repeats, and return the exit status."""
     arguments = [one for one in sys.argv[1:] if one != "--short"]
     lines, status = run_matrix(arguments, short="--short" in sys.argv[1:2])
-    SUMMARY.parent.mkdir(parents=True, exist_ok=True)
-    SUMMARY.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     print("\n".join(f"· {line}" for line in lines))
     return status
 

@@ -1,6 +1,6 @@
 """The metrics of workers and exporter, and the recording rules, as a page of docs/."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,34 +29,18 @@ def write_page() -> Iterator[str]:
         f"those after them share the names `{metrics.OTHERS}`. One pair has about 70 series in each process or, with "
         "`--processes`, in each worker command."
     )
-    yield table(HEAD, list_worker_metrics())
+    own = [each for each in vars(metrics).values() if isinstance(each, (Counter, Gauge, Histogram))]
+    yield table(HEAD, (write_row(next(iter(each.describe())), each) for each in own))
     yield "## Exporter"
     yield fill("`rowferry exporter` serves them: gauges of the whole queue, from the [views](views.md).")
-    yield table(HEAD, list_exporter_metrics())
+    yield table(HEAD, (write_row(family, family) for family in describe({})))
     yield "## Recording rules"
     yield fill("`dashboards/prometheus/rules/recording.yml` has them: what alerts, panels and people share.")
     yield block(RULES.read_text(encoding="utf-8").splitlines(), "yaml")
 
 
-def list_worker_metrics() -> Iterator[tuple[str, ...]]:
-    """Yield a row for each metric of a worker, in the order in which they are defined."""
-    for own in vars(metrics).values():
-        if isinstance(own, (Counter, Gauge, Histogram)):
-            yield write_row(next(iter(own.describe())), read_labels(own))
-
-
-def list_exporter_metrics() -> Iterator[tuple[str, ...]]:
-    """Yield a row for each metric of the exporter, as it serves them of an empty queue."""
-    for family in describe({}):
-        yield write_row(family, read_labels(family))
-
-
-def read_labels(family: Any) -> Iterable[str]:
-    """Return the names of the labels, which prometheus_client keeps to itself."""
-    return family._labelnames  # noqa: SLF001
-
-
-def write_row(family: Metric, labels: Iterable[str]) -> tuple[str, ...]:
-    """Return the cells of a metric."""
+def write_row(family: Metric, labelled: Any) -> tuple[str, ...]:
+    """Return the cells of a metric. `labelled` has its labels' names, which prometheus_client keeps to itself."""
     name = f"{family.name}_total" if family.type == "counter" else family.name
-    return f"`{name}`", family.type, " ".join(f"`{label}`" for label in labels), escape(family.documentation)
+    labels = " ".join(f"`{label}`" for label in labelled._labelnames)  # noqa: SLF001
+    return f"`{name}`", family.type, labels, escape(family.documentation)

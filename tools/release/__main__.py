@@ -5,14 +5,13 @@ Exit status 2: one sentence says what is in the way. 1: a step has failed, and h
 
 import shutil
 import sys
+from os.path import relpath
 from pathlib import Path
 
-from release.announce import describe_publishing, write_sums
-from release.documents import archive_documents
 from release.installs import try_installs, write_bill
-from release.packages import build_packages
-from release.readiness import Refused, read_release
-from release.steps import StepFailed, ask, step
+from release.packages import archive_documents, build_packages, list_packages, write_sums
+from release.readiness import Refused, Release, read_release
+from release.steps import PYTHON, ROOT, StepFailed, ask, step
 
 IMAGE_SECONDS = 1800
 
@@ -21,12 +20,9 @@ def main() -> int:
     """Make everything, and return the exit status."""
     try:
         make(Path(sys.argv[1]).resolve())
-    except Refused as reason:
+    except (Refused, StepFailed) as reason:
         print(f"release: {reason}", file=sys.stderr)
-        return 2
-    except StepFailed as failure:
-        print(f"release: {failure}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(reason, Refused) else 1
     return 0
 
 
@@ -53,6 +49,28 @@ def build_image() -> bool:
         return False
     step("make image", "make", "image", seconds=IMAGE_SECONDS)
     return True
+
+
+def describe_publishing(release: Release, dist: Path, *, has_image: bool) -> str:
+    """Return the commands that publish it, none of which has run."""
+    tag, packages = f"v{release.version}", " ".join(relpath(path, ROOT) for path in list_packages(release, dist))
+    commands = [
+        f'git tag --annotate {tag} --message "rowferry {release.version}" {release.commit[:12]}',
+        f"git push origin {tag}",
+        f"{relpath(PYTHON.with_name('twine'), ROOT)} upload {packages}",
+    ]
+    if has_image:
+        commands += [
+            f"docker tag rowferry:{release.version} registry.example.com/rowferry:{release.version}",
+            f"docker push registry.example.com/rowferry:{release.version}",
+        ]
+    title = "\nNothing is published yet. These commands do it:"
+    if not release.is_dated:
+        title = (
+            f"\nThis is a rehearsal: CHANGELOG.md has no day for {release.version}. Write the day instead of\n"
+            "unreleased, commit, and run make release again. Then these commands publish it:"
+        )
+    return "\n".join([title, *(f"  {command}" for command in commands)])
 
 
 if __name__ == "__main__":

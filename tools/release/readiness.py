@@ -22,11 +22,6 @@ class Release:
     is_dated: bool
     """Whether the changelog has a day for this version; without one this is a rehearsal."""
 
-    @property
-    def tag(self) -> str:
-        """Return the name of the tag in git."""
-        return f"v{self.version}"
-
 
 def read_release() -> Release:
     """Return what this checkout would release. Raises Refused."""
