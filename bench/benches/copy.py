@@ -32,6 +32,6 @@ def run(record: Record) -> None:
 
 def plan_course(record: Record, server: str, start: Start, latency_ms: int) -> Course:
     """Return what is copied on a server; less on the real one, which works for each copy."""
-    count = record.pick(30_000, short=500, reduced=20_000) // (4 if server == REAL else 1)
+    count = record.pick(30_000, short=500, reduced=15_000) // (4 if server == REAL else 1)
     in_flight = IN_FLIGHT if latency_ms else IN_FLIGHT_AT_ONCE
     return Course(server, start, Objects(count, BODY_BYTES, latency_ms), in_flight, THREADS)
