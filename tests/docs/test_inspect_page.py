@@ -1,7 +1,6 @@
 """The function of docs/queues.md, with its plan, SQL and commands, run as they are written."""
 
 import tomllib
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,16 +9,10 @@ from support.docs.doc_pages import ROOT, read_blocks
 from support.entries.entry_table import trusted
 from support.entries.migration import Migration
 from support.queue.plug_in import PlugIn
-from support.s3.buckets import Buckets
 
 PAGE = ROOT / "docs" / "queues.md"
 OWN_FUNCTION = 3
 """The plan and the SQL of the page that are about it."""
-
-
-@pytest.fixture
-def site(moto_buckets: Buckets, make_migration: Callable[..., Migration]) -> Migration:
-    return make_migration(moto_buckets, moto_buckets)
 
 
 def use_plan(site: Migration, number: int) -> None:
@@ -44,15 +37,19 @@ def run_commands(site: Migration, **environment: str) -> list[str]:
 
 
 @pytest.mark.site
-def test_the_function_of_the_page_counts_words(site: Migration, plug_in: PlugIn) -> None:
-    site.execute("create table public.documents (id bigint primary key, path text, word_count int, byte_size int)")
-    site.execute("insert into public.documents values (1, 'd/1.txt')")
-    site.production.put("d/1.txt", b"one two\nthree\n")
-    use_plan(site, OWN_FUNCTION)
+def test_the_function_of_the_page_counts_words(moto_migration: Migration, plug_in: PlugIn) -> None:
+    moto_migration.execute(
+        "create table public.documents (id bigint primary key, path text, word_count int, byte_size int)"
+    )
+    moto_migration.execute("insert into public.documents values (1, 'd/1.txt')")
+    moto_migration.production.put("d/1.txt", b"one two\nthree\n")
+    use_plan(moto_migration, OWN_FUNCTION)
     (code,) = read_blocks("python", pages=[PAGE])
     (plug_in.folder / "counting.py").write_text(code.text, encoding="utf-8")
     (registered,) = read_blocks("ini", pages=[PAGE])
     ((group, points),) = tomllib.loads(registered.text)["project"]["entry-points"].items()
     plug_in.install("counting", points, group=group)
-    run_commands(site)
-    assert site.execute("select word_count, byte_size from public.documents") == [{"word_count": 3, "byte_size": 14}]
+    run_commands(moto_migration)
+    assert moto_migration.execute("select word_count, byte_size from public.documents") == [
+        {"word_count": 3, "byte_size": 14}
+    ]

@@ -26,11 +26,10 @@ def log(moto_buckets: Buckets) -> Iterator[RequestLog]:
 
 
 @pytest.fixture
-def demanding(moto_buckets: Buckets, log: RequestLog, make_migration: Callable[..., Migration]) -> Migration:
+def demanding(moto_migration: Migration, log: RequestLog) -> Migration:
     """An empty migration on a server that keeps what the plan says of objects."""
-    migration = make_migration(moto_buckets, moto_buckets)
-    migration.reach_through(log.endpoint_url)
-    return migration
+    moto_migration.reach_through(log.endpoint_url)
+    return moto_migration
 
 
 def begins_object(seen: LoggedRequest) -> bool:

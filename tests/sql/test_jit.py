@@ -10,13 +10,13 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome, Verdict
-from rowferry.db.connection import Connection, call, connect
+from rowferry.batch import Entry, EntryResult, Judgement, Outcome, Verdict
+from rowferry.db.connection import Connection, connect
 from rowferry_worker.batch.claim import claim_batch, is_work_left
 from rowferry_worker.batch.verdict import write_failure, write_verdict
 from support.entries.entry_table import EntryTable
 from support.postgres.plans import Plan, explained
-from support.queue.held_batches import claim
+from support.queue.held_batches import begin, claim
 
 
 @pytest.fixture
@@ -31,11 +31,6 @@ def worker(distribution_database: str) -> Iterator[Connection]:
         connection.commit()
         yield connection
         connection.rollback()
-
-
-def begin(worker: Connection, batch: Batch) -> Attempt:
-    (row,) = call(worker, "begin_attempts", [batch.id], [batch.requeues], "h:1:x")
-    return Attempt(row["attempt_id"], row["number"], row["crashes"])
 
 
 def act(worker: Connection) -> None:

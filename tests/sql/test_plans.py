@@ -12,7 +12,7 @@ import pytest
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome, Verdict
+from rowferry.batch import Batch, Entry, EntryResult, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, call, connect
 from rowferry.db.entries import EntryQueries
 from rowferry.plan import Entries
@@ -23,7 +23,7 @@ from rowferry_worker.batch.verdict import write_verdict
 from support.postgres.ordinary import OWNER, administrator
 from support.postgres.plans import Plan, explained
 from support.postgres.servers import POSTGRES, DatabaseServers
-from support.queue.held_batches import claim, split
+from support.queue.held_batches import begin, claim, split
 
 CROWD = """
 insert into rowferry.migration (name, plan) values ('crowded', '{}'), ('other', '{}');
@@ -182,11 +182,6 @@ def test_batches_that_others_hold_cost_a_claim_one_row_each(worker: Connection, 
             assert sum(plan.touched for plan in found) <= 150
             assert max(plan.most_rows() for plan in found) <= 33
         other.rollback()
-
-
-def begin(worker: Connection, batch: Batch) -> Attempt:
-    (row,) = call(worker, "begin_attempts", [batch.id], [batch.requeues], "h:1:x")
-    return Attempt(row["attempt_id"], row["number"], row["crashes"])
 
 
 def check_small(plans: list[Plan], pages: int) -> None:

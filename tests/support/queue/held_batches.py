@@ -48,6 +48,12 @@ def claim(connection: Connection, *queues: str) -> Batch:
     return batch
 
 
+def begin(connection: Connection, batch: Batch) -> Attempt:
+    """Record an attempt at a batch in the session that has claimed it."""
+    (row,) = call(connection, "begin_attempts", [batch.id], [batch.requeues], "h:1:x")
+    return Attempt(row["attempt_id"], row["number"], row["crashes"])
+
+
 @contextmanager
 def hold(table: EntryTable) -> Iterator[Held]:
     """Claim a batch and begin an attempt; in the end the worker is gone, without a word unless it said one."""

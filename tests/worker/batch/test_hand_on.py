@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from psycopg import errors
 from psycopg.types.json import Jsonb
 
-from rowferry.batch import Attempt, Batch, Entry, EntryResult, Judgement, Outcome, Verdict
-from rowferry.db.connection import Connection, call, connect
+from rowferry.batch import Batch, Entry, EntryResult, Judgement, Outcome, Verdict
+from rowferry.db.connection import Connection, connect
 from rowferry_worker.batch.claim import claim_batch
 from rowferry_worker.batch.verdict import write_verdict
-from support.queue.held_batches import split
+from support.queue.held_batches import begin, split
 from support.queue.lines import Lines
 
 INSERT = """
@@ -60,10 +60,6 @@ class Worker:
         assert self.batch is not None
         return self.batch
 
-    def begin(self, batch: Batch) -> Attempt:
-        (row,) = call(self.connection, "begin_attempts", [batch.id], [batch.requeues], "w")
-        return Attempt(row["attempt_id"], row["number"], row["crashes"])
-
     def finish(self, verdict: Verdict, outcomes: Mapping[str, str]) -> None:
         """Claim the batch that is due, and end an attempt at it with these outcomes by id."""
         batch = self.batch or self.claim()
@@ -72,7 +68,7 @@ class Worker:
             EntryResult(Entry(entry_id, f"image/{entry_id}"), Outcome(outcome), reason="r", error="e")
             for entry_id, outcome in outcomes.items()
         ]
-        write_verdict(self.connection, batch, self.begin(batch), judgement, results)
+        write_verdict(self.connection, batch, begin(self.connection, batch), judgement, results)
         self.batch = None
         self.connection.commit()
 

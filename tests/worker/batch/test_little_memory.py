@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from rowferry.batch import Attempt, Batch, EntryResult, Judgement, Outcome, Verdict
-from rowferry.db.connection import Connection, call, connect
+from rowferry.db.connection import Connection, connect
 from rowferry.db.entries import EntryQueries
 from rowferry_enqueue.check import check_rows
 from rowferry_enqueue.enqueue import EnqueueRequest, enqueue
@@ -22,6 +22,7 @@ from rowferry_worker.batch.sources.table import read_entries
 from rowferry_worker.batch.verdict import write_verdict
 from support.entries.entry_table import FROM, TO, EntryTable
 from support.postgres.ordinary import set_as_administrator
+from support.queue.held_batches import begin
 from support.queue.reports import read_report
 
 ROWS = 100_000
@@ -66,11 +67,6 @@ def full(table: EntryTable) -> EntryTable:
     table.execute("vacuum analyze public.avatars")
     table.enqueue(BATCH_SIZE)
     return table
-
-
-def begin(connection: Connection, batch: Batch) -> Attempt:
-    (row,) = call(connection, "begin_attempts", [batch.id], [batch.requeues], "h:1:x")
-    return Attempt(row["attempt_id"], row["number"], row["crashes"])
 
 
 def claim(connection: Connection) -> tuple[Batch, Attempt]:

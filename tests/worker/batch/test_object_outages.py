@@ -1,7 +1,7 @@
 """What an S3 server's refusals and absences cost a batch: nothing while the server is busy or away, else an attempt."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
@@ -10,7 +10,6 @@ from rowferry_worker.scheduling import silence
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from support.queue.paused_migration import state_of
-from support.s3.buckets import Buckets
 from support.s3.outages import OUTAGES
 from support.s3.request_log import LoggedRequest, RequestLog, from_first, logged, writes_of
 
@@ -61,12 +60,10 @@ def test_attempts_at_an_object_of_its_own_misfortune_come_to_an_end(
 
 
 @pytest.fixture(params=["legacy", "production"])
-def streamed(
-    request: pytest.FixtureRequest, moto_buckets: Buckets, make_migration: Callable[..., Migration]
-) -> Iterator[tuple[Migration, RequestLog]]:
+def streamed(request: pytest.FixtureRequest, moto_migration: Migration) -> Iterator[tuple[Migration, RequestLog]]:
     """A migration between two servers, and the log in front of one of them."""
-    migration = make_migration(moto_buckets, moto_buckets)
-    with logged(moto_buckets.server.endpoint_url) as log:
+    migration = moto_migration
+    with logged(migration.plan["legacy"]["endpoint_url"]) as log:
         migration.plan[request.param]["endpoint_url"] = log.endpoint_url
         migration.given(10)
         yield migration, log
