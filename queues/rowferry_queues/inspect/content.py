@@ -6,7 +6,6 @@ import io
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from itertools import chain
 from typing import Any, cast
 
 import msgspec
@@ -91,7 +90,7 @@ class Inspection:
         facts, head = settings.facts, b""
         while len(head) < 4 and (chunk := next(chunks, b"")):
             head += chunk
-        self._settings, self._chunks, self._left = settings, chain([head], chunks), memoryview(b"")
+        self._settings, self._chunks, self._left = settings, chunks, memoryview(head)
         self._lines, self._head, self._last = 0, b"", b"\n"
         self.fault: ObjectError | None = None
         """Why it could not be read on; what a function has made of that does not count."""
@@ -128,9 +127,11 @@ class Inspection:
 
     def read_facts(self) -> dict[str, Any]:
         """Return the facts by name, `size` being that of what was read."""
+        stored, content = self.stored, self.content
         found: dict[str, Any] = {"encoding": self.encoding, "type": find_type(self._head)}
-        for prefix, file in (("", self.stored), ("inflated_", self.content)):
-            found[f"{prefix}size"], found[f"{prefix}sha256"] = file.size, file.digest and file.digest.digest()
+        found |= {"size": stored.size, "inflated_size": content.size}
+        found["sha256"] = stored.digest and stored.digest.digest()
+        found["inflated_sha256"] = content.digest and content.digest.digest()
         found["lines"] = self._lines + (self._last != b"\n")
         if self._settings.facts & DIMENSIONS:
             found["width"], found["height"] = measure_image(self._head)
