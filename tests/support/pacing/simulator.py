@@ -78,9 +78,6 @@ class SimulatedPacer(Pacer):
     def looks(self) -> int | None:
         return self.limit.free if self.limit.cap < math.inf else None
 
-    def note_failed(self, key: str) -> None:
-        self.note_failure()
-
     def note_delay(self, seconds: float) -> None:
         """As timers of an event loop would tell it."""
         self.limit.delay.seconds += 0.1 * (seconds - self.limit.delay.seconds)
@@ -233,8 +230,6 @@ class Worker:
             bin_ = int(simulation.now / BIN_SECONDS)
             self.refused[bin_] = self.refused.get(bin_, 0) + 1
             controller.note_refused(operation)
-        else:
-            controller.note_failed(operation)
         if copy.tried == TRIES:
             self._end(copy)
             return

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from rowferry_worker.pacing.in_flight import CLIMB, SILENT_SECONDS, START, USED, InFlightLimit
+from rowferry_worker.pacing.in_flight import CLIMB, START, USED, InFlightLimit
 from rowferry_worker.pacing.loop_delay import LoopDelay
 
 KIND = ("server/bucket PutObject", 0)
@@ -52,28 +52,6 @@ def test_a_round_that_the_event_loop_delayed_tells_nothing_of_the_server() -> No
     limit.delay.seconds = 0.0
     now = end_round(limit, now)
     assert limit.value >= START * CLIMB, "the climb goes on"
-
-
-def test_failures_after_a_silence_are_an_outage_after_which_the_climb_begins_anew() -> None:
-    limit, now = InFlightLimit(1, 4096), 0.0
-    for _ in range(3):
-        now = end_round(limit, now)
-    before = limit.value
-    assert not limit.note_failure(now - SECONDS + SILENT_SECONDS / 2)
-    assert limit.value == before
-    now += SILENT_SECONDS
-    assert limit.note_failure(now)
-    assert limit.value == START
-    assert not limit.note_failure(now + 1.0), "an outage is one"
-    for _ in range(3):
-        now = end_round(limit, now)
-    assert limit.value >= before
-
-
-def test_failures_before_any_success_say_nothing_of_an_outage() -> None:
-    """The server may never have been there: nothing is known that could be lost."""
-    limit = InFlightLimit(1, 1000)
-    assert not limit.note_failure(100.0)
 
 
 def test_workers_that_start_together_begin_with_a_part_each() -> None:

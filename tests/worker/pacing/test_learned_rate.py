@@ -3,7 +3,7 @@
 import pytest
 
 from rowferry.s3.retry import LONGEST_RETRY_AFTER, LONGEST_TURN
-from rowferry_worker.pacing.learned_rate import ASKED_MOST, BETA, LEAST, LearnedRate
+from rowferry_worker.pacing.learned_rate import ASKED_MOST, BETA, FIRST_SECONDS, LEAST, LearnedRate
 from rowferry_worker.pacing.pacer import Pacer
 from rowferry_worker.pacing.rate_limit import Bound
 
@@ -42,6 +42,22 @@ def test_a_server_that_refuses_all_is_left_alone_and_asked_little() -> None:
     for _ in range(100):
         now = pass_tenths(rate, now, (max(1, round(0.1 * (rate.per_second or 0.0))), 0))
     assert rate.per_second is None or rate.per_second > 20.0, "and it is found again"
+
+
+def test_what_came_back_within_the_first_instant_tells_no_rate_of_thousands() -> None:
+    """The first decision may come at once: a server that counts what it refuses would be refused hundreds more by."""
+    rate = LearnedRate(5.0)
+    rate.note_successes(40, 2.0)
+    assert [rate.note_refused(0.0) for _ in range(24)][-1]
+    rate.end_tenth(5.0)
+    assert per_second(rate) <= 40 / FIRST_SECONDS
+
+
+def test_what_a_server_that_counts_refusals_has_refused_tells_its_bound() -> None:
+    """It is open again once it has worked them off."""
+    rate = LearnedRate(0.0)
+    now = pass_tenths(rate, 0.0, (0, 30), (0, 30), *[(0, 0)] * 5, (1, 0))
+    assert 60 / now <= per_second(rate) <= 2 * 60 / now
 
 
 def test_what_a_server_lets_through_while_it_refuses_is_kept() -> None:

@@ -28,10 +28,8 @@ USED = 0.7
 """The part of the limit that must be in use for a round to tell anything."""
 DELAYED = 0.3
 """The part of the latency that may be the event loop's own: with more, it tells nothing of the server."""
-PROBE_SECONDS, PROBE_MOST_SECONDS = 2.0, 10.0
-"""How long the limit rests until an experiment; twice as long after each that won nothing."""
-SILENT_SECONDS = 1.0
-"""So long with failures and no success is an outage: the limit begins anew."""
+PROBE_SECONDS = 5.0
+"""How long the limit rests until an experiment."""
 
 Kind = tuple[str, int]
 """The server and operation, and the number of bits of the size in bytes."""
@@ -75,17 +73,13 @@ class InFlightLimit:
     """What the present experiment, or the next one, multiplies the target by."""
     _before: Round | None = field(init=False, default=None)
     """The round before the present experiment; None: the target rests."""
-    _first: Round | None = field(init=False, default=None)
-    """The first round of the climb."""
     _probe_at: float = field(init=False, default=-math.inf)
-    _probe_after: float = field(init=False, default=PROBE_SECONDS)
     _sums: dict[Kind, tuple[int, float]] = field(init=False, default_factory=dict[Kind, tuple[int, float]])
     """The successes of the round, and the seconds that they took together."""
     _count: int = field(init=False, default=0)
     _load: float = field(init=False, default=0.0)
     _began: float = field(init=False, default=-math.inf)
     """When the round began: requests from before tell nothing of it."""
-    _succeeded_at: float = field(init=False, default=-math.inf)
 
     def __post_init__(self) -> None:
         """Begin small."""
@@ -94,13 +88,12 @@ class InFlightLimit:
 
     def begin_among(self, workers: int) -> None:
         """Begin with less beside other workers; nothing once there was a response."""
-        if self._succeeded_at == -math.inf and workers > 1:
+        if self._began == -math.inf and workers > 1:
             self._target = max(2.0, self.least, min(self._target, START / workers))
             self._apply()
 
     def note(self, kind: Kind, count: int, seconds: float, in_flight: int, now: float) -> bool:
         """Take in so many successes, and their seconds together; return whether the limit may be another now."""
-        self._succeeded_at = now
         began = now - seconds / count
         if began < self._began:
             return False
@@ -115,20 +108,6 @@ class InFlightLimit:
         if self._count < least or now - self._began < ROUND_SECONDS:
             return False
         self._end_round(now)
-        self._apply()
-        return True
-
-    def note_answer(self, now: float) -> None:
-        """Take in that the server is there."""
-        self._succeeded_at = now
-
-    def note_failure(self, now: float) -> bool:
-        """Take in a failure that is no refusal; return whether it shows an outage: the limit begins anew after one."""
-        if not SILENT_SECONDS <= now - self._succeeded_at < math.inf:
-            return False
-        self._succeeded_at, self._factor, self._before = math.inf, CLIMB, None
-        self._probe_at = -math.inf
-        self._move(0.0, now)
         self._apply()
         return True
 
@@ -168,7 +147,6 @@ class InFlightLimit:
         elif self._before is not None:
             self._judge(self._before, ended, sums, now)
         elif now >= self._probe_at:
-            self._first = ended
             self._try(ended, now)
 
     def _try(self, before: Round, now: float) -> None:
@@ -182,16 +160,11 @@ class InFlightLimit:
         ratio = math.log(ended.load / before.load)
         gain = 1 - math.log(before.slowdown(sums)) / ratio if ratio * math.log(self._factor) > 0 else PAYS
         if gain > PAYS if ratio > 0 else gain < FREE:
-            self._probe_after = PROBE_SECONDS
             self._try(ended, now)
             return
-        target = before.load
-        if self._factor == CLIMB and self._first is not None:
-            target = max(target, RESERVE * ended.load / self._first.slowdown(sums))
-        self._probe_after = min(2 * self._probe_after, PROBE_MOST_SECONDS)
-        self._rest(target, now)
+        self._rest(before.load, now)
 
     def _rest(self, target: float, now: float) -> None:
         self._factor, self._before = 1 / STEP if self._factor == STEP else STEP, None
-        self._probe_at = now + self._probe_after
+        self._probe_at = now + PROBE_SECONDS
         self._move(target, now)

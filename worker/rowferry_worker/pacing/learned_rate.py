@@ -1,11 +1,11 @@
 """The rate of one operation on one server, learned from its refusals: none until it refuses.
 
-What is let through while requests are refused is the bound. A rate is cut below it, returns to it by CUBIC's curve,
-stays until the refusals are paid for, and rises above it by the same curve (RFC 9438; the AWS SDKs' adaptive mode has
-it on a rate). A server that lets nothing through counts what it refuses as well: it is left alone for a moment and
-asked a little, as after a retransmission timeout of TCP; then the rate is searched for by slow start (RFC 5681), at
-first fast, and once more slowly. Refusals at random are told from a bound by their share, which is the same at another
-rate.
+What is accepted while requests are refused is the bound. A rate is cut below it, returns to it by CUBIC's curve, stays
+until the refusals are paid for, and rises above it by the same curve (RFC 9438; the AWS SDKs' adaptive mode has it on
+a rate). A server that accepts nothing counts what it refuses as well: it is left alone for a moment and asked a little,
+as after a retransmission timeout of TCP; what it has refused by the time that it is open again tells its bound. Where
+none is known, slow start finds it (RFC 5681). Refusals at random are told from a bound by their share, which is the
+same at another rate.
 """
 
 import math
@@ -30,10 +30,10 @@ BELOW, BETA = 0.97, 0.9
 """The parts of what is let through to which a rate returns, and of that to which it is cut (RFC 9438 has 0.7)."""
 RETURN_SECONDS = 3.0
 """How long a rate takes to return; above it, it rises by the same curve."""
-GROWTH_SECONDS = 0.5
-"""In slow start a rate grows e-fold in so long, in four times as long where a bound was known."""
-HALVED = 0.5
-"""The part of what was let through when refusals began at which slow start begins (RFC 5681): some was saved up."""
+GROWTH_SECONDS, SLOWER = 0.5, 4.0
+"""In slow start a rate grows e-fold in so long, in so many times as long where a bound is near."""
+FIRST_SECONDS, HALVED = 0.5, 0.5
+"""What was accepted in so long tells the first rate; slow start begins at this part of it (RFC 5681)."""
 LONG_SECONDS = 10.0
 """A rate stays for so long at the most, and is let go where it was hardly used for so long."""
 CLOSED = 0.9
@@ -101,12 +101,9 @@ class LearnedRate:
     _lowest: float = LEAST
     """The rate after the last cut."""
     _cuts: int = 0
-    """Since the rate was last at its bound: each is deeper."""
+    """Since the rate was last at its bound: each is deeper, which evens the shares of a fleet."""
     _cost: float = 0.0
     """The refusals of the last cut; -inf where its rate was no more than a guess."""
-    _growth: float = GROWTH_SECONDS
-    _is_rough: bool = False
-    """Whether the bound was last seen in fast growth."""
     _opened: float = 0.0
     """When the server had nothing saved up: what it lets through from then until it refuses is its bound."""
     _accepted_since: int = 0
@@ -183,7 +180,7 @@ class LearnedRate:
             first = began
             accepted += more
             refused += lost
-        return Count(max(1e-3, self.began - first), accepted, refused)
+        return Count(max(0.1, self.began - first), accepted, refused)
 
     def _is_excess(self, count: Count) -> bool:
         """Return whether more is refused than what is tolerated, and at random."""
@@ -194,7 +191,8 @@ class LearnedRate:
         last = self._count(now - max(0.25, min(1.0, 1.5 * self.latency)))
         self._lower_random(now)
         if self._is_excess(last):
-            self.per_second, self._phase, self._since = max(LEAST, last.accepted / last.seconds), "draining", now
+            accepted = self._count(now - FIRST_SECONDS).accepted
+            self.per_second, self._phase, self._since = max(LEAST, accepted / FIRST_SECONDS), "draining", now
             self._settled = now + max(0.1, min(0.5, 1.5 * self.latency))
             self.turns.hold_until(self._settled)
             self._opened, self._accepted_since, self._cost, self._bound, self._first = now, 0, -math.inf, 0.0, 0.0
@@ -206,7 +204,8 @@ class LearnedRate:
         if found.is_closed and found.accepted < FEW:
             self._close(now, rate)
         elif found.is_above(RANDOM, 2.0):
-            self._search(HALVED * rate, now, 4 * GROWTH_SECONDS)
+            self._bound = rate
+            self._search(HALVED * rate, now)
         else:
             self._search(max(rate, found.accepted / found.seconds), now)
 
@@ -215,13 +214,12 @@ class LearnedRate:
         self._lower_random(now)
         last = self._count(max(self._settled, now - max(WINDOW_SECONDS, WINDOW / rate)))
         recent = self._count(max(self._settled, now - max(WINDOW_SECONDS, WINDOW / rate) / 4))
-        used = self._count(max(self._settled, now - 1.0))
-        if used.seconds < 0.25 or used.total >= 0.6 * rate * used.seconds - 2:
+        if last.seconds < 0.25 or last.total >= 0.6 * rate * last.seconds - 2:
             self._used_at = now
         is_told = last.is_above(RANDOM) or last.total >= min(WINDOW, max(WINDOW // 4, 3 * rate))
         if tenth.refused and (recent.is_closed or (tenth.total >= WINDOW // 4 and tenth.is_closed)):
             self._close(now, rate)
-        elif tenth.refused and recent.refused and is_told and self._is_excess(last):
+        elif tenth.refused and is_told and self._is_excess(last):
             self._heed(now, rate, last, recent)
         elif now - self._used_at > LONG_SECONDS:
             self.per_second = None
@@ -230,10 +228,11 @@ class LearnedRate:
 
     def _raise(self, now: float, rate: float) -> None:
         if self._phase == "slow start":
-            self.per_second = rate * math.exp((now - self._since) / max(self._growth, FEW / rate))
+            seconds = GROWTH_SECONDS * (SLOWER if self._bound else 1.0)
+            self.per_second = rate * math.exp((now - self._since) / max(seconds, FEW / rate))
             if self.fair and self._bound:
                 self.per_second = min(self.per_second, max(rate, MUCH * self.fair))
-            self._since, self._is_rough = now, self._is_rough and self._growth == GROWTH_SECONDS
+            self._since = now
             return
         to_come, below = 1 - (now - self._since) / RETURN_SECONDS, 1 - self._lowest / self._bound
         if to_come < 0:
@@ -242,12 +241,12 @@ class LearnedRate:
             to_come = min(0.0, to_come + stay / RETURN_SECONDS)
         self.per_second = max(LEAST, self._bound * (1 - max(0.0, below) * to_come**3))
         if self.per_second > MUCH * self._bound:
-            self._search(self.per_second, now, 4 * GROWTH_SECONDS)
+            self._search(self.per_second, now)
 
-    def _search(self, per_second: float, now: float, growth: float = GROWTH_SECONDS) -> None:
+    def _search(self, per_second: float, now: float) -> None:
         """Begin slow start."""
         self.per_second, self._phase, self._used_at = max(LEAST, per_second), "slow start", now
-        self._growth, self._is_rough, self._cost = growth, growth == GROWTH_SECONDS, -math.inf
+        self._cost = -math.inf
         self._settle(now)
         self._since = self._settled
 
@@ -262,7 +261,7 @@ class LearnedRate:
                 self._random = (last.refused + math.sqrt(last.refused + 1)) / last.total
                 self._search(max(rate, self._first), now)
                 self._first = self._bound = 0.0
-        elif is_small and self._phase == "slow start" and self._growth == GROWTH_SECONDS:
+        elif is_small and self._phase == "slow start" and not self._bound:
             self._first = self._first or rate
             self._raise(now, rate)
         else:
@@ -292,7 +291,7 @@ class LearnedRate:
         elif known:  # half of it is forgotten
             self._opened, self._accepted_since = (self._opened + now) / 2, self._accepted_since // 2
         self.hold_back(BELOW * max(through, known), now)
-        if known and self._phase == "cubic":
+        if known:
             self._lowest = max(LEAST, min(self._lowest, rate * (1 - min(0.5, 0.05 * 2**self._cuts))))
             self.per_second = self._lowest
             self._cuts += 1
@@ -303,25 +302,18 @@ class LearnedRate:
         return self._accepted_since / seconds if seconds > WINDOW_SECONDS / 2 else 0.0
 
     def hold_back(self, bound: float, now: float) -> None:
-        """Cut the rate to a part of a bound, and let it return; or search again where that was found in a hurry."""
+        """Cut the rate to a part of a bound, and let it return."""
         self._bound = max(LEAST, bound)
-        if self._is_rough:
-            self._search(BETA * bound, now, 4 * GROWTH_SECONDS)
-            self._is_rough = True
-            return
         self.per_second = self._lowest = max(LEAST, BETA * bound)
         self._phase, self._since, self._used_at = "cubic", now, now
         self._settle(now)
 
     def _close(self, now: float, rate: float) -> None:
         """Leave a server alone that lets nothing through, but for a request now and then."""
-        known = self._known(now)
-        if not known:  # it let nothing through when it was open last
-            self._bound = 0.6 * self._bound if self._bound > ASKED_MOST else 0.0
-        elif self.through < 1.3 * known:
+        if self._known(now):
             self._bound = min(rate, BELOW * self.through)
-        else:
-            self._bound = min(rate, math.sqrt(known * self.through))
+        else:  # it accepted nothing when it was open last
+            self._bound = 0.6 * self._bound if self._bound > ASKED_MOST else 0.0
         self._cost = float(self._count(now - WINDOW_SECONDS / 4).refused) if self._phase == "cubic" else -math.inf
         self._phase, self._first, self._since = "closed", 0.0, now + PAUSE_SECONDS
         self.turns.hold_until(self._since)
@@ -335,7 +327,9 @@ class LearnedRate:
             self._opened, self._accepted_since = now, tenth.accepted
             if self._bound:
                 self.hold_back(self._bound, now)
-            else:
-                self._search(self._lowest, now)
+            else:  # it counts what it refuses, and has worked that off
+                refused = self._count(self._since - WINDOW_SECONDS).refused
+                self._bound = max(self._lowest, refused / (now - self._since + PAUSE_SECONDS))
+                self._search(BETA * self._bound, now)
         elif tenth.refused:
             self.per_second = max(LEAST, LOW * rate)

@@ -77,15 +77,6 @@ class Pacer:
         is_urgent = rate.note_refused(retry_after)
         return self._decide(now) if is_urgent or now >= self._decide_at else False
 
-    def note_answer(self) -> bool:
-        """Take in that the server is there, with an answer that says nothing of its pace; else as `note_success`."""
-        self.limit.note_answer(self.clock())
-        return False
-
-    def note_failure(self) -> bool:
-        """Take in a failure that says nothing of the rate; else as `note_success`."""
-        return self.limit.note_failure(self.clock())
-
     def hear_fleet(self, workers: int, rates: Mapping[str, tuple[float, int]]) -> None:
         """Take in the live workers, and what those that a server holds back get through together, and how many.
 

@@ -21,8 +21,6 @@ _log = logging.getLogger(__name__)
 
 OK = "ok"
 """The result of a request that has succeeded, as metrics name it."""
-SERVER_FAULT = 500
-"""The first HTTP status that is the server's own failure."""
 SETTLED_SECONDS = 5.0
 """A rate that was held for so long is worth a line."""
 FLUSH_SECONDS = 0.1
@@ -84,8 +82,7 @@ def record_request(
     if isinstance(result, Throttled):
         metrics.throttled.labels(request.side).inc()
         return pace.note_refused(key, result.retry_after.total_seconds() if result.retry_after else 0.0)
-    # A 404 or a 412 shows that the server is there; its latency is that of no copy.
-    return pace.note_answer() if 0 < result.status < SERVER_FAULT else pace.note_failure()
+    return False  # a 404 or a 412 has the latency of no copy, and a failure says nothing of the pace
 
 
 def name_result(error: ObjectError) -> str:
