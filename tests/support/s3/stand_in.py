@@ -118,7 +118,7 @@ class StandIn:
             thread.start()
 
     def _serve(self, connection: socket.socket) -> None:
-        with suppress(OSError), closing(connection):
+        with suppress(OSError, ValueError), closing(connection):  # ValueError: a TLS socket was closed from outside
             if self._tls is not None:
                 connection = self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
                 self._connections.append(connection)
@@ -145,11 +145,12 @@ class StandIn:
 
 def receive_line(connection: socket.socket) -> bytes:
     """Return the bytes up to the end of a line, and leave what comes after them."""
-    if isinstance(connection, ssl.SSLSocket):  # there is no peeking under TLS
-        return connection.recv(1)
-    peeked = connection.recv(65536, socket.MSG_PEEK)
+    is_tls = isinstance(connection, ssl.SSLSocket)  # there is no peeking under TLS
+    peeked = connection.recv(1) if is_tls else connection.recv(65536, socket.MSG_PEEK)
     if not peeked:
         raise ConnectionError("the client left")
+    if is_tls:
+        return peeked
     end = peeked.find(b"\n") + 1
     return connection.recv(end or len(peeked))
 
