@@ -3,7 +3,10 @@
 from bench.environment import execute
 from rowferry.db.connection import connect
 from rowferry.plan import Entries, LegacySide, MigrationSettings, Plan, ProductionSide
+from rowferry.reports.facts import record_facts
 from rowferry_cli.work.enqueue import command as enqueue_command
+from rowferry_enqueue.check import check_plan
+from rowferry_enqueue.checks.finding import find_problems
 from rowferry_enqueue.enqueue import EnqueueRequest, enqueue
 from rowferry_queues.migrate.spec import MIGRATE
 
@@ -33,13 +36,18 @@ def make_table(rows: int) -> None:
 
 
 def enqueue_rows(legacy_url: str, production_url: str, batch_size: int, *, immutable: bool = False) -> None:
-    """Put the legacy rows in the queue, from the bucket `legacy` to the bucket `production`.
+    """Check the plan, and put the legacy rows in the queue, from the bucket `legacy` to the bucket `production`.
 
-    `immutable`: the plan says that no legacy object changes, so that none is looked at again.
+    The check tells workers whether the server copies tags; else they ask for those of each object. `immutable`: the
+    plan says that no legacy object changes, so that none is looked at again.
     """
     sides = LegacySide("legacy", legacy_url, immutable=immutable), ProductionSide("production", production_url)
     plan = Plan(MigrationSettings("bench"), *sides, (Entries("pictures", "id", "path", "image/", "avatar/"),))
     with connect("bench", autocommit=True) as connection:
+        facts: dict[str, bool | str] = {}
+        findings = list(check_plan(connection, plan, facts=facts))
+        assert not find_problems(findings), findings
+        record_facts(connection, plan.name, facts)
         enqueue(connection, plan, EnqueueRequest(MIGRATE, batch_size))
 
 

@@ -84,6 +84,7 @@ class Contestant:
             kept = {"PYTHONDONTWRITEBYTECODE": ""}
             environment = {"ROWFERRY_PLAN": str(plan), "DATABASE_URL": postgres.dsn(), **trusted, **kept}
             self._call(environment, "init")
+            self._call(environment, "check")
             worker = [
                 *(self.command or [self._program]),
                 "worker",
