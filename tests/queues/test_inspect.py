@@ -118,6 +118,12 @@ def test_large_objects_are_streamed(inspected: Migration) -> None:
     assert found[1][2] == MiB
 
 
+def test_the_first_bytes_tell_and_not_the_content_encoding(inspected: Migration) -> None:
+    add(inspected, 1, b"plain", ContentEncoding="gzip")
+    assert run(inspected) == {"migrated": 1}
+    assert facts(inspected)[1] == (5, hashlib.sha256(b"plain").hexdigest(), 1)
+
+
 def test_what_cannot_be_inflated_has_failed_without_a_retry(site: Migration) -> None:
     site.plan["queue"]["inspect"] |= {"max_inflated_bytes": 100_000}
     bodies = {

@@ -106,18 +106,21 @@ def test_a_function_that_does_not_end_is_given_up(site: Migration, function: str
     assert site.verdicts() == ["ERROR"]
 
 
-def test_the_wait_for_bytes_is_not_the_functions(site: Migration) -> None:
+def test_the_wait_for_bytes_is_not_the_functions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor is the import of its module."""
-    use(site, "count_words", function_seconds=0.2)
+    monkeypatch.setenv(ALLOWED_FUNCTIONS, "support.queue.slow_module")
+    end_processes()
 
     def wait() -> Iterator[bytes]:
         for _ in range(3):
             time.sleep(0.15)
             yield b"word "
 
-    settings = InspectSettings(columns={"words": "words"}, function=f"{MODULE}:count_words", function_seconds=0.2)
+    function = "support.queue.slow_module:count_words"
+    settings = InspectSettings(columns={"words": "words"}, function=function, function_seconds=0.2)
     found = event_loop.run(inspect_in_process(wait(), settings, "key"))
     assert found == {"words": 3}
+    end_processes()
 
 
 def test_a_function_that_ends_its_process_is_the_failure_of_its_object(site: Migration) -> None:

@@ -50,6 +50,8 @@ def inspect(chunks: Iterator[bytes], settings: InspectSettings, key: str) -> dic
 
     Damage behind the beginning goes unnoticed where that tells all.
     """
+    if settings.function is not None:
+        load_function(settings.function)  # its module is imported before bytes are asked for: that takes its own time
     inspection = Inspection(chunks, settings, key)
     values = {} if settings.function is None else inspection.call(settings.function)
     try:
@@ -102,7 +104,7 @@ class Inspection:
         """What its bytes inflate to. Reads raise ContentFault, and any error of the chunks."""
 
     def call(self, name: str) -> dict[str, Any]:
-        """Return what a function returns of the object, as far as it has columns.
+        """Return those values of what a function returns of the object that have columns.
 
         Raises ContentFault where it fails, or the content does, MigrationFault where it is not allowed.
         """

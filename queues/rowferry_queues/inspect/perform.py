@@ -121,6 +121,7 @@ async def inspect_object(
                     response.stream.wake()
                     response.stream.close()
         await s3.wait_before_retry(side, broken, tried, TRIES)
+        del broken  # its frames hold what was read
     raise AssertionError(TRIES)  # the last try returns or raises
 
 
@@ -137,8 +138,13 @@ async def get(s3: ObjectRequests, side: SideName, key: str, *, is_of_head: bool)
         if not is_of_head or (error.status != NO_SUCH_RANGE and error.code != "WrongRange"):
             raise
         response = await s3.send(request)
-    demand(read_etag, response, request)
-    await s3.refuse_web_server(request, response)
+    try:
+        demand(read_etag, response, request)
+        await s3.refuse_web_server(request, response)
+    except BaseException:
+        if response.stream is not None:
+            response.stream.close()
+        raise
     return response
 
 

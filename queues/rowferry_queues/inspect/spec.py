@@ -46,7 +46,7 @@ class InspectSettings(QueueSettings, frozen=True, kw_only=True):
     function_seconds: AboveZero = 60.0
     """How long a call may take, without the time it waits for bytes."""
     inflate: Literal["auto", "never"] = "auto"
-    """auto: gzip and zstd are inflated, as the first bytes tell."""
+    """auto: gzip and zstd are decompressed if the first bytes show that form."""
     max_inflated_bytes: Annotated[int, Meta(ge=1)] = 1024 * MiB
     """An object that inflates to more has failed."""
     max_ratio: AboveZero = 1000.0
