@@ -47,6 +47,8 @@ class Tagging:
         self._removal: Literal["unknown", "works", "fails"] = "unknown"
         """Whether tags that CopyObject has brought along in spite of the plan can be taken away."""
         self._reads = count()
+        self._copies = count()
+        """Those whose legacy object was asked for its tags."""
 
     @property
     def comes_along(self) -> bool:
@@ -110,13 +112,16 @@ class Tagging:
         """Find out whether CopyObject brings tags along, or has given those of the plan; put them where it has not."""
         if self.fixed == ():
             await self._remove(s3, source_key, key)
-            return
-        if self.fixed is not None:
+        elif self.fixed is not None:
             await self.settle(s3, key, self.fixed, "CopyObject")
-            return
+        elif not self._kept.get("CopyObject"):
+            await self._bring_along(s3, source_key, key)
+
+    async def _bring_along(self, s3: ObjectRequests, source_key: str, key: str) -> None:
+        """Put the tags of a copy where it has not those of its legacy object, and note whether it has."""
         kept = self._kept.get("CopyObject")
-        if kept:
-            return
+        if next(self._copies) == ASKED_FIRST:
+            _log.info("every copied object is asked for its tags: rowferry check finds out whether copies have them")
         try:
             tags = await s3.fetch_tags("legacy", source_key)
         except Cancelled:
