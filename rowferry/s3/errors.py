@@ -55,7 +55,7 @@ def classify(status: int, code: str, message: str) -> ObjectError:
     """Return the error that a status and S3's error code stand for; the code may be empty."""
     message = "" if message == code else message  # some servers repeat it
     name = code or f"HTTP {status}"
-    # The table is read for nothing else: a 404 or a 412 answers each copy where a server is not known yet.
+    # Only a code of a side is looked up: a 404 or a 412 answers each copy where a server is not known yet.
     if is_of_side(name, status) and (case := find_case(Refusal(name, message, status))):
         return SideFault(name, message, case.cure)
     if code and (known := _CLASS_OF_CODE.get(code)):

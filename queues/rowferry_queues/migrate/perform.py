@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from rowferry.batch import Entry, EntryResult, Performed
 from rowferry.db.entries import EntryQueries
+from rowferry.s3.operations import need_no_encoding
 from rowferry_queues.folders import FolderRow, expand_folders, note_first
 from rowferry_queues.migrate.folders import count_earlier, settle_folders
 from rowferry_worker.batch.context import BatchContext
@@ -149,6 +150,7 @@ def _copy_all(
 ) -> dict[str, ObjectResult]:
     s3 = context.object_requests()
     is_there = replace(options, looks_first=True)
+    are_plain = not options.method.moves_bytes and need_no_encoding([*objects, *objects.values()])
     return run_copies(
         context,
         lambda key: log_copy(copy(s3, options, key, objects[key]), key, objects[key]),
@@ -160,6 +162,7 @@ def _copy_all(
             objects,
             lambda key: copy(s3, is_there, key, objects[key]),
             stays=copy is copy_standing,
+            are_plain=are_plain,
         ),
         targets=objects,
     )

@@ -108,14 +108,8 @@ class Copier:
 
     def run(self, kind: Kind, keys: Sequence[str], *, in_lanes: bool, **more: Any) -> CopyRun:
         """Return the run of these keys."""
-        return CopyRun(
-            self.scheduler,
-            lambda key: self.copy(kind, key),
-            keys,
-            find_usual=lambda: self.plan(kind, keys) if in_lanes and self.options.plain_copy else None,
-            is_look=kind == "look",
-            **more,
-        )
+        more.setdefault("find_usual", lambda: self.plan(kind, keys) if in_lanes and self.options.plain_copy else None)
+        return CopyRun(self.scheduler, lambda key: self.copy(kind, key), keys, is_look=kind == "look", **more)
 
     def seen(self, results: dict[str, ObjectResult]) -> Seen:
         """Return what has come of them."""

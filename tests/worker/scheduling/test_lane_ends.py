@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections.abc import Coroutine
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -227,19 +228,40 @@ def test_a_mistake_of_ours_in_a_lane_fails_its_batch_and_no_other(monkeypatch: p
         assert {describe(result)[:8] for result in results.values()} == {"migrated"}
 
 
-def test_a_batch_goes_on_in_lanes_once_its_server_is_known() -> None:
+def test_a_batch_goes_on_in_lanes_once_its_server_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     def is_look(line: str) -> bool:
         return line.startswith("HEAD ") and "/new/" in line.partition("\r\n")[0]
 
     with copying(lambda head: refuse(404, "NoSuchKey") if is_look(head) else judge(head)) as copier:
         copier.options = options_of(ServerCopy("legacy"), "probing")
 
+        copy, in_tasks = copier.copy, list[str]()
+
         def note(*_: object) -> None:
             copier.options.support.note("CopyObject", supported=True)
 
+        def count(kind: Kind, key: str) -> Coroutine[Any, Any, CopyResult]:
+            in_tasks.append(key)
+            return copy(kind, key)
+
+        monkeypatch.setattr(copier, "copy", count)
         results = event_loop.run(work(copier, "copy", KEYS, note=note), WITHIN)
+        assert in_tasks == KEYS[:1]
         assert {describe(result)[:8] for result in results.values()} == {"migrated"}
         assert sum(map(is_look, copier.server.request_lines)) == 1
+
+
+def test_a_mistake_of_ours_before_the_lanes_fails_its_batch_and_no_other() -> None:
+    with copying(judge, most=2) as copier:
+
+        async def fail() -> Results:
+            await copier.warm_up("copy")
+            with pytest.raises(ZeroDivisionError):
+                await copier.run("copy", KEYS[:5], in_lanes=True, find_usual=lambda: 1 // 0).run_all()
+            return await work(copier, "copy", KEYS[5:])
+
+        results = event_loop.run(fail(), WITHIN)
+        assert {describe(result)[:8] for result in results.values()} == {"migrated"}
 
 
 def test_a_batch_of_which_nothing_is_plain_takes_no_lane() -> None:

@@ -71,9 +71,8 @@ def run_copies(
 ) -> dict[str, ObjectResult]:
     """Copy the object of each key, many at once, and return how each copy ended; NotStarted past the time budget.
 
-    `is_look`: they were copied, and are looked at once more; few are copied again. `find_usual` returns what lanes do
-    of that, on the event loop.
-    `targets`: the production keys, where `keys` are legacy keys.
+    `is_look`: they were copied, and are looked at once more; few are copied again. `find_usual`, which is called on the
+    event loop, returns what lanes do of that. `targets`: the production keys, where `keys` are legacy keys.
 
     Raises BatchReleased when the worker gives the batch up meanwhile, MigrationFault when a side is at fault.
     """
@@ -103,25 +102,34 @@ def run_copies(
 
 
 def find_plain_copies(
-    context: BatchContext, options: CopyOptions, objects: Mapping[str, str], when_there: Copy, *, stays: bool
+    context: BatchContext,
+    options: CopyOptions,
+    objects: Mapping[str, str],
+    when_there: Copy,
+    *,
+    stays: bool,
+    are_plain: bool | None = None,
 ) -> PlainCopies | None:
     """Return what lanes do of the copies of objects, by their legacy keys; None: each takes a task.
 
     `when_there` copies an object where one was seen at its production key. `stays`: no row of them moves, so an object
-    that only the production bucket has is not missing.
+    that only the production bucket has is not missing. `are_plain`: whether no key needs to be encoded.
     """
     plain, found = options.plain_copy, context.migration.find_lanes("production", "CopyObject")
     if plain is None or found is None:
         return None
-    usual = PlainCopies(*found, plain, objects, when_there)
+    usual = PlainCopies(*found, plain, objects, when_there, are_plain=are_plain)
     usual.final = (TimedOut,) if stays else usual.final
     return usual
 
 
-def find_looks(context: BatchContext, keys: Mapping[str, tuple[str, CopyResult]]) -> Looks | None:
-    """Return what lanes do of the looks at legacy objects, by the legacy key and the copy of each; None: nothing."""
+def find_looks(context: BatchContext, keys: Mapping[str, tuple[str, CopyResult]], *, are_plain: bool) -> Looks | None:
+    """Return what lanes do of the looks at legacy objects, by the legacy key and the copy of each; None: nothing.
+
+    `are_plain`: no legacy key needs to be encoded.
+    """
     found = context.migration.find_lanes("legacy", "HeadObject")
-    return None if found is None else Looks(*found, keys)
+    return None if found is None else Looks(*found, keys, are_plain=are_plain)
 
 
 def run_listings(context: BatchContext, list_one: Copy, keys: Iterable[str]) -> dict[str, ObjectResult]:

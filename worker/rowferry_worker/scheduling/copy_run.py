@@ -35,6 +35,7 @@ WHOLE_SIDE = (SideFault, CredentialsUnavailable, BucketNotFound)
 MAX_SIDE_FAULTS = 3
 """After so many of them in a batch, no more of its copies start."""
 FindUsual = Callable[[], Usual | None]
+"""Returns what lanes do of a batch; None while its server is unknown, and where each object takes a task."""
 Note = Callable[[str, ObjectResult, int], bool | None]
 """Is told, by its key, how a copy has ended, the last of so many of the usual kind; returns whether that seems the
 server's fault."""
@@ -62,8 +63,8 @@ class CopyRun:
         `deadline`: when no more copies start, by time.monotonic(); those under way go on. `batch_id`: the claimed batch
         whose entries are counted as claimed. `work`: the labels of the metrics; None: the objects are not measured.
         `is_look`: they were copied, and are looked at: the batch is about to end. `find_usual` returns what lanes do of
-        it; None: nothing yet, since too little is known of the server, so that an object takes a task. `most`: how many
-        objects may be in flight, below the limit of the process.
+        it; None: an object takes a task, for now or for good. `most`: how many objects may be in flight, below the
+        limit of the process.
         """
         self._scheduler = scheduler
         self._copy = copy
@@ -118,9 +119,12 @@ class CopyRun:
         return bool(self._not_started) and len(self.in_hand) < self._most
 
     def find_usual(self) -> Usual | None:
-        """Return what lanes do of the batch: from the moment on when it is known that they may do something."""
+        """Return what lanes do of the batch, as soon as that is known. A mistake of ours fails the batch."""
         if self.usual is None:
-            self.usual = self._find_usual()
+            try:
+                self.usual = self._find_usual()
+            except Exception as fault:  # noqa: BLE001 - it belongs to the batch, not to the event loop
+                self._fault, self._find_usual = fault, lambda: None
         return self.usual
 
     def take_key(self) -> str:

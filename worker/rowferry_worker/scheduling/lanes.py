@@ -67,10 +67,17 @@ class PlainCopies(_Kind):
         plain: PlainCopy,
         targets: Mapping[str, str],
         when_there: "Copy | None" = None,
+        *,
+        are_plain: bool | None = None,
     ) -> None:
-        """`plain`: what all requests have; `targets`: the production key of each legacy key."""
+        """`plain`: what all requests have; `targets`: the production key of each legacy key.
+
+        `are_plain`: whether no key needs to be encoded; None: to be found out, in milliseconds where there are many.
+        """
         self._plain, self._targets = plain, targets
-        self._are_plain = need_no_encoding([*targets, *targets.values()])
+        if are_plain is None:
+            are_plain = need_no_encoding([*targets, *targets.values()])
+        self._are_plain = are_plain
         super().__init__(client, rate_key, self._make_copy(SOURCE, KEY), when_there)
 
     def _make_copy(self, key: str, target: str) -> Request:
@@ -106,10 +113,19 @@ class PlainCopies(_Kind):
 class Looks(_Kind):
     """Looks at legacy objects that were copied: nearly all of them are what they were."""
 
-    def __init__(self, client: ObjectClient, rate_key: str, keys: Mapping[str, tuple[str, CopyResult]]) -> None:
-        """`keys`: the legacy key and the result of each copy."""
+    def __init__(
+        self,
+        client: ObjectClient,
+        rate_key: str,
+        keys: Mapping[str, tuple[str, CopyResult]],
+        *,
+        are_plain: bool | None = None,
+    ) -> None:
+        """`keys`: the legacy key and the result of each copy; `are_plain`: as of PlainCopies, of the legacy keys."""
         self._keys = keys
-        self._are_plain = need_no_encoding([legacy for legacy, _ in keys.values()])
+        if are_plain is None:
+            are_plain = need_no_encoding([legacy for legacy, _ in keys.values()])
+        self._are_plain = are_plain
         super().__init__(client, rate_key, head_object("legacy", KEY))
 
     def write(self, key: str) -> bytes:
