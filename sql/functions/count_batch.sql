@@ -3,12 +3,13 @@
 -- `unsettled`: those of ended batches that are missing, in conflict or failed; `in_error`: these and those without an
 -- outcome, of batches in ERROR.
 -- In SQL, and without settings of its own, so that it becomes part of its callers' statements.
--- Writes: nothing. Called by: rowferry.tally_batches, rowferry.recount_batches, rowferry.fail_batch, the views of attempts
--- and errors, rowferry report.
+-- Writes: nothing. Called by: rowferry.tally_batches, rowferry.recount_batches, rowferry.fail_batch, rowferry report,
+-- the views claimed_batches, open_attempts and error_reasons.
 create or replace function rowferry.count_batch(p_batch rowferry.batch_queue, p_sign integer)
 returns rowferry.counts
 language sql
 immutable
+parallel safe
 as $$
     select row(
         p_sign,

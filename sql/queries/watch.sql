@@ -66,7 +66,14 @@ order by w.host, w.pid, w.id, h.started_at;
 
 -- name: watch_reasons
 -- Why batches are in ERROR, the last failure first: the last 200 reasons of each queue.
-select r.*
+select
+    r.queue,
+    r.outcome,
+    r.reason,
+    r.entries,
+    r.batches,
+    left(coalesce(r.example_key, ''), 200) as example_key,
+    r.last_failed_at
 from (
     select
         e.*,

@@ -139,10 +139,15 @@ def look_at(client: ObjectClient, side: SideName, keys: Sequence[str]) -> tuple[
     seen: list[Response | ObjectError] = []
     for head in heads[:TIMED]:
         began = time.monotonic()
-        seen += event_loop.run(send_many(client.send, [head], at_once=1))
+        seen += _refuse(event_loop.run(send_many(client.send, [head], at_once=1)))
         took.append(time.monotonic() - began)
-    seen += event_loop.run(send_many(client.send, heads[TIMED:], at_once=AT_ONCE))
+    seen += _refuse(event_loop.run(send_many(client.send, heads[TIMED:], at_once=AT_ONCE)))
+    return [found if isinstance(found, Response) else None for found in seen], took
+
+
+def _refuse(seen: Sequence[Response | ObjectError]) -> Sequence[Response | ObjectError]:
+    """Return what was seen. Raises the first error but for that of an object that is not there."""
     for found in seen:
         if isinstance(found, ObjectError) and not isinstance(found, ObjectNotFound):
             raise found
-    return [found if isinstance(found, Response) else None for found in seen], took
+    return seen

@@ -4,7 +4,7 @@ from psycopg.rows import DictRow
 
 from rowferry.db.connection import Connection, call, fetch_one, translated_errors
 from rowferry.db.statements import statement
-from rowferry.errors import DatabaseBusy
+from rowferry.errors import DatabaseBusy, RowferryError
 from rowferry_cli.status.chain import read_chain
 
 
@@ -42,7 +42,7 @@ def find_pause(connection: Connection, migration: str) -> str | None:
 def _set(
     connection: Connection, function: str, migration: str | None, queue: str | None, *reason: str | None
 ) -> list[DictRow]:
-    # A worker may have finished what is resumed by the time that it is read. A pause waits for no view.
+    # A worker may have finished what is resumed by the time that it is read. A pause does not wait for a view.
     before = read_chain(connection, migration) if function == "resume" else None
     try:
         with translated_errors():
@@ -51,9 +51,13 @@ def _set(
         row = "migration" if queue is None else "queue"
         message = f"Could not {function}: another session locks the {row}'s row; try again when it has ended."
         raise DatabaseBusy(message) from error
-    with translated_errors():
-        workers = fetch_one(connection, statement("count_live_workers"))
-    queues = [each for each in before or read_chain(connection, migration) if queue in {None, each["queue"]}]
+    try:
+        with translated_errors():
+            workers = fetch_one(connection, statement("count_live_workers"))
+            queues = read_chain(connection, migration) if before is None else before
+    except RowferryError as error:
+        raise type(error)(f"It is {function}d; what is left could not be read: {error}") from error
+    queues = [each for each in queues if queue in {None, each["queue"]}]
     for row in rows:
         mine = [each for each in queues if each["migration"] == row["migration"]]
         claimed, open_batches = (sum(each[name] for each in mine) for name in ("claimed", "batches_init"))

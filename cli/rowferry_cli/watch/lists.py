@@ -95,7 +95,7 @@ def draw_errors(reasons: Sequence[DictRow], lines: int, now: datetime) -> Iterat
             Text(row["outcome"], BAD),
             row["reason"] or "",
             show_moment(row["last_failed_at"], now),
-            line(row["example_key"] or "", QUIET),
+            line(row["example_key"], QUIET),
         )
         for row in shown
     ]
