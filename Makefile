@@ -51,11 +51,11 @@ demo: $(VENV)/.with-demo ## Watch a whole migration on this machine: a real Post
 	@$(VENV)/bin/rowferry demo $(DEMO_ARGS)
 
 test: PYTEST_ARGS ?= -n 3 --dist loadgroup --tier quick
-test: $(VENV)/.with-dev ## Run the quick tests, in four minutes; PYTEST_ARGS='-x -k claim' chooses among all tests of a day.
+test: $(VENV)/.with-dev ## Run the quick tests, in three minutes; PYTEST_ARGS='-x -k claim' chooses among all tests of a day.
 	@$(VENV)/bin/pytest $(PYTEST_ARGS)
 
 test-all: PYTEST_ARGS ?= -n 3 --dist loadgroup
-test-all: $(VENV)/.with-dev servers ## Run all tests of a day, the quick ones and the slower ones, in a quarter of an hour.
+test-all: $(VENV)/.with-dev servers ## Run all tests of a day, the quick ones and the slower ones, in ten minutes.
 	@$(VENV)/bin/pytest $(PYTEST_ARGS)
 
 test-nightly: PYTEST_ARGS ?= -n 3 --dist loadgroup
@@ -97,7 +97,7 @@ test-image: $(VENV)/.with-dev ## Prove the container image on a Docker engine: l
 new-user: $(VENV)/.with-dev ## Walk a new user's way from the clone to migrated objects, and time it; needs the network for pip.
 	@PYTHONPATH=tests $(VENV)/bin/python -m whole.new_user
 
-test-dashboards: $(VENV)/.with-dev ## Ask every panel of the dashboards during a real migration; needs prometheus.
+test-dashboards: $(VENV)/.with-dev ## Ask each panel of the dashboards, those of Prometheus during a real migration; needs prometheus.
 	@tools/need prometheus promtool
 	@$(VENV)/bin/pytest -m 'soak or not soak' tests/dashboards/test_dashboard_queries.py tests/dashboards/test_dashboards_live.py
 

@@ -73,7 +73,7 @@ def test_migrate_ends_with_a_command_that_works_as_it_is_typed(taken: Migration)
     assert taken.counts() == {"migrated": 3}
 
 
-def test_migrate_says_that_a_conflict_needs_a_choice_and_requeues_with_it(taken: Migration) -> None:
+def test_migrate_says_that_a_conflict_needs_a_choice_and_takes_it_for_what_was_requeued(taken: Migration) -> None:
     """Requeued without one, it would be the same conflict."""
     done = taken.run_here("migrate", *ASKED)
     assert done.stdout.splitlines()[-1].endswith(

@@ -120,7 +120,7 @@ def exporting() -> Iterator[int]:
 
 
 def watch_panels(run: Run) -> list[Target]:
-    """Ask every panel until it has returned something while there was work; return those that never did."""
+    """Ask each panel of Prometheus until it has returned something while there was work; return the silent ones."""
     wait_for(lambda: len(run.migration.execute("select from rowferry.live_workers")) == 2)
     silent, clock = [target for target in list_targets() if asks_always(target)], LoadClock()
     while silent and clock.look() < LONGEST_SECONDS:
