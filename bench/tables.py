@@ -53,12 +53,17 @@ TABLES: tuple[tuple[Path, str, str, Callable[[Figures], str]], ...] = (
 
 
 def tabulate(record: Mapping[str, Any], write: Callable[[Figures], str], shown: Mapping[str, str] | None) -> str:
-    """Return a table: a row for each server, size and latency, a column for each contestant. `shown`: some rows."""
+    """Return a table: a row for each server, size and latency, a column for each contestant. `shown`: some rows.
+
+    Raises ValueError where the record has none of these.
+    """
     rows: dict[str, dict[str, str]] = {}
     for name, figures in record["median, from, to"].items():
         contestant, _, where = name.partition(", ")
         if shown is None or (where in shown and contestant in COMPARED):
             rows.setdefault(where if shown is None else shown[where], {})[contestant] = write(figures)
+    if not rows:
+        raise ValueError("nothing was measured that this table shows")
     heads = list(dict.fromkeys(who for row in rows.values() for who in row))
     lines = [["", *heads], ["---"] * (len(heads) + 1)]
     lines += [[where, *(row.get(who, "") for who in heads)] for where, row in rows.items()]
@@ -67,19 +72,22 @@ def tabulate(record: Mapping[str, Any], write: Callable[[Figures], str], shown: 
 
 def replace_table(page: str, name: str, table: str) -> str:
     """Return a page with a table between its comments. Raises ValueError where the page has none of that name."""
-    found = re.compile(rf"(<!-- Written by `make figures`: {name} -->\n\n).*?(\n<!-- end -->)", re.DOTALL)
-    written, count = found.subn(lambda match: f"{match[1]}{table}{match[2]}", page)
+    found = re.compile(rf"(<!-- Written by `make figures`: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+    written, count = found.subn(lambda match: f"{match[1]}\n{table}\n{match[2]}", page)
     if count != 1:
         raise ValueError(f"the page has {count} tables of `make figures` that are named {name}")
     return written
 
 
 def main() -> None:
-    """Write each table."""
+    """Write each table, once all of them are known."""
+    pages = {path: path.read_text(encoding="utf-8") for path, *_ in TABLES}
     for path, bench, name, write in TABLES:
         record = json.loads((RESULTS / f"{bench}.json").read_text(encoding="utf-8"))
         table = tabulate(record, write, SHOWN if path == README else None)
-        path.write_text(replace_table(path.read_text(encoding="utf-8"), name, table), encoding="utf-8")
+        pages[path] = replace_table(pages[path], name, table)
+    for path, page in pages.items():
+        path.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":
