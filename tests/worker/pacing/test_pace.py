@@ -92,6 +92,7 @@ FREE = {
     "128 at once": Case(ConcurrencyLimited(constant(0.07), 128), 3, 20, 0.9 * 128 / 0.07, load=Load()),
     "slower for good": Case(Changing(Free(constant(0.05)), Free(constant(0.5)), 10), 40, 60, 0.85 * MOST),
     "away for 4 s": Case(Away(Free(constant(0.07)), 15, 19), 21, 30, 0.9 * MOST),
+    "back from 4 s": Case(Away(Free(constant(0.07)), 15, 19), 19, 20, 0.5 * MOST),
     "away for 60 s": Case(Away(Free(constant(0.3)), 15, 75), 85, 95, 0.9 * MOST),
     "refuses all for 3 s": Case(refusing_all(0.3, 18), 28, 38, 0.8 * MOST),
     "refuses all for 30 s": Case(refusing_all(0.3, 45), 55, 65, 0.8 * MOST),
@@ -112,7 +113,18 @@ NEAR_BOUNDS = {
     "and 5 % refused": Case(Unlucky(throttling(1000), 0.05), 30, 60, 900, load=NEAR, refused=0.08),
     "and 5 % refused, busy": Case(far(300, unlucky=0.05), 20, 45, 0.65 * 300, load=BUSY, refused=0.15),
 }
-DAILY = {"70 ms", "spread", "128 at once", "away for 4 s", "refuses 5 %", "16 x 300", "joining", "falls", "goes"}
+DAILY = {
+    "70 ms",
+    "spread",
+    "128 at once",
+    "away for 4 s",
+    "back from 4 s",
+    "refuses 5 %",
+    "16 x 300",
+    "joining",
+    "falls",
+    "goes",
+}
 
 
 @pytest.mark.parametrize(
