@@ -140,7 +140,10 @@ def test_a_pause_waits_for_no_view(table: EntryTable, monkeypatch: pytest.Monkey
 
     table.add_legacy([1]).enqueue()
     monkeypatch.setattr("rowferry_cli.status.pause.read_chain", read_slowly)
-    with connect("test", autocommit=True) as connection, pytest.raises(RowferryError, match="It is paused; .* division by zero"):
+    with (
+        connect("test", autocommit=True) as connection,
+        pytest.raises(RowferryError, match=r"It is paused; .* division by zero"),
+    ):
         pause(connection, None)
 
 
