@@ -4,7 +4,7 @@
 -- `max_claimed` at most (null: no limit). `due_since`: since when its oldest due batch has been due (null: none is);
 -- `next_at`: when the first of its batches is due, if none is yet (null: never).
 -- `waiting` are its own entries; `pending` are these and the waiting entries of all queues that lead to it, as
--- `pending_batches` are the batches in INIT. `in_hand` are those of its own that workers have settled inside their
+-- `pending_batches` are the batches in INIT. `in_hand` are its own entries that workers have settled inside their
 -- batches (rowferry.in_hand); `reached`: the same, with what dead workers had settled.
 -- `rate_1m` is that of the last minute, 0 once nothing is pending, no worker serves it, or it is paused and no batch is
 -- claimed; `rate_10m` that of the last ten. `time_left` is how long it takes until nothing is pending, at this rate:
