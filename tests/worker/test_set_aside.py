@@ -101,9 +101,10 @@ def test_a_worker_that_stops_when_empty_tells_of_what_is_due_much_later_or_put_o
     two.write_plan()
     for run_after, words in (
         ("infinity", "1 batch of migration avatars is left; run_after puts it off for ever."),
-        ("tomorrow", "rowferry: 1 batch of migration avatars is left; it is due at "),
+        ("1 day", "rowferry: 1 batch of migration avatars is left; it is due at "),
     ):
-        two.execute("update rowferry.batch_queue set run_after = %s where id = 1", (run_after,))
+        due = "'infinity'" if run_after == "infinity" else "now() + interval '1 day'"
+        two.execute(f"update rowferry.batch_queue set run_after = {due} where id = 1")
         ended = two.run("worker", "--until-empty")
         assert (ended.returncode, words in ended.stderr) == (3, True), ended.stderr
         shown = well(two.run("watch", "--once")).stdout
