@@ -11,7 +11,7 @@ from typing import Any, cast
 import msgspec
 
 from rowferry.errors import ObjectError
-from rowferry.functions import load_function
+from rowferry.functions import Function, load_function
 from rowferry.queue_spec import describe_fault
 from rowferry_queues.inspect.content_types import find_type, measure_image
 from rowferry_queues.inspect.spec import DIMENSIONS, IMAGE_HEAD_BYTES, InspectSettings, MiB
@@ -50,13 +50,13 @@ def inspect(chunks: Iterator[bytes], settings: InspectSettings, key: str) -> dic
 
     Damage behind the beginning goes unnoticed where that tells all.
     """
-    if settings.function is not None:
-        load_function(settings.function)  # its module is imported before bytes are asked for: that takes its own time
+    # Its module is imported before bytes are asked for: that takes its own time.
+    function = None if settings.function is None else load_function(settings.function)
     inspection = Inspection(chunks, settings, key)
-    values = {} if settings.function is None else inspection.call(settings.function)
+    values = {} if function is None else inspection.call(function)
     try:
         most_bytes = settings.head_bytes if settings.is_of_head else float("inf")
-        while (settings.function is None or settings.facts) and inspection.content.size < most_bytes:
+        while (function is None or settings.facts) and inspection.content.size < most_bytes:
             if not inspection.content.read(PIECE_BYTES):
                 break
     except ContentFault:
@@ -103,12 +103,11 @@ class Inspection:
         self.content = Measured(self._take_content, is_hashed="inflated_sha256" in facts, name=key)
         """What its bytes inflate to. Reads raise ContentFault, and any error of the chunks."""
 
-    def call(self, name: str) -> dict[str, Any]:
+    def call(self, function: Function) -> dict[str, Any]:
         """Return those values of what a function returns of the object that have columns.
 
-        Raises ContentFault where it fails, or the content does, MigrationFault where it is not allowed.
+        Raises ContentFault where it fails, or the content does.
         """
-        function = load_function(name)
         try:
             returned: Any = function(io.BufferedReader(self.content, PIECE_BYTES))
             if not isinstance(returned, Mapping):
