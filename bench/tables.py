@@ -79,14 +79,19 @@ def replace_table(page: str, name: str, table: str) -> str:
     return written
 
 
-def main() -> None:
-    """Write each table, once all of them are known."""
+def compose_pages() -> dict[Path, str]:
+    """Return each page with its tables as the records have them. Raises ValueError as the other functions do."""
     pages = {path: path.read_text(encoding="utf-8") for path, *_ in TABLES}
     for path, bench, name, write in TABLES:
         record = json.loads((RESULTS / f"{bench}.json").read_text(encoding="utf-8"))
         table = tabulate(record, write, SHOWN if path == README else None)
         pages[path] = replace_table(pages[path], name, table)
-    for path, page in pages.items():
+    return pages
+
+
+def main() -> None:
+    """Write each table, once all of them are known."""
+    for path, page in compose_pages().items():
         path.write_text(page, encoding="utf-8")
 
 
