@@ -100,15 +100,14 @@ def test_a_worker_that_stops_when_empty_does_not_wait_for_what_is_paused(two: Mi
 def test_a_worker_that_stops_when_empty_tells_of_what_is_due_much_later_or_put_off_for_ever(two: Migration) -> None:
     two.write_plan()
     for run_after, words in (
-        ("infinity", "1 batch of migration avatars is left; run_after puts it off for ever."),
-        ("1 day", "rowferry: 1 batch of migration avatars is left; it is due at "),
+        ("'infinity'", "1 batch of migration avatars is left; run_after puts it off for ever."),
+        ("now() + interval '1 day'", "rowferry: 1 batch of migration avatars is left; it is due at "),
     ):
-        due = "'infinity'" if run_after == "infinity" else "now() + interval '1 day'"
-        two.execute(f"update rowferry.batch_queue set run_after = {due} where id = 1")
+        two.execute(f"update rowferry.batch_queue set run_after = {run_after} where id = 1")
         ended = two.run("worker", "--until-empty")
         assert (ended.returncode, words in ended.stderr) == (3, True), ended.stderr
         shown = well(two.run("watch", "--once")).stdout
-        assert ("Batches to retry: 1, none is due" in shown) is (run_after == "infinity")
+        assert ("Batches to retry: 1, none is due" in shown) is (run_after == "'infinity'")
     assert done(two) == ["avatars", "covers"]
 
 
