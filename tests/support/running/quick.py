@@ -82,6 +82,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     if config.getoption("tier") == "quick":
         terminalreporter.section("what did not run")
         terminalreporter.write(
-            f"Some {read_list()['left_out']} slower tests: `make test-all` runs them too, in a quarter of an hour, "
+            f"Some {read_list()['left_out']} slower tests: `make test-all` runs them too, in ten minutes, "
             "and CI does. Docs and types: `make check`.\n"
         )
