@@ -68,19 +68,14 @@ class Endpoint:
 
 
 def resolve_endpoint(side: Side) -> Endpoint:
-    """Return where requests of `side` go: its endpoint_url, else AWS's own host for its region by boto3's rules.
+    """Return where requests of `side` go: its endpoint_url, else AWS's own host for its region.
 
     Endpoints configured for boto3 elsewhere (AWS_ENDPOINT_URL) are ignored: the plan says where objects are.
     Raises UsageError when the URL or the region cannot be used, the file of certificates for an https endpoint, or the
     proxy that the environment names.
     """
     ca_bundle = find_bundle()
-    url = side.endpoint_url
-    if not url:
-        from rowferry.s3.access import boto  # noqa: PLC0415 - a third of a worker's start
-
-        url = boto.find_url(side.name, side.region_or_default)
-    endpoint = _take_apart(side, _split_url(side, url), ca_bundle)
+    endpoint = _take_apart(side, _split_url(side, side.endpoint_url or _find_aws_url(side)), ca_bundle)
     named = [entry == endpoint.url or entry.startswith(f"{endpoint.url}/") for entry in list_allowed(os.environ)]
     endpoint = replace(endpoint, is_named=any(named))
     if not endpoint.is_named and is_link_local(endpoint.host):
@@ -88,6 +83,14 @@ def resolve_endpoint(side: Side) -> Endpoint:
     if endpoint.scheme == "https" and ca_bundle:
         check_bundle(ca_bundle)
     return replace(endpoint, proxy=find_proxy(endpoint.scheme, urlsplit(endpoint.url).netloc))
+
+
+def _find_aws_url(side: Side) -> str:
+    """Return AWS's host for the side's region. Source: AWS General Reference, "Amazon S3 endpoints and quotas"."""
+    region = side.region_or_default
+    if not re.fullmatch("[a-z0-9-]+", region):
+        raise UsageError(f"{side.name}.region {region!r} cannot be used; name one as AWS does")
+    return f"https://s3.{region}.amazonaws.com{'.cn' if region.startswith('cn-') else ''}"
 
 
 def _split_url(side: Side, url: str) -> SplitResult:
