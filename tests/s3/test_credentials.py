@@ -7,9 +7,7 @@ import sys
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
-import boto3.session
 import pytest
 from botocore.credentials import RefreshableCredentials
 
@@ -55,35 +53,6 @@ def test_variables_go_before_a_profile_and_a_profile_before_the_chain() -> None:
     environ = {"ROWFERRY_LEGACY_ACCESS_KEY_ID": "L", "ROWFERRY_LEGACY_SECRET_ACCESS_KEY": "ls"}
     for side, given, name in ((PROFILE, environ, "L"), (PROFILE, {}, "ARCHIVE"), (LEGACY, {}, "DEFAULT")):
         assert load_credentials(side, given).get_frozen_credentials().access_key == name
-
-
-AWS = {"AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "as"}
-SOON = "2999-01-01T00:00:00Z"
-
-
-@pytest.mark.usefixtures("_profiles")
-@pytest.mark.parametrize(
-    "environ",
-    [
-        AWS,
-        AWS | {"AWS_SESSION_TOKEN": "t"},
-        AWS | {"AWS_SESSION_TOKEN": "t", "AWS_SECURITY_TOKEN": "older"},
-        AWS | {"AWS_SESSION_TOKEN": "", "AWS_CREDENTIAL_EXPIRATION": SOON},
-        AWS | {"AWS_PROFILE": "archive"},
-        {"AWS_DEFAULT_PROFILE": "archive"},
-        {"AWS_SESSION_TOKEN": "t"},
-    ],
-)
-def test_the_variables_of_aws_are_read_as_boto3_does(monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]) -> None:
-    for name, value in environ.items():
-        monkeypatch.setenv(name, value)
-    theirs: Any = boto3.session.Session().get_credentials()
-    frozen = theirs.get_frozen_credentials()
-    for side in (LEGACY, PRODUCTION):
-        found = load_credentials(side, {})
-        ours = found.get_frozen_credentials()
-        assert (ours.access_key, ours.secret_key, ours.token) == (frozen.access_key, frozen.secret_key, frozen.token)
-        assert expires(found) == expires(theirs)
 
 
 def test_a_worker_whose_keys_are_in_variables_starts_without_boto3() -> None:

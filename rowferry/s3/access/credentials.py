@@ -1,6 +1,5 @@
 """Credentials of one side, from its own variables, its profile or boto3's chain; refreshed where they expire."""
 
-import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,11 +12,6 @@ from rowferry.plan import Side
 
 CHECK_EVERY = timedelta(seconds=15)
 """How often expiring credentials are checked; botocore refreshes them 15 to 10 minutes before they expire."""
-
-
-PROFILES = ("AWS_DEFAULT_PROFILE", "AWS_PROFILE")
-"""Either of them names a profile of boto3's configuration."""
-
 
 Credentials = Any
 """A CredentialSnapshot, or botocore's credentials: these carry no types."""
@@ -57,8 +51,6 @@ def load_credentials(side: Side, environ: Mapping[str, str]) -> Credentials:
         raise UsageError(f"{present} is set but {absent} is not; set {names.access_key} and {names.secret_key}")
     if access_key:
         return CredentialSnapshot(access_key, secret_key, token or None)
-    if side.profile is None and (given := _find_given()):
-        return given
     from rowferry.s3.access import boto  # noqa: PLC0415 - a third of a worker's start
 
     return boto.find_credentials(side.name, side.profile, f"set {names.access_key} and {names.secret_key}")
@@ -67,19 +59,6 @@ def load_credentials(side: Side, environ: Mapping[str, str]) -> Credentials:
 def _name_variables(side: Side) -> _Variables:
     start = f"ROWFERRY_{side.name.upper()}"
     return _Variables(f"{start}_ACCESS_KEY_ID", f"{start}_SECRET_ACCESS_KEY", f"{start}_SESSION_TOKEN")
-
-
-def _find_given() -> CredentialSnapshot | None:
-    """Return the credentials of AWS_*, the first of boto3's chain; None where that has to find out.
-
-    Source: boto3 documentation, "Credentials", and botocore's EnvProvider.
-    """
-    read = os.environ.get
-    if any(map(read, (*PROFILES, "AWS_CREDENTIAL_EXPIRATION"))):
-        return None
-    access_key, secret_key = read("AWS_ACCESS_KEY_ID"), read("AWS_SECRET_ACCESS_KEY")
-    token = read("AWS_SECURITY_TOKEN") or read("AWS_SESSION_TOKEN")
-    return CredentialSnapshot(access_key, secret_key, token or None) if access_key and secret_key else None
 
 
 def expires(credentials: Credentials) -> bool:
