@@ -41,7 +41,7 @@ from rowferry.s3.access.template import Template
 from rowferry.s3.encodings import OBJECTS, OTHER, Accepts, describe_recoding, is_same_object, judge_encoding
 from rowferry.s3.operations import Request, head_bucket, head_object, may_be_resent
 from rowferry.s3.providers import find_region
-from rowferry.s3.refusals import Correction, Refusals, find_wrong_region
+from rowferry.s3.refusals import Refusals, find_wrong_region
 from rowferry.s3.responses import Response, find_error, name_request
 from rowferry.s3.results import refuse_unsound
 from rowferry.s3.retry import send_with_retries
@@ -88,7 +88,7 @@ class ObjectClient:
         )
         self._pool = Pool(self._connector, max_in_flight)
         reload = None if self._keys.refreshes else reload
-        self._refusals = Refusals(side, self._writer.signer, self._keys, self._exchange, reload)
+        self._refusals = Refusals(side, self._keys, self._exchange, reload)
         self._deadlines = Deadlines(deadline.total_seconds())
         self._accepts: Accepts = "gzip"
         """How objects came as they are stored, the last time."""
@@ -123,7 +123,7 @@ class ObjectClient:
     async def send(self, request: Request) -> Response:
         """Send a request once and return the response. Raises an ObjectError for every refusal and failure.
 
-        A wrong clock and changed credentials are corrected, and the request is sent again.
+        Where the credentials have changed, the request is sent again.
         """
         try:
             self._refuse_request(request)
@@ -203,9 +203,10 @@ class ObjectClient:
     async def _send_corrected(self, request: Request, in_flight: InFlight, accepts: Accepts) -> Response:
         """Return the response to a request. Raises the error of a refusal that cannot be corrected."""
         response, error = await self._exchange(request, in_flight, accepts)
-        corrected: set[Correction] = set()
-        while error is not None:  # each correction is made once, or the error is raised
-            corrected.add(await self._refusals.correct(request, response, error, corrected))
+        is_corrected = False
+        while error is not None:  # that is tried once, or the error is raised
+            await self._refusals.correct(request, response, error, is_corrected=is_corrected)
+            is_corrected = True
             response, error = await self._exchange(request, in_flight, accepts)
         return response
 

@@ -1,34 +1,27 @@
-"""What a refusal is about: this host's clock, the credentials, or the object alone. Corrects what it can."""
+"""What a refusal is about: a side, or the object alone. Takes new credentials where the old ones are refused."""
 
 import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Set
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from rowferry.errors import ObjectError, ObjectRejected, RowferryError, SideFault
 from rowferry.http.event_loop import run_in_thread
 from rowferry.plan import Side
 from rowferry.s3.access.credentials import Credentials, KeyRing, take_snapshot
-from rowferry.s3.access.signing import Signer
-from rowferry.s3.clocks import read_date
 from rowferry.s3.operations import Request, get_object, list_first_object
 from rowferry.s3.providers import find_region
 from rowferry.s3.responses import Response
 
-ALLOWED_SKEW = timedelta(minutes=5)
-"""A clock that differs by more is corrected; S3 servers refuse what was signed 15 minutes off."""
-CLOSE = timedelta(seconds=5)
-"""Where the server itself says that the clock is wrong, a smaller difference is corrected."""
 FAULT_LIFETIME = timedelta(seconds=2)
 """A fault of the side that was found holds for so long: one inquiry serves all requests in doubt.
 
 That an object alone was refused holds for no other request: the credentials may expire at the next one.
 """
 
-_CLOCK_CODES = frozenset({"RequestTimeTooSkewed", "RequestExpired"})
 _KEY_CODES = frozenset({"ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired"}) | frozenset(
     {"InvalidAccessKeyId", "InvalidToken", "InvalidClientTokenId", "XAdminUserNotFound"}
 )
@@ -38,7 +31,6 @@ _SIGNATURE_CODE = "SignatureDoesNotMatch"
 
 _log = logging.getLogger(__name__)
 
-Correction = Literal["clock", "keys"]
 Ask = Callable[[Request], Awaitable[tuple[Response, ObjectError | None]]]
 """Sends a request once and returns the response, and its error if it is a refusal."""
 
@@ -64,12 +56,9 @@ def find_wrong_region(side: Side, response: Response) -> SideFault | None:
 class Refusals:
     """Looks into what the server of one client refuses. Event-loop thread only."""
 
-    def __init__(
-        self, side: Side, signer: Signer, keys: KeyRing, ask: Ask, reload: Callable[[], Credentials] | None
-    ) -> None:
+    def __init__(self, side: Side, keys: KeyRing, ask: Ask, reload: Callable[[], Credentials] | None) -> None:
         """`reload` reads credentials that do not refresh themselves once more: they may have been changed."""
         self._side = side
-        self._signer = signer
         self._keys = keys
         self._ask = ask
         self._reload = reload
@@ -77,41 +66,20 @@ class Refusals:
         self._turns: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """One request asks for all of its kind of doubt."""
 
-    async def correct(
-        self, request: Request, response: Response, error: ObjectError, corrected: Set[Correction]
-    ) -> Correction:
-        """Return what was corrected after a refusal, so that the request may be sent again.
+    async def correct(self, request: Request, response: Response, error: ObjectError, *, is_corrected: bool) -> None:
+        """Return where new credentials were found after a refusal, so that the request may be sent again.
 
-        `corrected`: what was corrected for this request before. Raises the error that the refusal stands for where
+        `is_corrected`: they were found for this request before. Raises the error that the refusal stands for where
         nothing could be corrected.
         """
         kind = _name_doubt(response, error)
-        if kind is None:
-            raise error
-        if "clock" not in corrected and self._correct_clock(response, error):
-            return "clock"
-        if kind == "clock" or (kind == "keys" and (self._reload is None or "keys" in corrected)):
+        if kind is None or (kind == "keys" and (self._reload is None or is_corrected)):
             raise error
         found = await self._inquire_once(kind, request, error)
         if found is not None:
             raise found
-        if kind == "keys":
-            return "keys"
-        raise _blame_object(error) if kind == "signature" else error
-
-    def _correct_clock(self, response: Response, error: ObjectError) -> bool:
-        """Set the signatures' clock by the server's where it differs by much; return whether a new try may help."""
-        server = read_date(response.headers)
-        if server is None:
-            return False
-        is_told = error.code in _CLOCK_CODES
-        before, offset = self._signer.clock_offset, server.timestamp() - time.time()
-        if abs(offset - before) > (CLOSE if is_told else ALLOWED_SKEW).total_seconds():
-            self._signer.clock_offset = offset
-            words = "this host's clock differs from the server's, so requests are signed with the server's time"
-            _log.warning(words, extra={"side": self._side.name, "seconds": round(offset)})
-            return True
-        return is_told and before != 0  # corrected by another request while this one was on its way
+        if kind != "keys":
+            raise _blame_object(error) if kind == "signature" else error
 
     async def _inquire_once(self, kind: str, request: Request, error: ObjectError) -> ObjectError | None:
         """Return the error that a refusal stands for; None where the object alone is refused, or the keys are new.
@@ -175,8 +143,6 @@ def _name_doubt(response: Response, error: ObjectError) -> str | None:
     """Return what kind of doubt a refusal leaves; None for none: most of them say what they are about."""
     if error.code == WRONG_REGION:
         return None
-    if error.code in _CLOCK_CODES:
-        return "clock"
     if error.code in _KEY_CODES:
         return "keys"
     if error.code == _SIGNATURE_CODE:

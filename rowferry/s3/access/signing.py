@@ -88,8 +88,6 @@ class Signer:
         """`region`: its name as the server knows it."""
         self._region = region
         self._moment: Moment | None = None
-        self.clock_offset = 0.0
-        """Seconds by which the server's clock is ahead of this host's; 0 while that does not matter."""
 
     def lay_out(
         self, credentials: CredentialSnapshot, method: str, target: str, headers: Headers, body: bytes | None = b""
@@ -115,7 +113,7 @@ class Signer:
 
     def now(self, credentials: CredentialSnapshot) -> Moment:
         """Return what the signatures of this second share: the same as before while neither it nor the keys change."""
-        second = int(time.time() + self.clock_offset)
+        second = int(time.time())
         moment = self._moment
         if moment is None or moment.second != second or moment.credentials is not credentials:
             stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
@@ -133,7 +131,7 @@ class HeadWriter:
 
     def __init__(self, side: Side, endpoint: Endpoint) -> None:
         """Sign for the side's region, and name the server as `endpoint` does."""
-        self.signer = Signer(find_region(side))
+        self._signer = Signer(find_region(side))
         self._own_headers = (REQUESTER_PAYS,) if side.requester_pays else ()
         self._authority = endpoint.host_header(side.bucket)
         self._path_before_key = endpoint.path_before_key(side.bucket)
@@ -163,7 +161,7 @@ class HeadWriter:
         headers = [("Host", self._authority), *request.headers]
         headers += [header for header in self._own_headers if header not in request.headers]
         body = request.body if request.source is None else None
-        return self.signer.lay_out(credentials, request.method, self._find_target(request), headers, body)
+        return self._signer.lay_out(credentials, request.method, self._find_target(request), headers, body)
 
     def _find_target(self, request: Request) -> str:
         return (self._path_before_key if request.key else self._path_of_bucket) + request.target

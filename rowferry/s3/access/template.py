@@ -19,7 +19,6 @@ class Template:
         """`request`: one of them, of KEY and, where it names a source, of SOURCE."""
         self._writer, self._request, self._keys = writer, request, keys
         self._accepts: Accepts = accepts
-        self._signer = writer.signer
         self._credentials: CredentialSnapshot | None = None
         self._second = 0
         self._canonical = self._head = ""
@@ -27,7 +26,7 @@ class Template:
     def write(self, *targets: str) -> bytes:
         """Return the head of the request for these percent-encoded keys, that of the source behind the other."""
         credentials = self._keys.current
-        if int(time.time() + self._signer.clock_offset) != self._second or credentials is not self._credentials:
+        if int(time.time()) != self._second or credentials is not self._credentials:
             self._lay_out(credentials)
         signature = self._moment.sign(self._canonical % targets)
         return (self._head % (*targets, signature)).encode("utf-8", "surrogateescape")

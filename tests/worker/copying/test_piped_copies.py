@@ -9,6 +9,7 @@ from rowferry.batch import Outcome
 from rowferry.errors import ObjectDamaged, ObjectError, ServerFault, Throttled, Unreachable
 from rowferry.http.connection import Connection
 from rowferry.plan import OnConflict
+from rowferry.s3.access.credentials import CredentialSnapshot
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import TRIES
 from rowferry_lab.servers.fake_s3.http import Request
@@ -93,15 +94,16 @@ def send_less(pipe: Pipe, request: Request) -> Response:
     return Response(200, headers_of(found), found.body[:-1])
 
 
-def refuse_clock(_pipe: Pipe, _request: Request) -> Response:
-    return refuse(403, "RequestTimeTooSkewed", date="Sun, 22 Nov 2026 00:00:00 GMT")
+def refuse_keys(pipe: Pipe, _request: Request) -> Response:
+    pipe.clients["production"]._refusals._reload = lambda: CredentialSnapshot("NEW", "s", None)
+    return refuse(403, "ExpiredToken")
 
 
 IN_SPITE: dict[str, tuple[list[Deviation], list[Deviation], int]] = {
     "a read that is cut off": ([cut_off], [], 2),
     "writes that are cut off": ([], [cut_off, cut_off], 3),
     "a body longer than announced": ([send_more], [], 1),
-    "a clock that is corrected": ([], [refuse_clock], 2),
+    "keys that were changed meanwhile": ([], [refuse_keys], 2),
 }
 """What befalls reads and writes, and how often the object is read."""
 
