@@ -13,14 +13,6 @@ from psycopg.types.json import Jsonb
 
 from rowferry import __version__
 from rowferry.db.connection import Connection, call, fetch_one, set_local, translated_errors
-from rowferry.db.schema_record import (
-    known_migrations,
-    list_fingerprints,
-    made_unreleased,
-    read_applied,
-    refuse_unreleased,
-    restore_record,
-)
 from rowferry.db.statements import list_sql, read_head, read_sql, statement
 from rowferry.errors import DatabaseBusy, UsageError
 from rowferry.formatting import hide_unfit
@@ -30,6 +22,11 @@ UNRELEASED = (
     errors.InvalidFunctionDefinition,
 )
 """What PostgreSQL refuses where an unreleased version has made the tables, types or functions."""
+
+RESTORED = (
+    "The schema rowferry of this database was restored without its data: `drop schema rowferry cascade` and run "
+    "`rowferry init` again."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +53,9 @@ def initialise(connection: Connection) -> Initialised:
         _refuse_something_else(connection)
         connection.execute(statement("create_schema"))
         _show_rows(connection)
-        applied = read_applied(connection) or restore_record(connection)
-        refuse_unreleased(connection, applied)
+        applied = _read_applied(connection)
+        if not applied and fetch_one(connection, statement("has_tables"))["has_tables"]:
+            raise UsageError(RESTORED)
         before, views_before = _refuse_newer(connection, applied)
         new = _apply_migrations(connection, applied)
         _show_rows(connection)
@@ -68,7 +66,6 @@ def initialise(connection: Connection) -> Initialised:
         connection.execute(statement("analyze_small_tables"))
         connection.execute(statement("revoke_functions"))
         connection.execute(statement("record_installation"), {"version": __version__, "views": Jsonb(seen)})
-        connection.execute(statement("comment_on_record", comment=sql.Literal(" ".join(list_fingerprints()))))
     return Initialised(tuple(new), len(functions), len(views), before)
 
 
@@ -102,15 +99,11 @@ def check_version(connection: Connection) -> None:
                 f"Row-level security hides rowferry.{hidden['name']} from this role: let the owner of the schema run "
                 "`rowferry init`, which switches it off."
             )
-        applied = read_applied(connection)
-        if not applied:
-            raise UsageError(
-                "The schema rowferry of this database was restored without its data: run `rowferry init`, which mends "
-                "it or says why not."
-            )
-        recorded = refuse_unreleased(connection, applied)
-    known = known_migrations()
-    if applied.keys() != known.keys() or not recorded:
+        applied = _read_applied(connection)
+    if not applied:
+        raise UsageError(RESTORED)
+    known = _known_migrations()
+    if applied.keys() != known.keys():
         age = "a newer" if len(applied) > len(known) else "an older"
         raise UsageError(f"The database was initialised by {age} rowferry: run `rowferry init` of the newest version.")
 
@@ -138,7 +131,7 @@ def _refuse_newer(connection: Connection, applied: dict[int, str]) -> tuple[str 
     """
     row = connection.execute(statement("read_installation")).fetchone()
     before: str | None = row["version"] if row else None
-    unknown = [name for number, name in applied.items() if number not in known_migrations()]
+    unknown = [name for number, name in applied.items() if number not in _known_migrations()]
     if unknown or (before is not None and _numbers(before) > _numbers(__version__)):
         what = f"and has {unknown[0]}, which is unknown to" if unknown else "which is newer than"
         raise UsageError(
@@ -148,12 +141,47 @@ def _refuse_newer(connection: Connection, applied: dict[int, str]) -> tuple[str 
     return before, row["views"] if row else {}
 
 
+def _known_migrations() -> dict[int, Path]:
+    """Return the migrations of this version, by their numbers, in order."""
+    return {int(path.stem.split("_")[0]): path for path in list_sql("migrations")}
+
+
+def _read_applied(connection: Connection) -> dict[int, str]:
+    """Return the names of the migrations that this database has, by their numbers.
+
+    Raises UsageError where one is not this version's of its number: no release changes one.
+    """
+    known, applied = _known_migrations(), dict[int, str]()
+    try:
+        rows = connection.execute(statement("applied_migrations")).fetchall()
+    except errors.UndefinedColumn as error:
+        raise _made_unreleased(error.diag.message_primary or str(error)) from error
+    for row in rows:
+        number, name = row["number"], row["name"]
+        if number in known and (known[number].stem, _digest(known[number])) != (name, row["digest"]):
+            raise _made_unreleased(f"migration {name}")
+        applied[number] = name
+    return applied
+
+
+def _digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()
+
+
+def _made_unreleased(sign: str) -> UsageError:
+    """Return what to say of a schema that no release made; `sign`: what shows it."""
+    return UsageError(
+        f"The schema rowferry of this database was made by an unreleased version ({sign}): finish your migrations with "
+        "that version, then `drop schema rowferry cascade` and run `rowferry init` again."
+    )
+
+
 def _apply_migrations(connection: Connection, applied: dict[int, str]) -> list[str]:
     names: list[str] = []
-    for number, path in known_migrations().items():
+    for number, path in _known_migrations().items():
         if number not in applied:
             _apply(connection, path)
-            record = {"number": number, "name": path.stem, "applied_by": __version__}
+            record = {"number": number, "name": path.stem, "digest": _digest(path), "applied_by": __version__}
             connection.execute(statement("record_migration"), record)
             names.append(path.stem)
     return names
@@ -183,7 +211,7 @@ def _replace(
         now = {path.stem: _replace_view(connection, path, before.get(path.stem)) for path in views}
         connection.execute(_comments(functions, views))
     except UNRELEASED as error:
-        raise made_unreleased(error.diag.message_primary or str(error)) from error
+        raise _made_unreleased(error.diag.message_primary or str(error)) from error
     return now
 
 
@@ -206,7 +234,7 @@ def _replace_view(connection: Connection, path: Path, before: str | None) -> str
 def _describe_view(connection: Connection, path: Path) -> str:
     """Return in short what the file of a view says, and what the view is."""
     (row,) = connection.execute(statement("describe_view"), {"name": f"rowferry.{path.stem}"}).fetchall()
-    return f"{sha256(path.read_bytes()).hexdigest()} {row['definition']}"
+    return f"{_digest(path)} {row['definition']}"
 
 
 def _comments(functions: list[Path], views: list[Path]) -> sql.Composed:

@@ -33,6 +33,7 @@ create schema if not exists rowferry;
 create table if not exists rowferry.schema_migration (
     number integer not null,
     name text not null,
+    digest text not null,
     applied_at timestamptz not null default now(),
     applied_by text not null,
     constraint schema_migration_pkey primary key (number)
@@ -77,14 +78,6 @@ limit 1;
 -- Whether the first migration has made its tables.
 select to_regclass('rowferry.migration') is not null as has_tables;
 
--- name: read_comment_on_record
--- Which migrations were applied, as a dump without data keeps it; null: an unreleased version has made the schema.
-select obj_description(to_regclass('rowferry.schema_migration'), 'pg_class') as comment;
-
--- name: comment_on_record
--- Writes that.
-comment on table rowferry.schema_migration is {comment};
-
 -- name: make_claim_key
 -- The key that claims are sealed with, where there is none: the database is new, or was restored without data.
 insert into rowferry.claim_key (key)
@@ -95,14 +88,15 @@ where not exists (select from rowferry.claim_key);
 -- The migrations of the schema that this database has.
 select
     number,
-    name
+    name,
+    digest
 from rowferry.schema_migration
 order by number;
 
 -- name: record_migration
 -- Records a migration that was applied.
-insert into rowferry.schema_migration (number, name, applied_by)
-values (%(number)s, %(name)s, %(applied_by)s);
+insert into rowferry.schema_migration (number, name, digest, applied_by)
+values (%(number)s, %(name)s, %(digest)s, %(applied_by)s);
 
 -- name: read_installation
 -- The version that initialised this database last, and the views that it left.

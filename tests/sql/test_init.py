@@ -97,7 +97,8 @@ def test_two_hosts_at_once_apply_each_migration_once(empty_database: str) -> Non
     [
         ("update rowferry.installation set version = '999.0.0'", "999.0.0"),
         (
-            "insert into rowferry.schema_migration (number, name, applied_by) values (9999, '9999_later', '999.0.0')",
+            "insert into rowferry.schema_migration (number, name, digest, applied_by) "
+            "values (9999, '9999_later', '', '999.0.0')",
             f"{__version__}, and has 9999_later, which is unknown to this {__version__}: update",
         ),
     ],
@@ -123,16 +124,19 @@ def test_a_schema_of_something_else_is_left_alone(what: str, empty_database: str
     assert ask(empty_database, "select to_regclass('rowferry.schema_migration')") == [(None,)]
 
 
-def test_an_older_database_is_told_from_a_newer_one(empty_database: str) -> None:
+def test_a_database_of_a_newer_or_an_unreleased_version_is_told(empty_database: str) -> None:
     init()
     with connect("worker", autocommit=True) as connection:
         check_version(connection)
-        connection.execute("comment on table rowferry.schema_migration is null")
-        with pytest.raises(UsageError, match="an older rowferry"):
-            check_version(connection)
-        connection.execute("insert into rowferry.schema_migration (number, name, applied_by) values (9999, '', '')")
+        connection.execute(
+            "insert into rowferry.schema_migration (number, name, digest, applied_by) values (9999, '', '', '')"
+        )
         with pytest.raises(UsageError, match="a newer rowferry"):
             check_version(connection)
+        for change in ("update {} set digest = '' where number = 1", "alter table {} drop column digest"):
+            connection.execute(change.format("rowferry.schema_migration").encode())
+            with pytest.raises(UsageError, match="made by an unreleased version"):
+                check_version(connection)
 
 
 def test_tables_that_workers_hold_are_not_waited_for_without_a_word(database: str, run_rowferry: Run) -> None:

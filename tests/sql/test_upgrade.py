@@ -151,7 +151,7 @@ def test_an_upgrade_says_that_grants_are_due(old: str, run_rowferry: Run) -> Non
         "update rowferry.schema_migration set name = '0001_queue'",
         """
         update rowferry.schema_migration set name = '0001_queue';
-        insert into rowferry.schema_migration (number, name, applied_by) values (2, '0002_pause', '0.1.0')
+        insert into rowferry.schema_migration (number, name, digest, applied_by) values (2, '0002_pause', '', '0.1.0')
         """,
     ],
     ids=["another first migration", "other migrations, and more of them"],
