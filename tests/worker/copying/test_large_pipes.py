@@ -160,8 +160,8 @@ def test_one_object_is_hashed_until_the_server_has_confirmed_its_digest(pipe: Pi
 
 def test_what_passes_unhashed_beside_the_first_is_no_proof(pipe: Pipe, hashed: list[ObjectPipe]) -> None:
     pipe.support.confirms_digests = None
-    with pipe.method._put_limit.hashed.counting(True):
-        assert copy_many(pipe) == [Outcome.MIGRATED] * OBJECTS
+    pipe.method._put_limit.is_hashing = True
+    assert copy_many(pipe) == [Outcome.MIGRATED] * OBJECTS
     assert (hashed, pipe.support.confirms_digests) == ([], None)
 
 
@@ -170,8 +170,8 @@ def test_what_was_damaged_on_its_way_beside_the_first_is_written_again_hashed(
 ) -> None:
     pipe.support.confirms_digests = None
     pipe.deviations["production"].append(corrupt)
-    with pipe.method._put_limit.hashed.counting(True):
-        assert pipe.copy().outcome is Outcome.MIGRATED
+    pipe.method._put_limit.is_hashing = True
+    assert pipe.copy().outcome is Outcome.MIGRATED
     assert (pipe.written, len(set(map(id, hashed)))) == (BODY, 1)
     assert pipe.support.confirms_digests is True, "by the second time"
 

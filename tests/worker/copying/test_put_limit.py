@@ -1,4 +1,4 @@
-"""Which objects go in one PUT: such as pass in a few seconds over the link there is."""
+"""Which objects go in one PUT: until one was too slow, or failed for its size, all that S3 takes."""
 
 import time
 
@@ -22,7 +22,6 @@ from rowferry.s3.operations import PUT_LIMIT_BYTES
 from rowferry_worker.copying.put_limit import (
     ALWAYS_BYTES,
     NO_TRIAL_SECONDS,
-    PUT_SECONDS,
     TRIED_BYTES,
     GoByParts,
     PutLimit,
@@ -36,43 +35,14 @@ from support.s3.copies import NEW, copy_once, fake_with, options_of
 MB = 1_000_000
 
 
-LINKS: dict[str, tuple[int, float, int, list[int], list[int]]] = {
-    "not known yet": (0, 0.0, 0, [PUT_LIMIT_BYTES], []),
-    "slow": (100 * MB, 50.0, 9, [ALWAYS_BYTES, int(2 * MB * PUT_SECONDS)], [100 * MB]),
-    "known by small objects, which tell nothing": (MB, 1.0, 99, [100 * MB], []),
-}
-"""What has passed a link, in how many seconds, how often; and the sizes that go in one PUT then, and that do not."""
-
-
-@pytest.mark.parametrize("link", LINKS)
-def test_over_a_slow_link_large_objects_go_by_parts(link: str) -> None:
-    size, seconds, times, whole, by_parts = LINKS[link]
-    limit = PutLimit()
-    for _ in range(times):
-        limit.note(size, seconds)
-    assert all(map(limit.allows, whole))
-    assert not any(map(limit.allows, by_parts))
-
-
-def test_a_link_that_has_become_faster_is_tried_again() -> None:
-    limit = PutLimit()
-    limit.note(100 * MB, 40.0)
-    turns = next(turn for turn in range(1000) if limit.allows(100 * MB))
-    assert 10 < turns < 100
-    for _ in range(9):
-        limit.note(100 * MB, 0.2)
-    assert all(limit.allows(100 * MB) for _ in range(9))
-
-
 TOO_LARGE = [ObjectRejected("EntityTooLarge", ""), ObjectRejected("HTTP 413", ""), AccessDenied("HTTP 403", "a page")]
-REFUSED = [TooSlow(MB), *TOO_LARGE]
 FREE = [Throttled("SlowDown", "")]
 COUNTED = [ServerFault("HTTP 502", ""), TimedOut("TimedOut", ""), Unreachable("ConnectionLost", "")]
 
 
 @pytest.mark.parametrize(
     ("error", "end"),
-    [(error, GoByParts) for error in REFUSED]
+    [(error, GoByParts) for error in [TooSlow(MB), *TOO_LARGE]]
     + [(error, type(None)) for error in FREE]
     + [(error, NotFinished) for error in COUNTED],
     ids=lambda value: getattr(value, "code", ""),
@@ -116,7 +86,7 @@ OTHER = [
 
 @pytest.mark.parametrize(
     ("error", "size"),
-    [(error, PUT_LIMIT_BYTES) for error in OTHER] + [(error, TRIED_BYTES) for error in REFUSED + FREE + COUNTED],
+    [(error, PUT_LIMIT_BYTES) for error in OTHER] + [(error, TRIED_BYTES) for error in TOO_LARGE + FREE + COUNTED],
     ids=lambda value: getattr(value, "code", ""),
 )
 def test_what_parts_would_meet_as_well_or_was_not_tried_is_no_failure_of_one_put(error: ObjectError, size: int) -> None:
@@ -132,11 +102,20 @@ def test_few_large_objects_are_begun_at_once() -> None:
     assert share_of_pipe(PUT_LIMIT_BYTES) == MOST_SHARE_BYTES
 
 
+def test_a_link_that_is_slow_for_small_ones_passes_what_a_part_has() -> None:
+    limit = PutLimit()
+    for _ in range(9):
+        assert isinstance(limit.judge(TooSlow(MB), 2 * ALWAYS_BYTES), GoByParts)
+    assert limit.allows(ALWAYS_BYTES)
+    assert not limit.allows(ALWAYS_BYTES + 1)
+
+
 def test_an_object_that_would_pass_too_slowly_goes_by_parts() -> None:
     body = b"x" * (ALWAYS_BYTES + 1)
-    for seconds, operation in ((1.0, "PutObject"), (1000.0, "CompleteMultipartUpload")):
+    for is_slow, operation in ((False, "PutObject"), (True, "CompleteMultipartUpload")):
         fake, method = fake_with(body), StreamCopy()
-        method._put_limit.note(100 * MB, seconds)
+        if is_slow:
+            method._put_limit.judge(TooSlow(MB), ALWAYS_BYTES + 1)
         copy_once(fake, options_of(method, "supported"))
         assert f"{operation} production" in fake.operations
         assert fake.production[NEW].body == body

@@ -4,21 +4,16 @@ from collections.abc import Callable
 
 import pytest
 
-from rowferry_worker.objects.link_trial import REST_SECONDS, LinkTrial, TooSlow, UnderWay
+from rowferry_worker.objects.link_trial import REST_SECONDS, LinkTrial, TooSlow
 
 MB = 1_000_000
 GB = 1000 * MB
 TICK = 0.01
 
 
-def pass_over(link: Callable[[float], float], size_bytes: int, *, beside: int = 0) -> tuple[int, float]:
-    """Pass an object over a link, whose bytes a second depend on the time; return what has passed, and the seconds.
-
-    `beside`: so many others are passed at the same time.
-    """
-    trials = UnderWay()
-    trials.under_way = 1 + beside
-    trial, passed, now = LinkTrial(size_bytes, trials), 0, 0.0
+def pass_over(link: Callable[[float], float], size_bytes: int) -> tuple[int, float]:
+    """Pass an object over a link, whose bytes a second depend on the time; return what has passed, and the seconds."""
+    trial, passed, now = LinkTrial(size_bytes), 0, 0.0
     while passed < size_bytes:
         now += TICK
         piece = min(int(link(now) * TICK), size_bytes - passed)
@@ -30,29 +25,27 @@ def pass_over(link: Callable[[float], float], size_bytes: int, *, beside: int = 
     return passed, now
 
 
-LINKS: dict[str, tuple[Callable[[float], float], int, int, bool]] = {
-    "passes within twenty seconds": (lambda _now: 60 * MB, GB, 0, True),
-    "passes within one": (lambda _now: GB, GB, 0, True),
-    "would take longer": (lambda _now: 28 * MB, GB, 0, False),
-    "is given twice the time, since others share the link": (lambda _now: 28 * MB, GB, 3, True),
-    "would take longer than that": (lambda _now: 20 * MB, GB, 3, False),
-    "comes to its pace, as TCP begins": (lambda now: min(100 * MB, MB * 2 ** (now / 0.2)), GB, 0, True),
-    "pauses, and is fast otherwise": (lambda now: 0 if 2 < now < 4 else 100 * MB, GB, 0, True),
-    "is nearly there": (lambda _now: MB, int(REST_SECONDS * MB), 0, True),
+LINKS: dict[str, tuple[Callable[[float], float], int, bool]] = {
+    "passes within thirty seconds": (lambda _now: 40 * MB, GB, True),
+    "passes within one": (lambda _now: GB, GB, True),
+    "would take longer": (lambda _now: 28 * MB, GB, False),
+    "comes to its pace, as TCP begins": (lambda now: min(100 * MB, MB * 2 ** (now / 0.2)), GB, True),
+    "pauses, and is fast otherwise": (lambda now: 0 if 2 < now < 4 else 100 * MB, GB, True),
+    "is nearly there": (lambda _now: MB, int(REST_SECONDS * MB), True),
 }
-"""A link, the size of an object, how many others pass at the same time, and whether it may pass."""
+"""A link, the size of an object, and whether it may pass."""
 
 
 @pytest.mark.parametrize("name", LINKS)
 def test_an_object_passes_where_that_takes_no_longer_than_it_may(name: str) -> None:
-    link, size_bytes, beside, passes = LINKS[name]
-    assert (pass_over(link, size_bytes, beside=beside)[0] == size_bytes) is passes
+    link, size_bytes, passes = LINKS[name]
+    assert (pass_over(link, size_bytes)[0] == size_bytes) is passes
 
 
 GIVEN_UP: dict[str, tuple[Callable[[float], float], float, float]] = {
     "100 kB/s": (lambda _now: 100_000, 2.1, 210_000),
     "2 MB/s": (lambda _now: 2 * MB, 2.1, 4.2 * MB),
-    "40 MB/s": (lambda _now: 40 * MB, 2.1, 84 * MB),
+    "25 MB/s": (lambda _now: 25 * MB, 2.1, 84 * MB),
     "hidden by the buffers of the kernel": (lambda now: 100 * MB if now < 0.1 else 2 * MB, 2.1, 14 * MB),
     "becomes slow": (lambda now: 80 * MB if now < 3 else MB, 15, 300 * MB),
 }
@@ -67,7 +60,7 @@ def test_a_slow_connection_is_given_up_soon(name: str) -> None:
 
 
 def test_a_write_that_begins_anew_is_judged_anew() -> None:
-    trial = LinkTrial(GB, UnderWay())
+    trial = LinkTrial(GB)
     trial.note(MB, 0.0)
     trial.note(MB, 1.9)
     trial.begin()
@@ -78,7 +71,7 @@ def test_a_write_that_begins_anew_is_judged_anew() -> None:
 
 
 def test_latency_is_no_slowness() -> None:
-    trial = LinkTrial(GB, UnderWay())
+    trial = LinkTrial(GB)
     trial.note(MB, 5.0)
     trial.note(100 * MB, 6.0)
     trial.note(100 * MB, 7.0)

@@ -1,6 +1,5 @@
 """One object in one PUT: taken whole or passed on as it arrives, its digest checked at both ends."""
 
-import time
 from functools import partial
 from typing import NamedTuple
 
@@ -9,7 +8,7 @@ from rowferry.s3.operations import Request, content_md5, put_object
 from rowferry.s3.responses import Response
 from rowferry.s3.results import read_written_etag
 from rowferry.s3.retry import TRIES
-from rowferry_worker.copying.put_limit import GoByParts, PutLimit, is_tried
+from rowferry_worker.copying.put_limit import GoByParts, PutLimit, is_judged, is_tried
 from rowferry_worker.copying.transfer import ObjectWrite, Written
 from rowferry_worker.multipart.part_size import STREAM_PART_BYTES
 from rowferry_worker.objects.compare import md5_of
@@ -70,15 +69,16 @@ async def put_whole(
     demand(read_etag, seen, taken.read)
     await s3.refuse_web_server(taken.read, seen)
     is_hashed = is_hashed or _must_hash(write, seen, limit)
-    is_passed_on = seen.stream is not None
-    with limit.hashed.counting(is_hashed and is_passed_on), limit.trials.counting(is_tried(seen.body_bytes)):
-        body = await _take_body(write, taken, limit, is_hashed=is_hashed)
+    is_first_hashed = is_hashed and seen.stream is not None and not limit.is_hashing
+    limit.is_hashing |= is_first_hashed
+    try:
+        body = await _take_body(write, taken, is_hashed=is_hashed)
         described = await properties.describe(s3, write.source_key, seen, "PutObject", keep_class=keep_class)
-        started = time.monotonic()
         put = await _send(write, body, described.headers, limit)
+    finally:
+        limit.is_hashing &= not is_first_hashed
     if not isinstance(put, str):
         return put
-    limit.note(seen.body_bytes, time.monotonic() - started)
     await properties.settle(s3, write.target.key, described, "PutObject")
     return Written(seen.body_bytes, "PutObject", put, seen.etag or "")
 
@@ -93,15 +93,15 @@ def _must_hash(write: ObjectWrite, seen: Response, limit: PutLimit) -> bool:
     if md5_of(seen) is None or isinstance(write.intent, Probe):
         return True
     if confirms is None and seen.stream is not None:
-        return not limit.hashed.under_way
+        return not limit.is_hashing
     return confirms is not True
 
 
-async def _take_body(write: ObjectWrite, taken: Taken, limit: PutLimit, *, is_hashed: bool) -> Body:
+async def _take_body(write: ObjectWrite, taken: Taken, *, is_hashed: bool) -> Body:
     """Take the body, or what passes it on. Raises ObjectDamaged where it is not what its ETag says."""
     expected, seen = md5_of(taken.response), taken.response
     if expected is not None and seen.stream is not None:
-        trial = LinkTrial(seen.body_bytes, limit.trials) if is_tried(seen.body_bytes) else None
+        trial = LinkTrial(seen.body_bytes) if is_judged(seen.body_bytes) else None
         before_end = partial(check_again, write.target, write.intent)
         pipe = ObjectPipe(
             write.s3, taken.read, seen, seen.stream, checks_read=is_hashed, before_end=before_end, trial=trial
