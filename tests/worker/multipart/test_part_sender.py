@@ -30,16 +30,12 @@ class Clock:
         return Part(part.number, "", None)
 
 
-@pytest.mark.parametrize(
-    ("budget", "is_shared", "sent"),
-    [(9, False, 8), (10, False, 20), (11, False, 20), (math.inf, False, 20), (10, True, 9), (0.5, True, 1)],
-)
-def test_what_takes_no_longer_than_the_attempt_had_is_sent(
-    monkeypatch: pytest.MonkeyPatch, budget: float, is_shared: bool, sent: int
+@pytest.mark.parametrize(("budget", "sent"), [(0.5, 1), (9, 9), (9.5, 10), (math.inf, 20)])
+def test_no_part_begins_past_the_time_budget_but_the_first(
+    monkeypatch: pytest.MonkeyPatch, budget: float, sent: int
 ) -> None:
-    """Of an object whose parts other batches send as well, no part is begun that would end past the budget."""
     clock = Clock(monkeypatch)
-    large = LargeObjects(deadline=clock.now + budget, is_shared=is_shared)
+    large = LargeObjects(deadline=clock.now + budget)
     sender = PartSender(clock.send, split_range(20, 1), large, may_stop=True)
     assert asyncio.run(sender.send_all()) is (sent == 20)
     assert len(sender.sent) == sent
@@ -91,7 +87,7 @@ def test_two_objects_share_the_places() -> None:
 def test_once_parts_are_left_to_another_attempt_no_place_is_waited_for() -> None:
     async def leave() -> None:
         room = PartRoom(lambda: None, lambda: None)
-        large = LargeObjects(room=room, deadline=time.monotonic(), is_shared=True)
+        large = LargeObjects(room=room, deadline=time.monotonic())
 
         async def send(part: PartRange) -> Part:
             await asyncio.sleep(0)

@@ -76,7 +76,7 @@ class LargeObjects:
     deadline: float = math.inf
     """End of the batch's time budget, by time.monotonic(): no more parts start then, if the upload is recorded."""
     is_shared: bool = False
-    """Whether other batches send parts as well: what is recorded is all there is, and each keeps to its time budget."""
+    """Whether other batches send parts as well: what is recorded is all there is."""
     max_parts: int = MAX_PARTS
     """Of an object, at the production server."""
     can_continue: bool = True
@@ -96,6 +96,6 @@ class LargeObjects:
             if time.monotonic() >= self.deadline:
                 raise NotFinished("UploadBusy", "another batch is still writing the same object")
 
-    def is_over(self, ahead_seconds: float = 0.0) -> bool:
-        """Return whether parts must be left to another attempt: the time is used up, or will be in `ahead_seconds`."""
-        return self.can_continue and time.monotonic() + ahead_seconds >= self.deadline
+    def is_over(self) -> bool:
+        """Return whether no more parts begin in this attempt: the time is used up, and another goes on."""
+        return self.can_continue and time.monotonic() >= self.deadline

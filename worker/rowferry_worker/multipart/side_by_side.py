@@ -1,7 +1,6 @@
 """Sends the parts of one object side by side, as many as there is room for."""
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
@@ -43,11 +42,7 @@ class PartSender:
         self._missing = deque(missing)
         self._large = large
         self._may_stop = may_stop
-        self._began = time.monotonic()
-        self._sent_bytes = 0
         self._is_begun = self._is_stopped = False
-        self._part_seconds = 0.0
-        """What the last part took: the next would end after the budget."""
         self._line = asyncio.Lock()
         """One task at a time waits for a place, so that several objects come to equal shares."""
         self._waiting: set[asyncio.Task[None] | None] = set()
@@ -98,10 +93,8 @@ class PartSender:
                 room.release()
 
     async def _send_one(self) -> None:
-        part, begun, self._is_begun = self._missing.popleft(), time.monotonic(), True
+        part, self._is_begun = self._missing.popleft(), True
         self.sent.append(await self._send(part))
-        self._part_seconds = time.monotonic() - begun
-        self._sent_bytes += part.size_bytes
 
     def _stop(self) -> None:
         """Begin no more parts, and wait for no more places."""
@@ -114,14 +107,4 @@ class PartSender:
         """Return whether no more parts begin: none is missing, one has failed, or they are left to another attempt."""
         if self._is_stopped or not self._missing:
             return True
-        is_late = self._may_stop and self._is_begun and self._large.is_over(self._part_seconds)
-        return is_late and (self._large.is_shared or not self._ends_soon())
-
-    def _ends_soon(self) -> bool:
-        """Return whether the missing parts take no longer than the object has had of the time budget.
-
-        Where an attempt ends, the link stands still until its last part has come and the next attempt has looked.
-        """
-        missing = sum(part.size_bytes for part in self._missing)
-        seconds = missing * (time.monotonic() - self._began) / max(self._sent_bytes, 1)
-        return time.monotonic() + seconds <= 2 * self._large.deadline - self._began
+        return self._may_stop and self._is_begun and self._large.is_over()
