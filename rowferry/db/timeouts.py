@@ -43,8 +43,8 @@ def lock_timeout() -> timedelta:
 
 
 def show_life_every() -> timedelta:
-    """Return how often a transaction that waits for S3 sends something, lest PostgreSQL ends it as idle."""
-    return min(timedelta(seconds=30), _read(IDLE_TIMEOUT, DEFAULT_IDLE_TIMEOUT) / 3)
+    """Return how often a transaction that waits for S3 sends something, lest PostgreSQL or a script ends it as idle."""
+    return min(timedelta(seconds=1), _read(IDLE_TIMEOUT, DEFAULT_IDLE_TIMEOUT) / 3)
 
 
 def statement_deadline() -> timedelta:

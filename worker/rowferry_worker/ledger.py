@@ -14,12 +14,11 @@ from psycopg.rows import DictRow
 from rowferry.db.connection import Connection, call, connect, translated_errors
 from rowferry.db.deadlines import deadline
 from rowferry.db.statements import statement
-from rowferry.db.timeouts import is_pooled, show_life_every, statement_deadline
+from rowferry.db.timeouts import is_pooled, statement_deadline
 from rowferry.errors import DatabaseUnavailable, PoolExhausted
 
 PendingCall = tuple[str, tuple[Any, ...]]
 """A function of the schema, and its arguments."""
-LIFE_WHERE_SESSIONS_ARE_ENDED = timedelta(seconds=1)
 
 
 class Ledger:
@@ -38,7 +37,6 @@ class Ledger:
         self._connected_at = 0.0
         self._turn = Lock()
         self._pending: deque[PendingCall] = deque()
-        self._are_sessions_ended = False
         self.waits_for: str | None = None
         """Why there is no connection for a batch; then the ledger keeps none between calls, so that others get two."""
 
@@ -73,14 +71,6 @@ class Ledger:
         """Keep the connection again. Raises DatabaseUnavailable where there is none left."""
         self.waits_for = None
         self.flush()
-
-    def note_session_ended(self) -> None:
-        """Note that a session of this process was ended while its batch waited for S3."""
-        self._are_sessions_ended = True
-
-    def show_life_every(self) -> timedelta:
-        """Return how often a transaction that waits for S3 sends something."""
-        return min(show_life_every(), LIFE_WHERE_SESSIONS_ARE_ENDED) if self._are_sessions_ended else show_life_every()
 
     def connected_for(self) -> timedelta:
         """Return the age of this connection; zero where there is none."""

@@ -131,27 +131,21 @@ class BatchContext:
             alive_at = self.keep_alive(alive_at)
 
     def keep_alive(self, alive_at: float) -> float:
-        """Execute a statement now and then, lest PostgreSQL ends the idle transaction; return when it last was.
-
-        Every second once a session was ended while it waited: what ends sessions that are idle for longer then lets
-        them be.
+        """Execute a statement every second, lest the idle transaction is ended; return when it last was.
 
         Raises BatchReleased when the worker gives up, SessionEnded as soon as the server has announced that it ends the
         session, the error of a connection that was lost otherwise.
         """
         if self.give_up.is_set():
             raise BatchReleased("the worker was told to stop")
-        interval = show_life_every() if self.ledger is None else self.ledger.show_life_every()
-        is_due, is_told = time.monotonic() - alive_at >= interval.total_seconds(), has_spoken(self.connection)
-        if not is_due and not is_told:
+        is_due = time.monotonic() - alive_at >= show_life_every().total_seconds()
+        if not is_due and not has_spoken(self.connection):
             return alive_at
         try:
             self.connection.execute(statement("keep_alive"))
         except psycopg.Error as error:
             if error.sqlstate not in ENDED_FROM_OUTSIDE:
                 raise
-            if self.ledger is not None:
-                self.ledger.note_session_ended()
             raise SessionEnded(f"PostgreSQL ended the session while it waited for S3: {summarise(error)}.") from error
         return time.monotonic()
 
