@@ -45,8 +45,7 @@ begin
             coalesce(l.since, '-infinity') as since,
             coalesce(l.since_id, 0) as since_id,
             k.id as queue_id,
-            k.max_claimed,
-            k.limited_at
+            k.max_claimed
         from unnest(p_migration_ids, p_queue_names, p_since, p_since_ids) with ordinality
             as l (migration_id, queue_name, since, since_id, place)
         inner join rowferry.migration as m on l.migration_id = m.id
@@ -60,7 +59,7 @@ begin
             -- Rolled back as a whole where there is no batch to claim, so that the place is given back.
             begin
                 v_claimed := null;
-                if rowferry.take_place(v_line.queue_id, v_line.max_claimed, v_line.limited_at) then
+                if rowferry.take_place(v_line.queue_id, v_line.max_claimed) then
                     v_claimed := rowferry.lock_oldest(v_line.id, v_line.queue_name, v_line.since, v_line.since_id);
                     if v_claimed.id is null then
                         raise no_data_found;

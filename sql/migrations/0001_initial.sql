@@ -83,7 +83,6 @@ create table rowferry.queue (
     priority integer not null default 0,
     weight double precision not null default 1,
     max_claimed integer,
-    limited_at timestamptz,
     paused_at timestamptz,
     pause_reason text,
     paused_by text,
@@ -111,10 +110,8 @@ comment on column rowferry.queue.priority is
 comment on column rowferry.queue.weight is
 'Its share of the claims, beside the other queues, of all migrations, that have its priority and due batches.';
 comment on column rowferry.queue.max_claimed is
-'The most batches that workers have claimed at once, on all hosts. Null: no limit. Set or lowered: claimed batches are '
-'finished, and no more are claimed until fewer than that are left.';
-comment on column rowferry.queue.limited_at is
-'When max_claimed was last set or lowered: batches that were claimed before count as well. A trigger sets it.';
+'The most batches that workers have claimed at once, on all hosts. Null: no limit. Batches that were claimed under another '
+'limit, or none, are finished beside these.';
 comment on column rowferry.queue.paused_at is
 'Set: no batch of this queue is claimed, claimed batches are finished. Null: it runs. pause_reason: why, as a person '
 'said; paused_by: the role that did, as a trigger sets it. A resume clears both.';

@@ -1,25 +1,19 @@
 """Claims are shared out by weight among the queues of all migrations; priority, pauses and limits hold."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
 
 import psycopg
 import pytest
 
 from rowferry.db.connection import Connection
-from rowferry_worker.attempts import begin_attempt
 from rowferry_worker.batch.claim import claim_batch
-from rowferry_worker.ledger import Ledger
 from rowferry_worker.waiting_lines import WaitingLines
 from support.postgres.plans import explained
 from support.processes.processes import wait_for
-from support.queue.held_batches import claim
 from support.queue.lines import Line, Lines, claim_and_finish, finish, sessions
 
 pytestmark = pytest.mark.versions
 
-HELD = "select id from rowferry.batch_queue where status = 'INIT' and xmax = pg_current_xact_id()::xid"
 LARGE, SMALL = ("large", "migrate"), ("small", "migrate")
 WITHIN = 0.05
 """How far a share of the claims may be from its weight's."""
@@ -40,19 +34,6 @@ def tag(lines: Lines, count: int, **settings: int) -> None:
     """Put so many batches in the queue `tag` of the migration `one`."""
     lines.register("one", {"tag": settings})
     lines.add(("one", "tag"), count)
-
-
-@contextmanager
-def ledger() -> Iterator[Callable[..., None]]:
-    """Yield a function with which a live worker claims a batch of some queues in a session, and begins an attempt."""
-    with closing(Ledger("h:1:x")) as ledger:
-        ledger.call("heartbeat", "h:1:x", "h", 1, "0", 4, 1, ["tag", "verify"])
-
-        def begin(worker: Connection, *queues: str) -> None:
-            batch = claim(worker, *(queues or ("tag",)))
-            begin_attempt(ledger, batch, "h:1:x")
-
-        yield begin
 
 
 def test_a_small_migration_that_comes_later_has_its_share_of_the_claims(lines: Lines) -> None:
@@ -206,81 +187,6 @@ def test_a_lowered_limit_holds_for_new_claims(lines: Lines) -> None:
         assert claimed(workers[0]) is None
         lines.steer(("one", "tag"), "max_claimed = null")
         assert claimed(workers[0]) is not None
-
-
-@pytest.mark.parametrize("has_row", [True, False])
-def test_a_limit_counts_the_batches_that_were_claimed_before_it_was_set(lines: Lines, *, has_row: bool) -> None:
-    lines.register("one", {"tag": {}} if has_row else {})
-    lines.add(("one", "tag"), 20)
-    with sessions(7) as workers, ledger() as begin:
-        for worker in workers[:4]:
-            begin(worker)
-        if not has_row:
-            lines.session.execute("insert into rowferry.queue (migration_id, name) values (1, 'tag')")
-        lines.steer(("one", "tag"), "max_claimed = 3")
-        held, *others = workers[4:]
-        assert claimed(held) is None, "four are claimed"
-        for worker in workers[:2]:
-            finish_first(lines, worker)
-            held.rollback()
-        assert claimed(held) is not None, "two are claimed"
-        assert claimed(others[0]) is None
-        for worker in workers[2:4]:
-            finish_first(lines, worker)
-        assert all(claimed(other) is not None for other in others)
-        assert claimed(workers[0]) is None, "three are claimed"
-
-
-def test_what_one_queue_has_in_hand_takes_no_place_of_another(lines: Lines) -> None:
-    """Of another queue of the migration, and of a queue of that name in another migration."""
-    for migration in ("one", "two"):
-        lines.register(migration, {"tag": {"max_claimed": 9}, "verify": {"max_claimed": 9}})
-    for line in (("one", "verify"), ("two", "tag")):
-        lines.add(line, 2)
-    with sessions(6) as workers, ledger() as begin:
-        for worker in workers[:4]:
-            begin(worker, "tag", "verify")
-        lines.steer(("one", "tag"), "max_claimed = 1")
-        lines.add(("one", "tag"), 2)
-        assert [claimed(worker) is None for worker in workers[4:]] == [False, True]
-
-
-def test_a_batch_that_a_worker_has_begun_again_counts_once(lines: Lines) -> None:
-    """The verdict of its first attempt is not written yet."""
-    tag(lines, 5)
-    with sessions(3) as (worker, *others), ledger() as begin:
-        for _ in range(2):
-            begin(worker)
-        lines.steer(("one", "tag"), "max_claimed = 2")
-        assert [claimed(other) is None for other in others] == [False, True]
-
-
-def test_a_finished_batch_takes_no_place_before_its_attempt_is_ended(lines: Lines) -> None:
-    """The ledger may be a moment behind the verdict, or lose its connection in between."""
-    tag(lines, 5)
-    with sessions(3) as (worker, *others), ledger() as begin:
-        begin(worker)
-        lines.steer(("one", "tag"), "max_claimed = 1")
-        assert claimed(others[0]) is None
-        finish_batch_only(worker)
-        others[0].rollback()
-        assert [claimed(other) is None for other in others] == [False, True]
-
-
-def finish_batch_only(worker: Connection) -> int:
-    """Finish the batch that a session has claimed; return its id."""
-    (batch_id,) = (row["id"] for row in worker.execute(HELD))
-    worker.execute("update rowferry.batch_queue set status = 'DONE', migrated = 1 where id = %s", (batch_id,))
-    worker.commit()
-    return batch_id
-
-
-def finish_first(lines: Lines, worker: Connection) -> None:
-    """Finish the batch that a session has claimed, and its attempt."""
-    batch_id = finish_batch_only(worker)
-    lines.session.execute(
-        "update rowferry.batch_attempt set verdict = 'DONE', finished_at = now() where batch_id = %s", (batch_id,)
-    )
 
 
 def test_thirty_queues_cost_a_claim_what_one_does(lines: Lines) -> None:

@@ -40,7 +40,7 @@ CLOCKS = {
     "worker": ("started_at", "last_seen_at", "reported_at", "stopped_at"),
     "event": ("at",),
     "pass": ("began_at", "since", "watermark"),
-    "queue": ("limited_at", "paused_at"),
+    "queue": ("paused_at",),
     "migration": ("paused_at", "created_at", "updated_at"),
 }
 """What is set back so that time has passed. Tallies come before the tables whose triggers add to them."""
