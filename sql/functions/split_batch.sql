@@ -5,7 +5,7 @@
 -- payload: entries of it may have been settled, and handed on, before. `last_before` in what is kept is the `last` that
 -- it had.
 -- Raises object_not_in_prerequisite_state where this transaction has not claimed the batch, invalid_parameter_value
--- where a patch is not a part of it.
+-- where a patch says more than which entries are meant.
 -- Writes: batch_queue, upload. Called by: rowferry_worker/batch/process.py, in the transaction of the claim.
 create or replace function rowferry.split_batch(
     p_batch_id bigint, p_part jsonb, p_entry_count integer, p_crashes integer, p_keep jsonb
@@ -16,8 +16,8 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
     select rowferry.check_claim(p_batch_id);
-    select rowferry.check_part(p_batch_id, p_part);
-    select rowferry.check_part(p_batch_id, p_keep) where p_keep is not null;
+    select rowferry.check_part(p_part);
+    select rowferry.check_part(p_keep) where p_keep is not null;
 
     with kept as (
         update rowferry.batch_queue as q
