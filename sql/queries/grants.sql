@@ -50,7 +50,7 @@ grant insert (migration_id, name, priority, weight, max_claimed, paused_at, paus
 to {role};
 grant update (priority, weight, max_claimed, paused_at, pause_reason, next) on rowferry.queue to {role};
 grant execute on function
-    rowferry.requeue, rowferry.choose_on_conflict, rowferry.pause, rowferry.resume
+    rowferry.requeue, rowferry.choose_on_conflict, rowferry.set_pause
 to {role};
 
 -- name: limit_grafana

@@ -26,11 +26,11 @@ def requeue(lines: Lines) -> int:
 
 
 def test_a_pause_is_an_event_whoever_makes_it(lines: Lines) -> None:
-    for act in ("pause", "pause", "resume"):
-        lines.session.execute(f"select * from rowferry.{act}('m')".encode()).fetchall()
+    for is_paused in (True, True, False):
+        lines.session.execute("select * from rowferry.set_pause(%s, 'm')", (is_paused,)).fetchall()
     change(lines, "migration", "paused_at = now(), pause_reason = 'no rights'")
     add(lines, "copy", 1)
-    lines.session.execute("select * from rowferry.pause(p_queue_name => 'copy')").fetchall()
+    lines.session.execute("select * from rowferry.set_pause(true, p_queue_name => 'copy')").fetchall()
     lines.steer(("m", "copy"), "paused_at = null")
     lines.steer(("m", "copy"), "priority = 3")
     assert read_events(lines) == [
@@ -49,7 +49,7 @@ def test_a_requeue_is_one_event_and_one_number_however_many_batches_there_are(li
     requeue(lines)
     change(lines, "batch_queue", "entry_count = 2")
     assert read_events(lines) == [("m", "requeued", "queue copy: batches requeued")]
-    lines.session.execute("select * from rowferry.pause('m')").fetchall()
+    lines.session.execute("select * from rowferry.set_pause(true, 'm')").fetchall()
     rows = lines.session.execute("select id from rowferry.event order by id").fetchall()
     assert [row["id"] for row in rows] == [1, 2]
 
@@ -84,10 +84,10 @@ def test_a_lost_worker_is_an_event_and_one_that_signed_off_is_not(lines: Lines) 
 
 
 def test_old_events_are_pruned(lines: Lines) -> None:
-    lines.session.execute("select * from rowferry.pause('m')").fetchall()
+    lines.session.execute("select * from rowferry.set_pause(true, 'm')").fetchall()
     change(lines, "event", "at = now() - interval '2 days'")
     for older_than, left in (("3 days", 1), ("1 day", 0)):
-        lines.session.execute("select rowferry.prune_leftovers(%s, 0, 10)", (older_than,))
+        lines.session.execute("select rowferry.prune_leftovers(%s)", (older_than,))
         assert len(read_events(lines)) == left
 
 

@@ -62,8 +62,8 @@ TWO = register('{"copy": {}, "tag": {}}')
 NO_WORKERS = {"state": "no_workers"}
 RUNNING, WAITING, PAUSED, STALLED = ({"state": state} for state in ("running", "waiting", "paused", "stalled"))
 COPYING = (batch("copy", 100), worker("copy"))
-BY_THE_OWNER = run("select rowferry.pause('m', p_reason => 'Black Friday')")
-RESUME = run("select rowferry.resume('m')")
+BY_THE_OWNER = run("select rowferry.set_pause(true, 'm', p_reason => 'Black Friday')")
+RESUME = run("select rowferry.set_pause(false, 'm')")
 LONG_REASON = f"AccessDenied: {'no ' * 100}; give the legacy credentials s3:GetObject"
 NEXT = {year: datetime(year, 1, 1, tzinfo=UTC) for year in (2098, 2099)}
 
@@ -170,10 +170,10 @@ STORIES: dict[str, Sequence[Step]] = {
         why("paused", "worker", "A worker has paused it (no rights); then: rowferry resume"),
         to("migration", f"pause_reason = '{LONG_REASON}'"),
         why("paused", "worker", f"A worker has paused it ({LONG_REASON}); then: rowferry resume"),
-        *(RESUME, run("select rowferry.pause('m', 'copy')")),
+        *(RESUME, run("select rowferry.set_pause(true, 'm', 'copy')")),
         why("paused", "queues", "All its queues with work are paused; see why: rowferry queues"),
         run(f"do $$ begin assert (select paused_by from rowferry.queue) = '{OWNER}'; end $$"),
-        *(run("select rowferry.resume('m', 'copy')"), {"paused_by": None}),
+        *(run("select rowferry.set_pause(false, 'm', 'copy')"), {"paused_by": None}),
         run("do $$ begin assert (select paused_by is null from rowferry.queue); end $$"),
     ],
     "without workers it is since the last one left, or work was due": [

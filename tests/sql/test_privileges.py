@@ -118,9 +118,8 @@ EXPECTED: dict[Purpose, set[str]] = {
     "operator": QUEUE
     | {
         "EXECUTE rowferry.choose_on_conflict",
-        "EXECUTE rowferry.pause",
         "EXECUTE rowferry.requeue",
-        "EXECUTE rowferry.resume",
+        "EXECUTE rowferry.set_pause",
         "SELECT rowferry.batch_attempt",
         "SELECT rowferry.entry_failure",
         "SELECT rowferry.worker",

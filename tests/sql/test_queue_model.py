@@ -138,7 +138,7 @@ class QueueMachine(WorkersMachine):
     @rule(paused=st.booleans())
     def pause_or_resume(self, paused: bool) -> None:
         """Claimed batches go on."""
-        (row,) = call(self.operator, "pause" if paused else "resume", "avatars")
+        (row,) = call(self.operator, "set_pause", paused, "avatars")
         assert row["changed"] == (paused != self.model.paused)
         self.model.paused = paused
 

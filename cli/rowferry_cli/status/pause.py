@@ -19,7 +19,7 @@ def pause(
     `reason`: why, for everybody who looks at it; one that is there already stays. Raises DatabaseBusy while another
     session locks the row.
     """
-    return _set(connection, "pause", migration, queue, reason)
+    return _set(connection, migration, queue, reason, is_paused=True)
 
 
 def resume(connection: Connection, migration: str | None, queue: str | None = None) -> list[DictRow]:
@@ -27,7 +27,7 @@ def resume(connection: Connection, migration: str | None, queue: str | None = No
 
     Raises as `pause` does.
     """
-    return _set(connection, "resume", migration, queue)
+    return _set(connection, migration, queue, None, is_paused=False)
 
 
 def find_pause(connection: Connection, migration: str) -> str | None:
@@ -40,23 +40,24 @@ def find_pause(connection: Connection, migration: str) -> str | None:
 
 
 def _set(
-    connection: Connection, function: str, migration: str | None, queue: str | None, *reason: str | None
+    connection: Connection, migration: str | None, queue: str | None, reason: str | None, *, is_paused: bool
 ) -> list[DictRow]:
     # A worker may have finished what is resumed by the time that it is read. A pause does not wait for a view.
-    before = read_chain(connection, migration) if function == "resume" else None
+    before = None if is_paused else read_chain(connection, migration)
+    act = "pause" if is_paused else "resume"
     try:
         with translated_errors():
-            rows = call(connection, function, migration, queue, *reason)
+            rows = call(connection, "set_pause", is_paused, migration, queue, reason)
     except DatabaseBusy as error:
         row = "migration" if queue is None else "queue"
-        message = f"Could not {function}: another session locks the {row}'s row; try again when it has ended."
+        message = f"Could not {act}: another session locks the {row}'s row; try again when it has ended."
         raise DatabaseBusy(message) from error
     try:
         with translated_errors():
             workers = fetch_one(connection, statement("count_live_workers"))
             queues = read_chain(connection, migration) if before is None else before
     except RowferryError as error:
-        raise type(error)(f"It is {function}d; what is left could not be read: {error}") from error
+        raise type(error)(f"It is {act}d; what is left could not be read: {error}") from error
     queues = [each for each in queues if queue in {None, each["queue"]}]
     for row in rows:
         mine = [each for each in queues if each["migration"] == row["migration"]]
