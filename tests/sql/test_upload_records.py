@@ -119,12 +119,12 @@ def test_an_upload_will_go_on_while_either_half_of_its_batch_waits(workers: Work
     workers.table.execute("delete from rowferry.batch_queue where payload ->> 'first' <> %s", (left,))
     (upload,) = workers.table.execute("select * from rowferry.open_uploads")
     assert upload["will_continue"]
-    workers.table.execute("select rowferry.prune_leftovers('1 day', 0, 1000)")
+    workers.table.execute("select rowferry.prune_leftovers('1 day')")
     assert len(workers.table.execute("select from rowferry.upload")) == 1
     workers.table.execute("delete from rowferry.batch_queue")
     (upload,) = workers.table.execute("select * from rowferry.open_uploads")
     assert not upload["will_continue"]
-    workers.table.execute("select rowferry.prune_leftovers('1 day', 0, 1000)")
+    workers.table.execute("select rowferry.prune_leftovers('1 day')")
     assert workers.table.execute("select from rowferry.upload") == []
 
 

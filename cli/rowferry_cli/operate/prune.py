@@ -9,7 +9,7 @@ from rowferry_cli.messages import confirm
 from rowferry_cli.migration import choose_queue, queue_option
 from rowferry_cli.options import Duration, yes_option
 
-BATCHES_PER_STEP, ATTEMPTS_PER_STEP = 1_000, 10_000
+BATCHES_PER_STEP = 1_000
 """Of one transaction."""
 
 
@@ -48,10 +48,7 @@ def command(older_than: timedelta, queue: str | None, migrations: bool, yes: boo
             total += row["prune_batches"]
             if row["prune_batches"] < BATCHES_PER_STEP:
                 break
-        next_id: int | None = 0
-        while next_id is not None:
-            (row,) = call(connection, "prune_leftovers", older_than, next_id, ATTEMPTS_PER_STEP)
-            next_id = row["prune_leftovers"]
+        call(connection, "prune_leftovers", older_than)
         over = call(connection, "prune_migrations", older_than) if migrations else []
     click.echo(f"Pruned {count_batches(total)}.")
     for row in over:
