@@ -1,4 +1,4 @@
-"""A worker's role acts as a worker only where no other session is that worker; it pauses what it has worked on."""
+"""A worker's role acts as a worker only where no other session is that worker."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -23,7 +23,6 @@ AS_LIVE = {
     "end_attempt": (1, "RELEASED", "it was told so"),
     "heartbeat": (LIVE, "h", 1, "0", 9, 9, ["migrate"], Jsonb({"x PUT": 1})),
     "deregister_worker": (LIVE,),
-    "pause_migration": (1, "For no reason.", LIVE),
 }
 
 
@@ -77,20 +76,3 @@ def test_a_role_may_register_work_and_stop_as_a_worker_of_its_own(session: Sessi
     call(session, "deregister_worker", OWN)
     (row,) = ten.execute("select verdict from rowferry.batch_attempt where id = 2")
     assert row["verdict"] == "RELEASED"
-
-
-def test_only_what_a_worker_has_worked_on_is_paused_by_it(session: Session, ten: EntryTable) -> None:
-    paused = "select paused_at is not null as is_paused from rowferry.migration"
-    for worker in (OWN, None):
-        with pytest.raises(errors.InsufficientPrivilege, match="has not worked on migration 1"):
-            call(session, "pause_migration", 1, "For no reason.", worker)
-    assert ten.execute(paused) == [{"is_paused": False}]
-    call(session, "begin_attempts", [1], [0], OWN, None)
-    ten.execute(
-        "update rowferry.batch_attempt set started_at = now() - interval '61 minutes' where worker_id = %s", (OWN,)
-    )
-    with pytest.raises(errors.InsufficientPrivilege, match="has not worked on migration 1"):
-        call(session, "pause_migration", 1, "It was long ago.", OWN)
-    ten.execute("update rowferry.batch_attempt set started_at = now() where worker_id = %s", (OWN,))
-    call(session, "pause_migration", 1, "The quota is full.", OWN)
-    assert ten.execute(paused) == [{"is_paused": True}]

@@ -185,7 +185,7 @@ def pause_after_faults(
         return
     reason = str(fault).rstrip(".")
     try:
-        (row,) = ledger.call("pause_migration", migration_id, f"{reason[0].upper()}{reason[1:]}.", ledger.worker_id)
+        (row,) = ledger.call("pause_migration", migration_id, f"{reason[0].upper()}{reason[1:]}.")
     except DatabaseBusy as error:
         _log.warning("could not pause the migration yet", extra={"error": str(error)})
         return
