@@ -44,34 +44,6 @@ begin
 
     for v_place in 1..cardinality(p_batch_ids) loop
         v_batch_id := p_batch_ids[v_place];
-        -- Nearly always it is the first.
-        insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id)
-        select
-            v_batch_id,
-            p_requeues[v_place],
-            1,
-            p_worker_id
-        where
-            not exists (
-                select from rowferry.batch_attempt as a
-                where a.batch_id = v_batch_id and a.requeues = p_requeues[v_place]
-            )
-        returning
-            batch_attempt.batch_id,
-            batch_attempt.id,
-            1,
-            0,
-            0,
-            null,
-            (select clock_timestamp() - q.tried_at from rowferry.batch_queue as q where q.id = v_batch_id),
-            null,
-            '{}'::jsonb
-        into batch_id, attempt_id, number, crashes, losses, since_loss, since_first, unclear_for, silent_workers;
-        if found then
-            return next;
-            continue;
-        end if;
-
         select
             1 + count(*) filter (where a.verdict in ('RETRY', 'DONE', 'ERROR')),
             count(*) filter (where a.verdict = 'LOST'),
