@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
+from psycopg.types.json import Jsonb
 
 from rowferry.batch import Outcome
 from rowferry.db.connection import call
@@ -217,8 +218,14 @@ def _note_reached(context: BatchContext, row: FolderRow, done: Sequence[CopyResu
     objects, size_bytes = len(written), sum(end.size_bytes for end in written)
     if before is not None:
         since, objects, size_bytes = before.since, objects + before.objects, size_bytes + before.size_bytes
-    key = row.objects[len(done) - 1].legacy
-    call(context.connection, "note_folder", context.batch.id, row.entry.id, key, since, objects, size_bytes)
+    reached = {
+        "id": row.entry.id,
+        "key": row.objects[len(done) - 1].legacy,
+        "since": since and since.timestamp(),
+        "objects": objects,
+        "bytes": size_bytes,
+    }
+    call(context.connection, "note_folder", context.batch.id, Jsonb(reached))
 
 
 def read_reached(payload: Mapping[str, Any], entry_id: str) -> Reached | None:

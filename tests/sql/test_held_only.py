@@ -210,12 +210,11 @@ def test_a_part_says_nothing_else(worker: Connection, ten: EntryTable, subtests:
 
 
 def test_how_far_a_folder_was_copied_is_noted_at_a_held_batch_alone(worker: Connection, ten: EntryTable) -> None:
-    noted = ("7", "0/7/a", None, 3, 30)
+    noted = {"id": "7", "key": "0/7/a", "since": None, "objects": 3, "bytes": 30}
     with pytest.raises(errors.ObjectNotInPrerequisiteState, match="not claimed"):
-        call(worker, "note_folder", 1, *noted)
+        call(worker, "note_folder", 1, Jsonb(noted))
     worker.rollback()
     batch_id, _ = claim(worker)
-    call(worker, "note_folder", batch_id, *noted)
+    call(worker, "note_folder", batch_id, Jsonb(noted))
     worker.commit()
-    found = {"id": "7", "key": "0/7/a", "since": None, "objects": 3, "bytes": 30}
-    assert [batch["payload"]["folder"] for batch in ten.batches()] == [found]
+    assert [batch["payload"]["folder"] for batch in ten.batches()] == [noted]
