@@ -1,5 +1,6 @@
--- Trigger: records when a migration or one of its queues is paused or resumed, whoever does it.
--- Writes: event. Called by: any change of migration.paused_at or queue.paused_at.
+-- Trigger: records when a migration or a queue is paused or resumed, whoever does it. One that is paused gets the name of
+-- the role that did; one that is resumed loses it, and its reason to be paused.
+-- Writes: event, the row itself. Called by: any change of migration.paused_at or queue.paused_at between null and a time.
 create or replace function rowferry.record_pause()
 returns trigger
 language plpgsql
@@ -7,34 +8,39 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-    v_is_migration constant boolean := tg_table_name = 'migration';
     v_row constant jsonb := to_jsonb(new);
-    v_was_paused constant boolean := tg_op = 'UPDATE' and (to_jsonb(old) ->> 'paused_at') is not null;
     v_kind constant text := case when new.paused_at is null then 'resumed' else 'paused' end;
 begin
-    if v_was_paused = (new.paused_at is not null) then
-        return null;
-    end if;
     insert into rowferry.event (migration_id, queue_name, kind, text)
-    values (
-        (v_row ->> case when v_is_migration then 'id' else 'migration_id' end)::bigint,
-        case when not v_is_migration then v_row ->> 'name' end,
+    select
+        coalesce(v_row ->> 'migration_id', v_row ->> 'id')::bigint,
+        q.name,
         v_kind,
-        case when v_is_migration then v_kind else format('queue %s: %s', v_row ->> 'name', v_kind) end
-        || coalesce(': ' || (v_row ->> 'pause_reason'), '')
-    )
+        coalesce('queue ' || q.name || ': ', '') || v_kind
+        || case when v_kind = 'paused' then coalesce(': ' || (v_row ->> 'pause_reason'), '') else '' end
+    from (select case when v_row ? 'migration_id' then v_row ->> 'name' end as name) as q
     on conflict do nothing;
-    return null;
+    if v_kind = 'resumed' then
+        return jsonb_populate_record(new, '{"pause_reason": null, "paused_by": null, "paused_by_worker": false}');
+    end if;
+    return jsonb_populate_record(new, jsonb_build_object('paused_by', session_user));
 end;
 $$;
 
-create or replace trigger migration_record_pause
-after update of paused_at on rowferry.migration
+create or replace trigger migration_pause
+before update of paused_at on rowferry.migration
 for each row
-when (old.paused_at is distinct from new.paused_at)
+when ((new.paused_at is null) <> (old.paused_at is null))
 execute function rowferry.record_pause();
 
-create or replace trigger queue_record_pause
-after insert or update of paused_at on rowferry.queue
+create or replace trigger queue_pause
+before update of paused_at on rowferry.queue
 for each row
+when ((new.paused_at is null) <> (old.paused_at is null))
+execute function rowferry.record_pause();
+
+create or replace trigger queue_first_pause
+before insert on rowferry.queue
+for each row
+when (new.paused_at is not null)
 execute function rowferry.record_pause();

@@ -1,5 +1,6 @@
 -- Trigger: adds what a statement has changed of the counts of the queue to the tally: one row for each migration, queue
 -- and label, of the new rows less the old ones. Every 100th row compacts the tally.
+-- A truncated queue has nothing to tally.
 -- It only appends, so that transactions never wait for one another, even if one is an enqueue that lasts an hour.
 -- Writes: batch_tally. Called by: any change of batch_queue; `touched` and, of an UPDATE, `replaced` are the transition
 -- tables: an INSERT has no old rows, and a DELETE no new ones.
@@ -14,7 +15,10 @@ declare
     v_added bigint;
     v_last_id bigint;
 begin
-    if tg_op = 'UPDATE' then
+    if tg_op = 'TRUNCATE' then
+        truncate rowferry.batch_tally;
+        return null;
+    elsif tg_op = 'UPDATE' then
         insert into rowferry.batch_tally (migration_id, queue_name, label, counts, started_at, finished_at)
         select
             q.migration_id,
@@ -69,5 +73,10 @@ execute function rowferry.tally_batches();
 create or replace trigger batch_queue_tally_deleted
 after delete on rowferry.batch_queue
 referencing old table as touched
+for each statement
+execute function rowferry.tally_batches();
+
+create or replace trigger batch_queue_tally_truncated
+after truncate on rowferry.batch_queue
 for each statement
 execute function rowferry.tally_batches();
