@@ -197,13 +197,13 @@ class World:
         call(self.operator, "record_pass", migration_id, revision)
 
     def pause(self, migration: str, queue: str | None, reason: str | None) -> None:
-        call(self.operator, "pause", migration, queue, reason)
+        call(self.operator, "set_pause", True, migration, queue, reason)
 
     def pause_by_worker(self, migration: str) -> None:
         call(self.operator, "pause_migration", self._find_migration(migration)[0], "The bucket is gone.")
 
     def resume(self, migration: str, queue: str | None) -> None:
-        call(self.operator, "resume", migration, queue)
+        call(self.operator, "set_pause", False, migration, queue)
 
     def requeue(self, migration: str, queue: str | None, pattern: str | None) -> None:
         call(self.operator, "requeue", None, pattern, migration, queue)
