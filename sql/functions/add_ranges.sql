@@ -1,11 +1,11 @@
 -- Cuts what a claimed listing has found into ranges, puts a batch for each in the queue, and returns how many batches
--- and objects. `p_keys` are the keys in the order of their bytes. `p_next` is the key after them, with which a new
+-- and objects. `p_keys` are keys of the listing's range in the order of their bytes, which its caller checks. `p_next` is the key after them, with which a new
 -- listing continues, before those ranges in the queue; null: the listing has come to its end.
 -- In the payload, `size` is the most objects of a range, and `limit`, if it is there, of the whole listing. Where it
 -- has `beside_waiting`, keys that another batch covers which is INIT or in ERROR are left out, and no range reaches
 -- across such a batch.
 -- Raises object_not_in_prerequisite_state where this transaction has not claimed the batch, invalid_parameter_value
--- where it is not a listing, or the keys are not in their order or not in the listing's own range.
+-- where it is not a listing.
 -- Writes: batch_queue. Called by: rowferry_worker/batch/sources/listing.py, in the transaction of the claim.
 create or replace function rowferry.add_ranges(p_batch_id bigint, p_keys text [], p_next text default null)
 returns table (batches bigint, entries bigint)
@@ -22,23 +22,8 @@ declare
 begin
     perform rowferry.check_claim(p_batch_id);
     select q.* into strict v_listing from rowferry.batch_queue as q where q.id = p_batch_id;
-    if v_listing.payload ->> 'objects' is distinct from 'listing' or exists (
-        select
-        from (
-            select
-                k.key,
-                lag(k.key) over (order by k.n) as before
-            from unnest(p_keys || p_next) with ordinality as k (key, n)
-        ) as o
-        where o.key collate "C" <= o.before collate "C"
-    ) then
-        raise invalid_parameter_value using
-        message = format('batch %s is no listing, or its keys are not in the order of their bytes', p_batch_id);
-    end if;
-    if coalesce(p_keys[1], p_next) collate "C" < v_listing.payload ->> 'first'
-        or coalesce(p_next, v_last) collate "C" > v_listing.payload ->> 'last' then
-        raise invalid_parameter_value using
-        message = format('a key does not lie inside of batch %s', p_batch_id);
+    if v_listing.payload ->> 'objects' is distinct from 'listing' then
+        raise invalid_parameter_value using message = format('batch %s is no listing', p_batch_id);
     end if;
 
     -- First in the queue, but behind what waits already, where each claim finds it at once.

@@ -123,28 +123,6 @@ def test_a_limit_ends_the_listing(session: Session, limit: int, taken: int, left
     assert [payload["limit"] for payload in listings(session)[1:]] == left
 
 
-@pytest.mark.parametrize(
-    ("keys", "next_key", "reason"),
-    [
-        (["b", "a"], None, "order"),
-        (["a", "a"], None, "order"),
-        (["é", "z"], None, "order"),
-        (["a"], "a", "order"),
-        (["0"], None, "does not lie inside"),
-        (["p"], None, "does not lie inside"),
-        (["b"], "p", "does not lie inside"),
-        ([], "p", "does not lie inside"),
-    ],
-)
-def test_keys_out_of_order_or_outside_are_refused(
-    session: Session, keys: list[str], next_key: str | None, reason: str
-) -> None:
-    listing = add_listing(session, first="a", last="o")
-    claim(session, listing)
-    with pytest.raises(errors.InvalidParameterValue, match=reason):
-        call(session, "add_ranges", listing, keys, next_key)
-
-
 def test_a_range_is_no_listing_and_a_listing_must_be_claimed(session: Session) -> None:
     batch = add_waiting(session, "a", "z", "INIT")
     with pytest.raises(errors.ObjectNotInPrerequisiteState, match="not claimed"), session.transaction():
