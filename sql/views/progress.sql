@@ -1,7 +1,7 @@
 -- One row a migration and queue: batches by status, entries by outcome, the rate of the last minute, the time left.
 -- `entries` = `waiting` + the seven outcomes of finished work; `rate_1m` is in entries a second, `rate_10m` is the same
 -- for the last ten minutes; `time_left` goes by that, null while nothing moves. The other columns are the sums of those
--- of rowferry.table_progress, and all of them as one value in `counts`; `done_share`: see rowferry.share_done.
+-- of rowferry.table_progress; `done_share`: see rowferry.share_done.
 create or replace view rowferry.progress as
 with counted as (
     select
@@ -30,7 +30,6 @@ select
     m.name as migration,
     c.queue_name,
     (c.counts).*,
-    c.counts,
     c.started_at,
     c.finished_at,
     coalesce(h.entries, 0) as in_hand,

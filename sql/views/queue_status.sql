@@ -117,7 +117,9 @@ known as (
         u.migration_id,
         m.name as migration,
         u.queue_name,
-        coalesce(p.counts, '(0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0)') as counts,
+        jsonb_populate_record(
+            '(0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0)'::rowferry.counts, jsonb_strip_nulls(to_jsonb(p))
+        ) as counts,
         coalesce(c.batches, 0) as claimed,
         k.max_claimed,
         coalesce(k.priority, 0) as priority,
