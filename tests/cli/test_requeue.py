@@ -37,6 +37,17 @@ def three(migration: Migration) -> list[int]:
     ]
 
 
+def test_all_are_those_of_the_migration_whose_plan_lies_here(migration: Migration, three: list[int]) -> None:
+    migration.write_plan()
+    migration.execute("insert into rowferry.migration (name, plan) select 'other', plan from rowferry.migration")
+    migration.execute(
+        "update rowferry.batch_queue set migration_id = (select max(id) from rowferry.migration) where id = %s",
+        (three[0],),
+    )
+    assert migration.run("requeue", "--all").stdout.startswith("Requeued 2 batches ")
+    assert statuses(migration) == ["ERROR", "INIT", "INIT"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "left"),
     [
