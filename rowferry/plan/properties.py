@@ -4,7 +4,6 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from rowferry.plan.sides import ProductionSide
@@ -40,11 +39,11 @@ _is_header = re.compile(r"[!-~]([ -~]*[!-~])?").fullmatch
 def find_fault(properties: "ProductionSide", names: Iterable[str]) -> str:
     """Return, as a sentence without a full stop, what cannot be meant; empty where all can.
 
-    `names`: of all properties. Each text of them becomes a header, but for `public_url`.
+    `names`: of all properties. Each text of them becomes a header.
     """
     for name in names:
         value: Any = getattr(properties, name)
-        if name != "public_url" and isinstance(value, str) and not _is_header(value):
+        if isinstance(value, str) and not _is_header(value):
             return f"`{name}` of [production] must be plain ASCII text on one line, or be left out: it becomes a header"
     if properties.storage_class in ARCHIVES:
         return (
@@ -53,7 +52,7 @@ def find_fault(properties: "ProductionSide", names: Iterable[str]) -> str:
         )
     if properties.kms_key_id and not (properties.encryption or "").startswith("aws:kms"):
         return '`kms_key_id` of [production] needs `encryption = "aws:kms"` or "aws:kms:dsse"'
-    return _find_fault_in_tags(properties.tags) or _find_fault_in_url(properties.public_url)
+    return _find_fault_in_tags(properties.tags)
 
 
 def _find_fault_in_tags(tags: TagRule) -> str:
@@ -91,21 +90,3 @@ def _find_strange(text: str) -> str:
     """Return the first character that no tag may have, as a message names it; empty where there is none."""
     strange = next((sign for sign in text if sign not in TAG_SIGNS and unicodedata.category(sign)[0] not in "LNZ"), "")
     return repr(strange) if strange else ""
-
-
-def _find_fault_in_url(url: str | None) -> str:
-    if url is None:
-        return ""
-    try:
-        parts = urlsplit(url)
-        is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_usable = False
-    else:
-        is_usable = is_usable and not (parts.query or parts.fragment or parts.username or parts.password)
-    if not is_usable or not _is_header(url) or " " in url:
-        return (
-            "`public_url` of [production] must be what comes before an object's key in its URL, such as "
-            '"https://cdn.example.com/" or "https://cdn.example.com/files/"'
-        )
-    return ""
