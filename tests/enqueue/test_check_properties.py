@@ -76,7 +76,7 @@ REFUSED = (
     ("acl", "x-amz-acl", 403, "AccessDenied", "give the production credentials s3:PutObjectAcl"),
     ("storage_class", "x-amz-storage-class", 403, "AccessDenied", "give the production credentials s3:PutObject"),
     ("tags", "x-amz-tagging", 403, "AccessDenied", "give the production credentials s3:PutObjectTagging"),
-    ("acl", "x-amz-acl", 400, "AccessControlListNotSupported", "leave it out"),
+    ("acl", "x-amz-acl", 400, "AccessControlListNotSupported", "leave `acl` out of [production]"),
 )
 
 

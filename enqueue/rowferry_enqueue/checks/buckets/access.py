@@ -22,7 +22,6 @@ from rowferry_enqueue.checks.buckets.objects import Sample, check_objects, find_
 from rowferry_enqueue.checks.buckets.prefixes import check_prefixes
 from rowferry_enqueue.checks.buckets.probe import ENCRYPTED, TAGGING, Probe, written_probe
 from rowferry_enqueue.checks.buckets.probe_properties import ShapedProbe
-from rowferry_enqueue.checks.buckets.providers import check_providers
 from rowferry_enqueue.checks.finding import Finding, find_problems, fine, note, part, problem
 
 DEADLINE = timedelta(seconds=30)
@@ -55,7 +54,6 @@ def check_buckets(
     `may_be_empty`: it is no problem that a prefix of [[objects]] has no object. Adds to `facts` what
     workers need not find out.
     """
-    yield from check_providers(plan)
     on_progress("reading the legacy bucket")
     facts = {} if facts is None else facts
     heads: Heads = {}

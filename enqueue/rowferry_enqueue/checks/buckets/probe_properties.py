@@ -117,19 +117,15 @@ class ShapedProbe:
             except ObjectError as cause:
                 refused += 1
                 what = f"the production server refuses `{wish.key}` of the plan ({summarise_error(cause)})"
-                yield problem(what, self._remedy(wish, cause))
+                leave_out = f"correct `{wish.key}`, or leave `{wish.key}` out of [production]"
+                right = f"give the production credentials {wish.rights}"
+                yield problem(what, right if isinstance(cause, AccessDenied) else leave_out)
         if not refused:
             what = (
                 f"{operation} with all that the plan says of production objects is refused ({summarise_error(error)})"
             )
             remedy = "leave out of [production] what this server does not know"
             yield problem(what, explain(self._plan.production, error) or remedy)
-
-    @staticmethod
-    def _remedy(wish: Wish, error: ObjectError) -> str:
-        if isinstance(error, AccessDenied):
-            return f"give the production credentials {wish.rights}"
-        return f"correct `{wish.key}` of [production], or leave it out"
 
     def _compare(self, operation: str, key: str) -> Iterator[Finding]:
         """Yield what an object that was written has not become."""
