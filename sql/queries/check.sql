@@ -264,15 +264,6 @@ where
     and (r.legacy -> 1 -> 0) is distinct from '[]'::jsonb
     and r.legacy <> r.later;
 
--- name: objects_of_entries
--- The objects of some entries, computed twice.
-select
-    {id_text} as id,
-    {objects} as objects,
-    {objects} as again
-from {table} as e
-where ({columns}) in (select {id_observed} from unnest(%(ids)s::text[]) as w ("rowferry: id"));
-
 -- name: count_null_ids
 -- Legacy rows with an id that is null, or of which a column is.
 select count(*) as rows

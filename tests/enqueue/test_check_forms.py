@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 
 from rowferry.errors import UsageError
-from support.entries.checks import check, check_rows_of, entries_of, problems, row_problems
+from support.entries.checks import check, check_rows_of, entries_of, row_problems
 from support.entries.entry_table import EntryTable
 from support.entries.forms import FORMS, Form, adapt
 from support.entries.migration import Migration
-from support.postgres.said_stable import allow_functions
 
 STATE: dict[str, Any] = {"from": "", "to": "", "moved": {"store": ["old", "new"]}}
 
@@ -175,23 +174,6 @@ def test_an_expression_that_fails_at_a_row_is_named_also_where_only_workers_comp
         assert refused(table, fails) == f"{fails}; correct `moved` or `{field}` in the plan"
     table.plan["entries"] = [{**plain, "objects": "'a/' || id", "optional": "(1 / (number - 1))::text"}]
     assert row_problems(table) == [fails]
-
-
-def test_keys_that_are_others_each_time_or_in_another_time_zone_are_told(
-    migration: Migration, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    allow_functions(migration, monkeypatch)
-    added = "add column store text default 'old', add column at timestamptz default now()"
-    migration.execute(f"alter table public.avatars {added}")
-    migration.insert({"1": "image/1"})
-    for expression in ("'a/' || public.any_text()", "array['a/' || public.any_text()]"):
-        entries_of(migration).update(STATE, objects=expression)
-        assert "`objects` or `optional` of public.avatars.path yields other keys each time" in problems(migration)
-    entries_of(migration)["objects"] = "to_char(at, 'YYYY/MM/DD/HH24/') || id"
-    (found,) = [found for found in check(migration) if "TimeZone" in found.what]
-    assert (found.level, "at time zone 'UTC'" in found.remedy) == ("note", True)
-    entries_of(migration)["objects"] = "to_char(at at time zone 'UTC', 'YYYY/MM/DD/HH24/') || id"
-    assert not [found for found in check(migration) if "TimeZone" in found.what]
 
 
 def test_a_state_may_be_of_any_type(table: EntryTable, subtests: pytest.Subtests) -> None:

@@ -8,7 +8,7 @@ from itertools import islice
 import msgspec
 
 from rowferry.batch import Entry
-from rowferry.db.connection import Connection, fetch_one, identifiers, set_local, translated_errors
+from rowferry.db.connection import Connection, fetch_one, identifiers, translated_errors
 from rowferry.db.entries import EntryQueries, to_entries
 from rowferry.formatting import count, shorten
 from rowferry.keys import ObjectKeys, has_form, map_entry
@@ -26,8 +26,6 @@ EXAMPLES = 3
 """Keys shown for each table."""
 VALUES = 5
 """Values shown of a column of `moved`."""
-ZONES = ("Etc/GMT-14", "Etc/GMT+12")
-"""The first and the last to see a day."""
 
 
 def sample_entries(
@@ -64,7 +62,7 @@ def check_samples(
 
 def _look_again(connection: Connection, queries: EntryQueries, sample: Sample) -> list[Finding]:
     states = _show_states(connection, queries) if not sample.sampled else ()
-    return [*_check_steadiness(connection, queries, sample), *states]
+    return [*states]
 
 
 def show_examples(sample: Sample) -> list[Finding]:
@@ -102,30 +100,6 @@ def _describe(old: str, new: str, keys: ObjectKeys, thing: str) -> str:
     if keys.legacy == keys.production:
         return f"{text}, and its {thing} {quote_key(keys.legacy)} keeps its key"
     return f"{text}, and its {thing} {quote_key(keys.legacy)} becomes {quote_key(keys.production)}"
-
-
-def _check_steadiness(connection: Connection, queries: EntryQueries, sample: Sample) -> Iterator[Finding]:
-    """Find an expression that yields other keys another time, or in a session with another TimeZone."""
-    if not sample.entries.computes_objects or not sample.sampled:
-        return
-    ids = [entry.id for entry in sample.sampled]
-    with connection.transaction():
-        read = [_read_objects(connection, queries, ids)]
-        for zone in ZONES:
-            set_local(connection, timezone=zone)
-            read.append(_read_objects(connection, queries, ids))
-    label, (first, *elsewhere) = sample.entries.label, read
-    if any(one != again for one, again in first.values()):
-        remedy = "write them over the row's columns alone, without random() and the like"
-        yield problem(f"`objects` or `optional` of {label} yields other keys each time", remedy)
-    elif any(first.get(row, there) != there for other in elsewhere for row, there in other.items()):
-        what = f"the keys that `objects` or `optional` of {label} yields depend on the session's TimeZone"
-        yield note(what, "add `at time zone 'UTC'` to the times in it, or the zone in which the keys were made")
-
-
-def _read_objects(connection: Connection, queries: EntryQueries, ids: list[str]) -> dict[str, tuple[object, object]]:
-    rows = connection.execute(queries.compose("objects_of_entries"), queries.parameters(ids=ids))
-    return {row["id"]: (row["objects"], row["again"]) for row in rows}
 
 
 def _show_states(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:
