@@ -201,24 +201,9 @@ from {table} as e
 where {value} is null
 limit 0;
 
--- name: cast_state
--- What a column of `moved` would hold of a value of the plan, as text.
-select %(value)s::text::{type}::text as held;
-
 -- name: compare_states
--- Whether a column of `moved` takes both values of the plan for one.
+-- Whether a column of `moved` takes both values of the plan for one; fails where it cannot hold one of them.
 select %(legacy)s::text::{type} = %(production)s::text::{type} as are_one;
-
--- name: count_states
--- What a column of `moved` holds, the most frequent values first.
-select
-    e.{column}::text as value,
-    count(*) as rows
-from {table} as e
-where {where}
-group by 1
-order by 2 desc, 1
-limit %(most)s;
 
 -- name: list_readable_columns
 -- The columns of a table that this role may read, in their order, and from what they are generated.

@@ -8,7 +8,7 @@ from itertools import islice
 import msgspec
 
 from rowferry.batch import Entry
-from rowferry.db.connection import Connection, fetch_one, identifiers, translated_errors
+from rowferry.db.connection import Connection, fetch_one, translated_errors
 from rowferry.db.entries import EntryQueries, to_entries
 from rowferry.formatting import count, shorten
 from rowferry.keys import ObjectKeys, has_form, map_entry
@@ -24,8 +24,6 @@ MIN_SAMPLED = 10
 """Of each table, however many tables there are."""
 EXAMPLES = 3
 """Keys shown for each table."""
-VALUES = 5
-"""Values shown of a column of `moved`."""
 
 
 def sample_entries(
@@ -51,18 +49,10 @@ def sample_entries(
 def check_samples(
     connection: Connection, plan: Plan, samples: Sequence[Sample], *, allow_empty: bool
 ) -> Iterator[Finding]:
-    """Yield examples, expressions that do not yield the same twice, and why there is nothing to migrate."""
+    """Yield examples, and why there is nothing to migrate."""
     for sample in samples:
         yield from show_examples(sample)
-        with translated_errors():
-            queries = EntryQueries.of(connection, sample.entries)
-        yield from scan(connection, partial(_look_again, connection, queries, sample), queries)
     yield from _check_emptiness(connection, plan, samples, allow_empty=allow_empty)
-
-
-def _look_again(connection: Connection, queries: EntryQueries, sample: Sample) -> list[Finding]:
-    states = _show_states(connection, queries) if not sample.sampled else ()
-    return [*states]
 
 
 def show_examples(sample: Sample) -> list[Finding]:
@@ -100,21 +90,6 @@ def _describe(old: str, new: str, keys: ObjectKeys, thing: str) -> str:
     if keys.legacy == keys.production:
         return f"{text}, and its {thing} {quote_key(keys.legacy)} keeps its key"
     return f"{text}, and its {thing} {quote_key(keys.legacy)} becomes {quote_key(keys.production)}"
-
-
-def _show_states(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:
-    """Show what the columns of `moved` hold where no row holds the legacy value."""
-    entries = queries.entries
-    for number, column in enumerate(entries.moved):
-        states = {form: queries.parameters()[f"{form}_state_{number}"] for form in ("legacy", "production")}
-        query = queries.compose("count_states", column=identifiers(column))
-        rows = connection.execute(query, queries.parameters(most=VALUES)).fetchall()
-        held = [row["value"] for row in rows]
-        if states["legacy"] in held or not {*held} - {states["production"]}:
-            continue
-        values = ", ".join(f"{row['value']!r} in {count(row['rows'], 'row', 'rows')}" for row in rows)
-        what = f"{entries.label}: no row has {states['legacy']!r} as {column}, which is {values}"
-        yield note(what.replace("None in", "null in"), f"correct `moved.{column}` in the plan")
 
 
 def _check_emptiness(

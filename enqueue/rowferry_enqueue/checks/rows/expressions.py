@@ -46,33 +46,15 @@ def probe(connection: Connection, queries: EntryQueries, value: sql.Composable) 
 
 
 def _check_states(connection: Connection, queries: EntryQueries) -> Iterator[Finding]:
+    """Yield the values of `moved` that the type of their column does not have, or takes for one."""
     entries = queries.entries
     for number, (column, type_name) in enumerate(zip(entries.moved, queries.found.state_types, strict=True)):
-        values: list[str] = [queries.parameters()[f"{form}_state_{number}"] for form in ("legacy", "production")]
-        faults = [_find_fault_of_state(connection, queries, value, type_name or "text") for value in values]
-        for value, fault in zip(values, faults, strict=True):
-            if fault:
-                what = f"{value!r} in `moved.{column}` of {entries.label} is no value of {type_name}: {fault}"
-                yield problem(what, "write it as PostgreSQL shows it in that column")
-        if not any(faults) and _are_one(connection, queries, values, type_name or "text"):
-            what = (
-                f"{values[0]!r} and {values[1]!r} in `moved.{column}` of {entries.label} are one value of {type_name}"
-            )
-            yield problem(what, "give two that the column tells apart")
-
-
-def _find_fault_of_state(connection: Connection, queries: EntryQueries, value: str, type_name: str) -> str | None:
-    query = queries.compose("cast_state", type=literal(type_name))
-    asked = ask(connection, query, queries.parameters(value=value))
-    if isinstance(asked, psycopg.Error):
-        return summarise(asked)
-    held: str = asked[0]["held"]
-    # An explicit cast cuts a text that is too long.
-    return f"it would be cut to {held!r}" if value.startswith(held) and held != value else None
-
-
-def _are_one(connection: Connection, queries: EntryQueries, values: list[str], type_name: str) -> bool:
-    """Return whether a column takes two values for one; False where its type has no equality, which is found later."""
-    query = queries.compose("compare_states", type=literal(type_name))
-    asked = ask(connection, query, queries.parameters(legacy=values[0], production=values[1]))
-    return not isinstance(asked, psycopg.Error) and asked[0]["are_one"]
+        legacy, production = (queries.parameters()[f"{form}_state_{number}"] for form in ("legacy", "production"))
+        where = f"{legacy!r} and {production!r} in `moved.{column}` of {entries.label}"
+        query = queries.compose("compare_states", type=literal(type_name or "text"))
+        asked = ask(connection, query, queries.parameters(legacy=legacy, production=production))
+        if isinstance(asked, psycopg.errors.DataError):
+            what = f"{where} cannot both be values of {type_name}: {summarise(asked)}"
+            yield problem(what, "write them as PostgreSQL shows them in that column")
+        elif not isinstance(asked, psycopg.Error) and asked[0]["are_one"]:  # a type without equality is found later
+            yield problem(f"{where} are one value of {type_name}", "give two that the column tells apart")
