@@ -14,7 +14,6 @@ select
     make_interval(secs => (m.plan -> 'database' ->> 'max_replica_lag')::double precision) as max_replica_lag,
     (select max(p.replay_lag) from pg_stat_replication as p) as replica_lag,
     (select coalesce(sum(w.lost), 0)::bigint from rowferry.worker_hosts as w) as lost,
-    array(select o.name from rowferry.migration as o order by o.name) as migrations,
     clock_timestamp() as moment
 from rowferry.migration as m
 where m.name = %(migration)s;

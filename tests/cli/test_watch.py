@@ -22,7 +22,7 @@ from rowferry_cli.setup.grants import Purpose, apply_grants, compose_grants
 from rowferry_cli.watch import snapshot as reading
 from rowferry_cli.watch.keys import KeyHandler
 from rowferry_cli.watch.lists import draw_finished
-from rowferry_cli.watch.poller import LONGEST_INTERVAL, Poller, State, act, choose_wait
+from rowferry_cli.watch.poller import LONGEST_INTERVAL, Poller, State, choose_wait
 from rowferry_cli.watch.snapshot import Snapshot, read_snapshot
 from support.entries.entry_table import EntryTable
 from support.postgres.ordinary import as_owner, ordinary_postgres
@@ -160,20 +160,6 @@ def test_one_queue_is_looked_at_the_first_that_is_not_done_or_the_chosen_one() -
     assert "migrate: 1 of 1 batches done" in text
     assert "migrated 10" in text
     assert "No batch is in ERROR." in text
-    assert first.press("e", snapshot) == KeyHandler(reply="No batch of migrate is in ERROR.", queue="migrate")
-    asked = KeyHandler().press("e", snapshot)
-    assert asked.question == "Put all batches in ERROR of thumbnails (1) back into the queue? (y/n)"
-    assert asked.press("n", snapshot).press("p", snapshot).queue == "thumbnails"
-
-
-def test_only_the_errors_of_the_queue_that_is_looked_at_are_requeued(chain: EntryTable) -> None:
-    chain.execute(
-        "update rowferry.batch_queue set status = 'ERROR', migrated = 0, failed = 10 where queue_name = 'migrate'"
-    )
-    with connect("test", autocommit=True) as connection:
-        assert act(connection, "requeue", "avatars", "thumbnails") == "Requeued batches: 1."
-    errors = chain.execute("select queue_name from rowferry.batch_queue where status = 'ERROR'")
-    assert errors == [{"queue_name": "migrate"}]
 
 
 def test_the_queue_that_is_looked_at_is_among_those_that_fit() -> None:
@@ -227,7 +213,7 @@ def test_the_command_is_told_of_a_bug_of_the_reading_thread(monkeypatch: pytest.
     poller = Poller("avatars", timedelta(seconds=1))
     bug = KeyError("a column")
 
-    def fail(_request: object) -> timedelta:
+    def fail(_action: object) -> timedelta:
         raise bug
 
     monkeypatch.setattr(poller, "_poll", fail)
@@ -253,27 +239,17 @@ def test_watching_takes_a_tenth_of_the_time_at_most() -> None:
     assert choose_wait(60 * second, second) == 60 * second
 
 
-def test_requeueing_is_asked_and_only_y_does_it() -> None:
-    snapshot = make_snapshot(1, 0, 0, batches=2, batches_error=2)
-    asked = KeyHandler().press("e", snapshot)
-    assert asked == KeyHandler("Put all batches in ERROR (2) back into the queue? (y/n)", queue="migrate")
-    assert asked.press("x", snapshot) == asked
-    assert asked.press("n", snapshot) == asked.press("q", snapshot) == KeyHandler(queue="migrate")
-    assert asked.press("Y", snapshot) == KeyHandler(action="requeue", queue="migrate")
-    assert KeyHandler().press("e", make_snapshot(1, 0, 0)) == KeyHandler(reply="No batch is in ERROR.")
-
-
 def test_before_the_first_snapshot_it_says_that_it_reads_or_what_is_in_the_way_and_only_q_means_anything() -> None:
     assert "Reading the queue …" in shown(State())
     silent = shown(State(trouble="The database does not answer."))
     assert "The database does not answer." in silent
     assert "Reading the queue …" not in silent
-    assert [KeyHandler().press(key, None) for key in "prey"] == [KeyHandler()] * 4
+    assert [KeyHandler().press(key, None) for key in "prn?"] == [KeyHandler()] * 4
     assert KeyHandler().press("q", None).is_over
 
 
 @pytest.mark.usefixtures("busy")
-def test_p_pauses_r_resumes_e_asks_and_requeues_and_q_leaves_the_terminal_as_it_was(table: EntryTable) -> None:
+def test_p_pauses_r_resumes_and_q_leaves_the_terminal_as_it_was(table: EntryTable) -> None:
     with in_terminal("watch", "--interval", "0.2") as terminal:
         terminal.wait_for("avatars · ", HELP, "2 in ERROR", "fra-2")
         assert ALTERNATE_SCREEN in terminal.output
@@ -283,16 +259,6 @@ def test_p_pauses_r_resumes_e_asks_and_requeues_and_q_leaves_the_terminal_as_it_
         assert table.execute("select from rowferry.migration where paused_at is not null")
         terminal.press("r")
         terminal.wait_for("Resumed: open batches 3.", gone="Paused since ")
-        terminal.press("e")
-        terminal.wait_for("Put all batches in ERROR (2) back into the queue? (y/n)")
-        terminal.press("n")
-        terminal.wait_for(HELP, gone="(y/n)")
-        assert "ERROR" in table.statuses()
-        terminal.press("e")
-        terminal.wait_for("(y/n)")
-        terminal.press("y")
-        terminal.wait_for("Requeued batches: 2.", "No batch is in ERROR.")
-        assert "ERROR" not in table.statuses()
         terminal.press("\x1b[A")  # an arrow is no key of ours, whatever its letters are
         terminal.press("q")
         assert terminal.wait() == 0

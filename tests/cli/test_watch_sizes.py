@@ -11,7 +11,7 @@ from psycopg.rows import DictRow
 
 from rowferry.db.connection import Connection, connect
 from rowferry_cli.status.chain import read_chain
-from rowferry_cli.watch.keys import KeyHandler, list_keys
+from rowferry_cli.watch.keys import list_keys
 from rowferry_cli.watch.pace import draw_chart
 from rowferry_cli.watch.poller import State
 from rowferry_cli.watch.snapshot import Snapshot, read_snapshot
@@ -186,14 +186,6 @@ def test_a_large_terminal_is_used(size: tuple[int, int]) -> None:
     assert "2 failed" in text
     assert re.search(r"host-0\.example\.net +8 +8 +10 +7 for 7 s", text)
     assert all(len(line.split("━")) < width // 2 + 1 for line in lines)
-
-
-def test_m_goes_to_the_next_migration_and_no_key_means_the_one_before() -> None:
-    snapshot = replace(make_running(), migration=MIGRATION | {"migrations": ["avatars", "covers"]})
-    chosen = KeyHandler(queue="migrate", migration="avatars").press("m", snapshot)
-    assert chosen == KeyHandler(migration="covers")
-    assert chosen.press("p", None) == chosen
-    assert KeyHandler().press("m", make_running()).reply == "There is no other migration in this database."
 
 
 @pytest.mark.by_day("size0", "size3")

@@ -41,30 +41,22 @@ def watch(migration: str, queue: str | None, interval: timedelta, console: Conso
     poller = Poller(migration, interval)
     with _open_screen(console) as show, open_keyboard() as read_keys, _stop_signals() as stopped:
         poller.start()
-        handler = KeyHandler(queue=queue, migration=migration)
+        handler = KeyHandler(queue=queue)
         while not (handler.is_over or stopped.is_set()):
-            chosen = handler.migration or migration
             if poller.state.failure is not None:
                 raise poller.state.failure
-            state = _choose_state(poller.state, chosen)
-            poller.look_at(chosen)
+            state = _choose_state(poller.state)
             show(state, handler)
             for key in read_keys(REDRAW_INTERVAL):
                 handler = handler.press(key, state.snapshot)
                 if handler.action is not None:
-                    poller.request(handler.action, chosen, handler.queue)
-                chosen = handler.migration or migration
-                state = _choose_state(state, chosen)
+                    poller.request(handler.action)
 
 
-def _choose_state(state: State, migration: str) -> State:
-    """Return the state, with a message if the database neither answers nor refuses.
-
-    Without its snapshot if that is of another migration, which was looked at before: so no key means the migration that
-    is not on the screen any more.
-    """
-    if state.snapshot is None or state.snapshot.migration["name"] != migration:
-        return replace(state, snapshot=None)
+def _choose_state(state: State) -> State:
+    """Return the state, with a message if the database neither answers nor refuses."""
+    if state.snapshot is None:
+        return state
     is_late = time.monotonic() - state.next_at >= SILENT_AFTER.total_seconds()
     return replace(state, trouble="The database does not answer.") if is_late and not state.trouble else state
 
@@ -80,7 +72,7 @@ def _open_screen(console: Console) -> Generator[Show]:
     with Live(console=console, screen=True, auto_refresh=False) as live:
 
         def redraw(state: State, handler: KeyHandler) -> None:
-            now, size, footer = _now(), console.size, _choose_footer(state, handler, console.size.width)
+            now, size, footer = _now(), console.size, _choose_footer(state, console.size.width)
             if shown != [state, handler, now, size, footer]:
                 shown[:] = [state, handler, now, size, footer]
                 view = draw_view(
@@ -115,13 +107,10 @@ def _stop_signals() -> Generator[Event]:
             signal.signal(number, handler)
 
 
-def _choose_footer(state: State, handler: KeyHandler, width: int) -> list[str]:
-    """Return the last lines: what became of the last action, and a question, a reply or the keys."""
-    snapshot = state.snapshot
-    has_queues = snapshot is not None and len(snapshot.queues) > 1
-    has_migrations = snapshot is not None and len(snapshot.migration["migrations"]) > 1
-    keys = list_keys(width, has_queues=has_queues, has_migrations=has_migrations)
-    return [line for line in (state.notice, handler.question or handler.reply or keys) if line]
+def _choose_footer(state: State, width: int) -> list[str]:
+    """Return the last lines: what became of the last action, and the keys."""
+    has_queues = state.snapshot is not None and len(state.snapshot.queues) > 1
+    return [line for line in (state.notice, list_keys(width, has_queues=has_queues)) if line]
 
 
 def _unroll(console: Console) -> ConsoleDimensions:

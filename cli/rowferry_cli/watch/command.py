@@ -21,9 +21,8 @@ def command(migration: str | None, plan_path: Path, queue: str | None, interval:
     With several queues, each has a line. The rest of the view is about one of them: the first that is not done, or the
     one that --queue or the key n chooses. The migration is done when all are.
 
-    Keys: p pauses the migration, r resumes it, e requeues all batches of the queue in ERROR (after a question), n goes
-    to the next queue, m to the next migration, ? explains the keys, q quits. Work continues when you quit. Watching
-    needs only the database, and reads it for at most a tenth of the time.
+    Keys: p pauses the migration, r resumes it, n goes to the next queue, ? explains the keys, q quits. Work continues
+    when you quit. Watching needs only the database, and reads it for at most a tenth of the time.
 
     docs/runbook.md says what to do in each state.
     """

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from queue import Empty, SimpleQueue
 from threading import Thread
 
-from rowferry.db.connection import Connection, call, connect, translated_errors
+from rowferry.db.connection import Connection, connect
 from rowferry.errors import DatabaseUnavailable, RowferryError
 from rowferry_cli.status.pause import pause, resume
 from rowferry_cli.watch.keys import Action
@@ -32,17 +32,6 @@ class State:
     """A bug that has ended the thread."""
 
 
-@dataclass(frozen=True, slots=True)
-class ActionRequest:
-    """What is to be done soon, before a snapshot is read."""
-
-    action: Action | None = None
-    """None: nothing but reading."""
-    migration: str = ""
-    queue: str | None = None
-    """The queue whose errors are requeued; None: all."""
-
-
 class Poller:
     """Reads a snapshot every `interval`; `state` is replaced as a whole, so any thread may read it."""
 
@@ -51,60 +40,54 @@ class Poller:
         self.state = State()
         self._migration = migration
         self._interval = interval
-        self._requests: SimpleQueue[ActionRequest] = SimpleQueue()
+        self._requests: SimpleQueue[Action] = SimpleQueue()
         self._connection: Connection | None = None
 
     def start(self) -> None:
         """Start the thread. It ends with the process, since it may wait for a server that never answers."""
         Thread(target=self._run, name="poller", daemon=True).start()
 
-    def request(self, action: Action, migration: str, queue: str | None) -> None:
-        """Carry out an action soon, on the migration and queue that are looked at, and read a snapshot after it."""
-        self._requests.put(ActionRequest(action, migration, queue))
-
-    def look_at(self, migration: str) -> None:
-        """Read this one from now on; at once if it is another."""
-        if migration != self._migration:
-            self._migration = migration
-            self._requests.put(ActionRequest())
+    def request(self, action: Action) -> None:
+        """Carry out an action soon, and read a snapshot after it."""
+        self._requests.put(action)
 
     def _run(self) -> None:
         wait = timedelta(0)
         try:
             while True:
                 try:
-                    request = self._requests.get(timeout=wait.total_seconds())
+                    action = self._requests.get(timeout=wait.total_seconds())
                 except Empty:
-                    request = ActionRequest()
-                wait = self._poll(request)
+                    action = None
+                wait = self._poll(action)
         except BaseException as error:  # noqa: BLE001 - the main thread raises it
             self.state = replace(self.state, failure=error)
 
-    def _poll(self, request: ActionRequest) -> timedelta:
+    def _poll(self, action: Action | None) -> timedelta:
         """Carry out the action, if any, read a snapshot, and return how long to wait for the next."""
-        wait, migration = self._interval, self._migration
+        wait = self._interval
         try:
             self._connection = self._connection or connect("watch", autocommit=True)
-            notice = _report(self._connection, request) or self.state.notice
+            notice = _report(self._connection, action, self._migration) or self.state.notice
             started = time.monotonic()
-            snapshot = read_snapshot(self._connection, migration)
+            snapshot = read_snapshot(self._connection, self._migration)
             wait = choose_wait(self._interval, timedelta(seconds=time.monotonic() - started))
             self.state = State(snapshot, time.monotonic() + wait.total_seconds(), notice=notice)
         except RowferryError as error:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
-            notice = f"Not done: {request.action}." if request.action else self.state.notice
+            notice = f"Not done: {action}." if action else self.state.notice
             self.state = replace(self.state, trouble=str(error), notice=notice)
         return wait
 
 
-def _report(connection: Connection, request: ActionRequest) -> str:
+def _report(connection: Connection, action: Action | None, migration: str) -> str:
     """Carry out an action and return its result, or the error (no permission, a lock); "" without an action."""
-    if request.action is None:
+    if action is None:
         return ""
     try:
-        result = act(connection, request.action, request.migration, request.queue)
+        result = act(connection, action, migration)
     except DatabaseUnavailable:
         raise
     except RowferryError as error:
@@ -117,15 +100,10 @@ def choose_wait(interval: timedelta, took: timedelta) -> timedelta:
     return max(interval, min(took / LARGEST_SHARE, LONGEST_INTERVAL))
 
 
-def act(connection: Connection, action: Action, migration: str, queue: str | None = None) -> str:
-    """Carry out an action and return its result in one sentence. `queue`: whose errors are requeued; None: all."""
-    match action:
-        case "pause":
-            (row,) = pause(connection, migration)
-            return f"Paused: running batches {row['claimed']:,}, waiting {row['waiting']:,}."
-        case "resume":
-            (row,) = resume(connection, migration)
-            return f"Resumed: open batches {row['open_batches']:,}." if row["changed"] else "It was not paused."
-        case "requeue":
-            with translated_errors():
-                return f"Requeued batches: {call(connection, 'requeue', None, None, migration, queue)[0]['requeue']:,}."
+def act(connection: Connection, action: Action, migration: str) -> str:
+    """Carry out an action and return its result in one sentence."""
+    if action == "pause":
+        (row,) = pause(connection, migration)
+        return f"Paused: running batches {row['claimed']:,}, waiting {row['waiting']:,}."
+    (row,) = resume(connection, migration)
+    return f"Resumed: open batches {row['open_batches']:,}." if row["changed"] else "It was not paused."

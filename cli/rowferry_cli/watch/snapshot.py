@@ -24,7 +24,7 @@ class Snapshot:
     """The rows of the queries, and what is known beside them."""
 
     migration: DictRow
-    """Its name, the bounds of its plan, the moment, and the other migrations."""
+    """Its name, the bounds of its plan, and the moment."""
     state: DictRow
     """Its row of rowferry.migration_state."""
     queues: Rows
@@ -61,11 +61,6 @@ class Snapshot:
         names = [queue["queue"] for queue in self.queues]
         looked_at = self.find_queue(name)
         return None if looked_at is None else names[(names.index(looked_at["queue"]) + 1) % len(names)]
-
-    def find_next_migration(self) -> str:
-        """Return the name of the next migration of this database, the first after the last."""
-        names, name = self.migration["migrations"], self.migration["name"]
-        return names[(names.index(name) + 1) % len(names)] if name in names else names[0]
 
 
 def read_snapshot(connection: Connection, migration: str) -> Snapshot:

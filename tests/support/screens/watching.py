@@ -16,7 +16,7 @@ from rowferry_cli.watch.view import ENDLESS, draw_view
 
 HELP = list_keys(80)
 NOW = datetime(2026, 11, 21, 6, 12, 40, tzinfo=UTC).astimezone()
-MIGRATION: DictRow = {"name": "avatars", "moment": NOW, "migrations": ["avatars"], "lost": 0}
+MIGRATION: DictRow = {"name": "avatars", "moment": NOW, "lost": 0}
 MIGRATION |= dict.fromkeys(("max_rows_per_second", "max_replica_lag", "replica_lag"))
 RUNNING: DictRow = {"state": "running", "since": NOW, "cause": "", "what_to_do": "", "needs_operator": 0}
 RUNNING |= {"seconds_left": None, "ends_at": None, "held_by": None}
