@@ -2,7 +2,7 @@
 -- many batches there are.
 
 -- name: page_migration
--- The migration and its server. `worked`: for how long at least one attempt with a result ran; null without any.
+-- The migration and its server.
 select
     m.created_at,
     m.revision,
@@ -16,110 +16,31 @@ select
         from rowferry.schema_migration as v
         order by v.number desc
         limit 1
-    ) as schema_version,
-    (
-        select sum(a.finished_at - greatest(a.started_at, a.before))
-        from (
-            select
-                t.started_at,
-                t.finished_at,
-                max(t.finished_at) over (
-                    order by t.started_at, t.id rows between unbounded preceding and 1 preceding
-                ) as before
-            from rowferry.batch_attempt as t
-            inner join rowferry.batch_queue as q on t.batch_id = q.id
-            where t.verdict in ('DONE', 'ERROR', 'RETRY') and q.migration_id = m.id
-        ) as a
-        where a.finished_at > coalesce(greatest(a.started_at, a.before), a.started_at)
-    ) as worked
+    ) as schema_version
 from rowferry.migration as m
 where m.name = %(migration)s;
 
--- name: page_hosts
--- One row a queue and host: the attempts of its workers by verdict, and the finished batches that they took last; and
--- one a queue, with a null host: their sums. Of the attempts without a verdict, `running` are of live workers and
--- `crashed` of others. `versions`: of workers that the database still knows; `deep`: batches whose pass read the bytes
--- of both objects;
--- `total`: rows without the limit. The sums come first, then crashes. Reads all attempts.
-with tried as (
-    select
-        q.queue_name,
-        a.worker_id,
-        count(*) as attempts,
-        count(*) filter (where a.verdict = 'DONE') as done,
-        count(*) filter (where a.verdict = 'ERROR') as error,
-        count(*) filter (where a.verdict = 'RETRY') as retry,
-        count(*) filter (where a.verdict = 'RELEASED') as released,
-        count(*) filter (where a.verdict = 'LOST') as lost,
-        count(*) filter (where a.verdict is null) as open,
-        min(a.started_at) as first_try_at,
-        max(coalesce(a.finished_at, a.started_at)) as last_try_at
-    from rowferry.batch_attempt as a
-    inner join rowferry.batch_queue as q on a.batch_id = q.id
-    where q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
-    group by q.queue_name, a.worker_id
-),
-
-finished as (
-    select
-        q.queue_name,
-        q.worker_id,
-        count(*) as batches,
-        count(*) filter (where q.payload ->> 'deep' = 'true') as deep,
-        sum(q.migrated + q.kept + q.changed + q.deleted) as settled,
-        sum(q.missing + q.conflict + q.failed) as unsettled,
-        max(q.finished_at - q.started_at) as longest,
-        min(q.started_at) as began_at,
-        max(q.finished_at) as ended_at
-    from rowferry.batch_queue as q
-    where
-        q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
-        and q.status in ('DONE', 'ERROR')
-        and q.finished_at is not null
-    group by q.queue_name, q.worker_id
-)
-
+-- name: page_attempts
+-- One row a queue: its attempts by verdict, from the first start to the last end. Of those without a verdict, `running`
+-- are of live workers and `crashed` of others; `deep`: those that read the bytes of both objects. Reads all attempts.
 select
-    t.queue_name as queue,
-    t.host,
-    count(distinct t.worker_id) filter (where t.attempts > 0) as processes,
-    coalesce((array_agg(distinct t.version) filter (where t.version is not null))[1:9], '{{}}') as versions,
-    coalesce(sum(t.attempts), 0)::bigint as attempts,
-    coalesce(sum(t.done), 0)::bigint as done,
-    coalesce(sum(t.error), 0)::bigint as error,
-    coalesce(sum(t.retry), 0)::bigint as retry,
-    coalesce(sum(t.released), 0)::bigint as released,
-    coalesce(sum(t.lost), 0)::bigint as lost,
-    coalesce(sum(t.open) filter (where t.is_live), 0)::bigint as running,
-    coalesce(sum(t.open) filter (where not t.is_live), 0)::bigint as crashed,
-    coalesce(sum(t.batches), 0)::bigint as batches,
-    coalesce(sum(t.deep), 0)::bigint as deep,
-    coalesce(sum(t.settled), 0)::bigint as settled,
-    coalesce(sum(t.unsettled), 0)::bigint as unsettled,
-    max(t.longest) as longest,
-    min(least(t.first_try_at, t.began_at, t.last_try_at, t.ended_at)) as began_at,
-    max(greatest(t.last_try_at, t.ended_at)) as ended_at,
-    max(greatest(t.last_try_at, t.ended_at)) - min(least(t.first_try_at, t.began_at, t.last_try_at, t.ended_at))
-        as worked,
-    min(t.began_at) as drawn_from,
-    count(*) over () as total
-from (
-    select
-        b.*,
-        coalesce(w.host, regexp_replace(b.worker_id, ':[^:]*:[^:]*$', ''), '') as host,
-        w.version,
-        l.id is not null as is_live
-    from (
-        select *
-        from tried
-        full join finished using (queue_name, worker_id)
-    ) as b
-    left join rowferry.worker as w on b.worker_id = w.id
-    left join rowferry.live_workers as l on b.worker_id = l.id
-) as t
-group by grouping sets ((t.queue_name, t.host), (t.queue_name))
-order by grouping(t.host) desc, crashed desc, t.queue_name, settled desc, t.host
-limit %(limit)s;
+    q.queue_name as queue,
+    count(*) as attempts,
+    count(*) filter (where a.verdict = 'DONE') as done,
+    count(*) filter (where a.verdict = 'ERROR') as error,
+    count(*) filter (where a.verdict = 'RETRY') as retry,
+    count(*) filter (where a.verdict = 'RELEASED') as released,
+    count(*) filter (where a.verdict = 'LOST') as lost,
+    count(*) filter (where a.verdict is null and a.worker_id = any(v.live)) as running,
+    count(*) filter (where a.verdict is null and a.worker_id <> all(v.live)) as crashed,
+    count(*) filter (where q.payload ->> 'deep' = 'true') as deep,
+    min(a.started_at) as began_at,
+    max(coalesce(a.finished_at, a.started_at)) as ended_at
+from rowferry.batch_attempt as a
+inner join rowferry.batch_queue as q on a.batch_id = q.id
+cross join (select array(select w.id from rowferry.live_workers as w) as live) as v
+where q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
+group by q.queue_name;
 
 -- name: page_pace
 -- Entries by interval and outcome: of attempts that ended in it. `queues`, `begins` and `steps` belong together. What

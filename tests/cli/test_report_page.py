@@ -37,10 +37,6 @@ def test_a_page_says_what_the_report_says_and_needs_nothing_else(eventful: Migra
     assert page.rows("All entries: conflict")[0][:2] == ["9", "image/other.png"]
     assert "rowferry requeue --migration avatars --queue migrate --error-like NoSuchKey" in page.text
     assert "1 differ. 7 entries compared, by size, ETag and checksum" in page.text
-    assert [row[:8] for row in page.rows("Hosts")] == [
-        ["test", "migrate", "1", "3", "0", "0", "7", "2"],
-        ["test", "verify", "1", "2", "0", "0", "6", "1"],
-    ]
     assert page.rows("Attempts by verdict") == [
         ["migrate", "3", "2", "0", "1", "0", "0", "0", "0"],
         ["verify", "2", "1", "0", "1", "0", "0", "0", "0"],
@@ -86,9 +82,7 @@ def test_a_page_is_of_one_migration_and_each_queue_speaks_its_own_words(database
     meanings = [{row[0]: row[3] for row in page.rows(f"Outcomes of {name}")} for name in ("migrate", "verify")]
     assert meanings[0]["kept"] == "an identical object was there, or was to be kept; row updated"
     assert meanings[1]["kept"] == "equal, or readable without a legacy object"
-    assert [row[0] for row in page.rows("Queues in the order")] == ["migrate", "verify"]
     assert [row[0] for row in page.rows("Tables of migrate")] == ["public.avatars.path", "public.covers.path"]
-    assert {row[0] for row in page.rows("Hosts")} == {"worker-1", "worker-2", "worker-3"}
     assert [row[1] for row in page.rows("Pauses")].count("paused") == 1
     others = write_page(database, tmp_path, "--migration", "others", expected=1)
     assert "avatars" not in others.text
@@ -103,7 +97,6 @@ def test_attempts_of_dead_workers_are_crashes(database: str, tmp_path: Path) -> 
     assert found
     crashed = [int(row[7]) for row in page.rows("Attempts by verdict")]
     assert sum(crashed) == found[0] > 0
-    assert sum(int(row[4]) for row in page.rows("Hosts")) == sum(crashed)
 
 
 def test_hostile_texts_stay_texts_and_secrets_are_hidden_and_an_operator_may_write_the_page(
@@ -118,7 +111,6 @@ def test_hostile_texts_stay_texts_and_secrets_are_hidden_and_an_operator_may_wri
     assert r"\u202egnp.exe שלום" in page.text
     assert not re.search(r"(?:long){3}", text)
     assert "x" * 401 not in text
-    assert "<b>host</b>" in page.text
     with new_roles(hostile.dsn) as roles:
         grant(hostile, roles)
         write_page(log_in(hostile, roles["operator"]), tmp_path, "--migration", "avatars", expected=1)
@@ -144,8 +136,6 @@ def test_a_page_is_small_however_many_reasons_hosts_and_batches_there_are(table:
     assert (tmp_path / "page.html").stat().st_size < 600_000
     assert "260 more reasons: `rowferry errors --limit 300 --migration avatars` lists them." in page.text
     assert len([one for one in page.find("caption") if " entries: failed, reason " in one.text]) == 40
-    assert len(page.rows("Hosts")) == 50
-    assert "1,950 more." in page.text
 
 
 def test_an_earlier_page_stays_where_a_new_one_fails(

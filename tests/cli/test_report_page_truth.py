@@ -89,7 +89,7 @@ def test_nothing_is_added_up_over_queues(migration: Migration, tmp_path: Path) -
     migration.fill(3).migrate()
     verify(migration)
     page = write_page(migration.dsn, tmp_path, expected=0)
-    assert [(row[1], row[6]) for row in page.rows("Hosts")] == [("migrate", "3"), ("verify", "3")]
+    assert [row[:2] for row in page.rows("Attempts by verdict")] == [["migrate", "1"], ["verify", "1"]]
     migration.execute(
         "update rowferry.batch_queue set status = 'ERROR', finished_at = now(), error = 'e', "
         "migrated = 0, kept = 0, failed = 3"
@@ -106,7 +106,7 @@ def read_chart(page: PageReader) -> list[str]:
 
 
 def test_a_requeue_does_not_move_what_was_done_before(migration: Migration, tmp_path: Path) -> None:
-    """All entries of a requeued batch were drawn at its last end, and the hour until then counted as work."""
+    """All entries of a requeued batch were drawn at its last end."""
     migration.fill(3)
     migration.add_row(4, "image/lost.png")
     migration.migrate()
@@ -126,8 +126,6 @@ def test_a_requeue_does_not_move_what_was_done_before(migration: Migration, tmp_
         if "y" in one.attributes and one.attributes["y"] != "0"
     )
     assert last - first > 600, "half of the width"
-    assert tiles(page)["Took"][0].endswith(" s")
-    assert "of work, within 1 h" in page.text
 
 
 def test_what_no_attempt_tells_counts_at_the_end_of_its_batch(migration: Migration, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from rowferry_cli.status.chain import find_meanings, show_queue_state
 from rowferry_queues.verify.spec import VERIFY
 
 TEMPLATES = Path(__file__).parent / "templates"
-MOST = {"page_hosts": 1_000, "page_events": 200, "error_groups": 40}
+MOST = {"page_events": 200, "error_groups": 40}
 """Rows of each query."""
 SAMPLES = 5
 """Of each reason."""
@@ -58,24 +58,21 @@ def write_page(connection: Connection, report: Report, path: Path, environ: Mapp
 def read_rows(connection: Connection, report: Report) -> dict[str, Any]:
     """Return what the template shows: rows, the judgements on them, and the charts."""
     named = {"migration": report.migration, "queue": None, "samples": SAMPLES, "limit": MOST["error_groups"]}
-    read = {
-        name: connection.execute(statement(name), named | {"limit": MOST[name]}).fetchall() for name in list(MOST)[1:]
-    }
-    hosts = read_in_order(connection, "page_hosts", named | {"limit": MOST["page_hosts"]})
+    read = {name: connection.execute(statement(name), named | {"limit": MOST[name]}).fetchall() for name in MOST}
     migration = fetch_one(connection, statement("page_migration"), named)
-    sums = {queue: row for queue in report.by_queue for row in hosts if (row["queue"], row["host"]) == (queue, None)}
+    tried = {row["queue"]: row for row in read_in_order(connection, "page_attempts", named)}
+    attempts = {queue: tried[queue] for queue in report.by_queue if queue in tried}
     return {
         "report": report,
         "migration": migration,
-        "judgement": verdict.judge(report, migration["worked"]),
-        "verified": verdict.judge_verification(report, sums.get(VERIFY.name)),
+        "judgement": verdict.judge(report),
+        "verified": verdict.judge_verification(report, attempts.get(VERIFY.name)),
         "main": verdict.find_main(report),
         "whole": verdict.find_duration(report),
         "planned": _describe_plan(report.migration, migration["plan"]),
         "plan": format_json(migration["plan"], indent=2).splitlines(),
-        "hosts": [row for row in hosts if row["host"] is not None],
-        "sums": sums,
-        "charts": _read_charts(connection, named, sums),
+        "attempts": attempts,
+        "charts": _read_charts(connection, named, attempts),
         "reasons": read["error_groups"],
         "samples": connection.execute(statement("page_samples"), named).fetchall(),
         "events": read["page_events"],
@@ -93,9 +90,10 @@ def _describe_plan(migration: str, document: dict[str, Any]) -> list[str]:
     return lines[:MOST_OF_A_PLAN] + more
 
 
-def _read_charts(connection: Connection, named: dict[str, Any], sums: Mapping[str, DictRow]) -> dict[str, Chart]:
-    """Return the chart of each queue that has finished batches: from the first start to the last end of any attempt."""
-    spans = {queue: Span(row["began_at"], row["ended_at"]) for queue, row in sums.items() if row["batches"]}
+def _read_charts(connection: Connection, named: dict[str, Any], attempts: Mapping[str, DictRow]) -> dict[str, Chart]:
+    """Return the chart of each queue that has ended attempts: from the first start to the last end of any attempt."""
+    ended = [row for row in attempts.values() if row["done"] or row["error"] or row["retry"]]
+    spans = {row["queue"]: Span(row["began_at"], max(row["began_at"], row["ended_at"])) for row in ended}
     begins, steps = zip(*((one.begins_at, one.step) for one in spans.values()), strict=True) if spans else ((), ())
     chosen = {"queues": list(spans), "begins": list(begins), "steps": list(steps)}
     counts: dict[str, dict[datetime, dict[str, int]]] = {queue: {} for queue in spans}

@@ -25,11 +25,8 @@ class Said(NamedTuple):
     tone: str
 
 
-def judge(report: Report, worked: timedelta | None = None) -> Said:
-    """Return how the migration stands: the state that rowferry.migration_state has, in words.
-
-    `worked`: for how long something was worked on; None: from its first attempt to its last end.
-    """
+def judge(report: Report) -> Said:
+    """Return how the migration stands: the state that rowferry.migration_state has, in words."""
     state = report.state["state"]
     if not report.tables:
         return Said("Not begun", "Nothing has been enqueued.", "calm")
@@ -38,7 +35,7 @@ def judge(report: Report, worked: timedelta | None = None) -> Said:
     undecided, reverted = describe_undecided(report), describe_reverted(report)
     left = report.coverage.as_sentence() or ""
     if state == "done":
-        took = worked or find_duration(report)
+        took = find_duration(report)
         within = f" in {format_duration(took)}" if took else ""
         done = f"All batches are done: {count_entries(count_main(report))}{within}."
         if reverted:
@@ -106,8 +103,8 @@ def count_main(report: Report) -> int:
     return sum(table["entries"] for table in find_main(report))
 
 
-def judge_verification(report: Report, sums: DictRow | None) -> Said:
-    """Return what `verify` found; `sums`: its row of `page_hosts`, which knows how many batches read all bytes."""
+def judge_verification(report: Report, attempts: DictRow | None) -> Said:
+    """Return what `verify` found; `attempts`: its row of `page_attempts`, which knows how many read all bytes."""
     tables = report.by_queue.get(VERIFY.name, [])
     if not tables:
         command = f"rowferry verify --migration {report.migration}"
@@ -115,7 +112,7 @@ def judge_verification(report: Report, sums: DictRow | None) -> Said:
     repaired = sum(table["migrated"] for table in tables)
     differ = sum(table["missing"] + table["conflict"] + table["failed"] for table in tables)
     compared = sum(table["settled"] for table in tables) + differ
-    words = [f"{count_entries(compared)} compared, {_describe_depth(sums)}."]
+    words = [f"{count_entries(compared)} compared, {_describe_depth(attempts)}."]
     if repaired:
         words.append(f"{repaired:,} were missing or different, and copied again.")
     words.append(f"{differ:,} need an operator." if differ else "None of them needs an operator.")
@@ -124,10 +121,10 @@ def judge_verification(report: Report, sums: DictRow | None) -> Said:
     return Said(word, " ".join([*words, *gaps]), tone)
 
 
-def _describe_depth(sums: DictRow | None) -> str:
-    if sums is None or not sums["deep"]:
+def _describe_depth(attempts: DictRow | None) -> str:
+    if attempts is None or not attempts["deep"]:
         return "by size, ETag and checksum, and by their bytes where these do not tell"
-    return "byte by byte" if sums["deep"] == sums["batches"] else "some of them byte by byte"
+    return "byte by byte" if attempts["deep"] == attempts["attempts"] else "some of them byte by byte"
 
 
 def _list_gaps(report: Report, tables: Sequence[DictRow]) -> Iterator[str]:
