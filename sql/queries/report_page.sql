@@ -43,80 +43,22 @@ where q.migration_id = (select m.id from rowferry.migration as m where m.name = 
 group by q.queue_name;
 
 -- name: page_pace
--- Entries by interval and outcome: of attempts that ended in it. `queues`, `begins` and `steps` belong together. What
--- no attempt tells that is still there, such as that of a batch whose worker was killed, counts at the end of its
--- batch.
-with steps as (
-    select *
-    from unnest(%(queues)s::text [], %(begins)s::timestamptz [], %(steps)s::interval [])
-        as u (queue_name, begins_at, step)
-),
-
-tried as (
-    select
-        q.id as batch_id,
-        q.queue_name,
-        a.finished_at,
-        o.key as outcome,
-        o.value::bigint as entries
-    from rowferry.batch_queue as q
-    inner join rowferry.batch_attempt as a on q.id = a.batch_id
-    cross join jsonb_each_text(a.outcomes) as o (key, value)
-    where
-        a.finished_at is not null
-        and q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
-),
-
-untold as (
-    select
-        f.queue_name,
-        f.finished_at,
-        o.outcome,
-        o.entries - coalesce(t.entries, 0) as entries
-    from rowferry.finished_batches as f
-    cross join lateral (
-        values
-        ('migrated', f.migrated),
-        ('kept', f.kept),
-        ('changed', f.changed),
-        ('deleted', f.deleted),
-        ('missing', f.missing),
-        ('conflict', f.conflict),
-        ('failed', f.failed)
-    ) as o (outcome, entries)
-    left join (
-        select
-            d.batch_id,
-            d.outcome,
-            sum(d.entries) as entries
-        from tried as d
-        group by d.batch_id, d.outcome
-    ) as t on f.batch_id = t.batch_id and o.outcome = t.outcome
-    where
-        f.migration = %(migration)s
-        and f.status in ('DONE', 'ERROR')
-        and o.entries > coalesce(t.entries, 0)
-)
-
+-- Entries by interval and outcome, of attempts that ended in it. `queues`, `begins` and `steps` belong together.
 select
     s.queue_name as queue,
-    date_bin(s.step, e.finished_at, s.begins_at) as began_at,
-    e.outcome,
-    sum(e.entries)::bigint as entries
-from steps as s
-inner join (
-    select
-        t.queue_name,
-        t.finished_at,
-        t.outcome,
-        t.entries
-    from tried as t
-    union all
-    select *
-    from untold
-) as e on s.queue_name = e.queue_name
-where e.entries > 0
+    date_bin(s.step, a.finished_at, s.begins_at) as began_at,
+    o.key as outcome,
+    sum(o.value::bigint)::bigint as entries
+from unnest(%(queues)s::text [], %(begins)s::timestamptz [], %(steps)s::interval [])
+    as s (queue_name, begins_at, step)
+inner join rowferry.batch_queue as q on s.queue_name = q.queue_name
+inner join rowferry.batch_attempt as a on q.id = a.batch_id
+cross join jsonb_each_text(a.outcomes) as o (key, value)
+where
+    a.finished_at is not null
+    and q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
 group by 1, 2, 3
+having sum(o.value::bigint) > 0
 order by 1, 2, 3;
 
 -- name: page_samples

@@ -128,13 +128,6 @@ def test_a_requeue_does_not_move_what_was_done_before(migration: Migration, tmp_
     assert last - first > 600, "half of the width"
 
 
-def test_what_no_attempt_tells_counts_at_the_end_of_its_batch(migration: Migration, tmp_path: Path) -> None:
-    """A batch that killed its workers fails as a whole; attempts may be pruned."""
-    migration.given(2).work()
-    migration.execute("update rowferry.batch_attempt set outcomes = null")
-    assert read_chart(write_page(migration.dsn, tmp_path, expected=0)) == ["2 migrated"]
-
-
 def test_a_clock_that_was_set_back_gives_no_negative_duration(migration: Migration, tmp_path: Path) -> None:
     migration.fill(1).migrate()
     migration.execute("update rowferry.batch_queue set finished_at = started_at - interval '1 hour'")

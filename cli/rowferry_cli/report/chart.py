@@ -9,8 +9,6 @@ from rowferry.batch import UNSETTLED, Outcome
 
 MOST_INTERVALS = 120
 """Bars of a chart: each is three pixels wide on a telephone."""
-MOST_ROWS = 12
-"""Of the table behind a chart."""
 STEPS = [
     timedelta(seconds=seconds)
     for seconds in (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400)
@@ -114,19 +112,6 @@ class Chart:
             return "%Y-%m-%d"
         clock = "%H:%M:%S" if self.step < timedelta(minutes=1) else "%H:%M"
         return clock if self.intervals[0].begins_at.date() == self.ends_at.date() else f"%m-%d {clock}"
-
-    def tabulate(self) -> list[Interval]:
-        """Return the same in at most MOST_ROWS intervals, each of as many of them."""
-        width = -(-len(self.intervals) // MOST_ROWS)
-        groups = (self.intervals[first : first + width] for first in range(0, len(self.intervals), width))
-        return [
-            Interval(
-                group[0].begins_at,
-                sum(one.seconds for one in group),
-                {name: sum(one.counts.get(name, 0) for one in group) for name in self.outcomes},
-            )
-            for group in groups
-        ]
 
 
 def round_up(highest: float) -> float:

@@ -57,13 +57,18 @@ from (
         lateral (select i / %(batches)s::float8 as share) as s
 ) as b
 order by ended;
-insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id, started_at, finished_at, verdict, error)
+insert into rowferry.batch_attempt (
+    batch_id, requeues, number, worker_id, started_at, finished_at, verdict, error, outcomes
+)
 select
     q.id, 0, n, q.worker_id, q.started_at - (q.attempts - n) * interval '20 seconds',
     case when n < q.attempts and q.id %% 5 = 0 then null
         else q.finished_at - (q.attempts - n) * interval '20 seconds' end,
     case when n = q.attempts then q.status when q.id %% 5 = 0 then null else 'RETRY' end,
-    case when n < q.attempts and q.id %% 5 <> 0 then 'SlowDown: Please reduce your request rate.' end
+    case when n < q.attempts and q.id %% 5 <> 0 then 'SlowDown: Please reduce your request rate.' end,
+    case when n = q.attempts then
+        jsonb_build_object('migrated', q.migrated, 'kept', q.kept, 'missing', q.missing, 'failed', q.failed)
+    end
 from rowferry.batch_queue as q, generate_series(1, q.attempts) as n;
 insert into rowferry.entry_failure (batch_id, entry_id, key, outcome, reason, error, attempt, failed_at)
 select q.id, q.id * 500 + n, 'image/u' || q.id * 500 + n || '/me.png', 'missing', 'NoSuchKey',
