@@ -61,39 +61,6 @@ group by 1, 2, 3
 having sum(o.value::bigint) > 0
 order by 1, 2, 3;
 
--- name: page_samples
--- Some entries of each of the most frequent reasons.
-select s.*
-from (
-    select
-        r.*,
-        left(f.entry_id, 1000) as id,
-        left(f.key, 4000) as key,
-        left(f.error, 4000) as error,
-        f.attempt,
-        row_number() over (
-            partition by r.queue_name, r.outcome, r.reason
-            order by f.batch_id, f.entry_id
-        ) as place
-    from (
-        select
-            e.queue_name,
-            e.outcome,
-            e.reason
-        from rowferry.error_reasons as e
-        where e.migration = %(migration)s
-        order by e.entries desc, e.outcome, e.reason
-        limit %(limit)s
-    ) as r
-    inner join rowferry.entry_failure as f on r.outcome = f.outcome and r.reason = f.reason
-    inner join rowferry.batch_queue as q on f.batch_id = q.id and r.queue_name = q.queue_name
-    where
-        q.migration_id = (select m.id from rowferry.migration as m where m.name = %(migration)s)
-        and q.status = 'ERROR'
-) as s
-where s.place <= %(samples)s
-order by s.queue_name, s.outcome, s.reason, s.place;
-
 -- name: page_events
 -- What happened to the migration, or to one queue of it, the newest first; and lost workers since it was stored, since
 -- a worker serves all migrations.

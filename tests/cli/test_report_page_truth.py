@@ -74,7 +74,7 @@ def test_a_listing_in_error_is_one_batch_that_needs_an_operator(
     assert "All other batches are done; 1 batch needs an operator." in page.text
     assert tiles(page)["Need an operator"] == ("1", "bad")
     assert tiles(page)["Done"] == ("–", "calm")
-    assert [one.text for one in page.find("h3") if one.attributes.get("id", "").startswith("reason-")] == [reason]
+    assert [": ".join(row[:2]) for row in page.rows("Why batches are in ERROR")] == [reason]
     assert "0 entries in" not in page.text
 
 

@@ -73,9 +73,8 @@ def command(
     names each entry that was not migrated or kept, and why; its lines add up to the report. The tables themselves are
     not read.
 
-    With --html the page also has the plan, the rate over time, errors by reason with samples, attempts and crashes,
-    the result of `rowferry verify`, and versions. It needs no script and no network. Passwords, keys
-    and signatures in it are hidden.
+    With --html the page also has the plan, the rate over time, errors by reason, attempts and crashes, the result of
+    `rowferry verify`, and versions. It needs no script and no network. Passwords, keys and signatures in it are hidden.
 
     Exit status: 0 all batches are done, 1 some wait or are in ERROR.
     """

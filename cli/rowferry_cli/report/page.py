@@ -20,7 +20,7 @@ from rowferry.errors import UsageError
 from rowferry.formatting import count, count_batches, count_entries, format_json
 from rowferry.plan_file import parse_plan
 from rowferry.queues import find_queue, name_packages
-from rowferry_cli.messages import NO_REASON, write_requeue
+from rowferry_cli.messages import NO_REASON
 from rowferry_cli.report import verdict, wording
 from rowferry_cli.report.chart import Chart, Span
 from rowferry_cli.report.data import Report, read_in_order
@@ -32,9 +32,6 @@ from rowferry_queues.verify.spec import VERIFY
 TEMPLATES = Path(__file__).parent / "templates"
 MOST = {"page_events": 200, "error_groups": 40}
 """Rows of each query."""
-SAMPLES = 5
-"""Of each reason."""
-MOST_OF_A_COMMAND = 400
 MOST_OF_A_PLAN = 200
 """Lines of its description."""
 NAMES = {
@@ -57,7 +54,7 @@ def write_page(connection: Connection, report: Report, path: Path, environ: Mapp
 
 def read_rows(connection: Connection, report: Report) -> dict[str, Any]:
     """Return what the template shows: rows, the judgements on them, and the charts."""
-    named = {"migration": report.migration, "queue": None, "samples": SAMPLES, "limit": MOST["error_groups"]}
+    named = {"migration": report.migration, "queue": None}
     read = {name: connection.execute(statement(name), named | {"limit": MOST[name]}).fetchall() for name in MOST}
     migration = fetch_one(connection, statement("page_migration"), named)
     tried = {row["queue"]: row for row in read_in_order(connection, "page_attempts", named)}
@@ -74,7 +71,6 @@ def read_rows(connection: Connection, report: Report) -> dict[str, Any]:
         "attempts": attempts,
         "charts": _read_charts(connection, named, attempts),
         "reasons": read["error_groups"],
-        "samples": connection.execute(statement("page_samples"), named).fetchall(),
         "events": read["page_events"],
     }
 
@@ -115,8 +111,7 @@ def render_page(rows: Mapping[str, Any], secrets: Collection[str] = ()) -> str:
     names = ("share", "moment", "step", "rate", "bytes", "duration")
     filters = {name: getattr(wording, f"write_{name}") for name in names} | {"cut": partial(_cut, secrets=secrets)}
     environment.filters |= filters  # pyright: ignore[reportUnknownMemberType]
-    own = {"find_command": partial(find_command, secrets=secrets), "find_summary": find_summary}
-    return environment.get_template("page.html", globals=NAMES | own).render(rows)
+    return environment.get_template("page.html", globals=NAMES | {"find_summary": find_summary}).render(rows)
 
 
 def _cut(text: Any, most: int = 400, *, secrets: Collection[str]) -> str:
@@ -138,28 +133,6 @@ def find_summary(queue: str) -> str:
         return find_queue(queue).summary
     except UsageError:
         return "This queue is not installed where the page was written."
-
-
-def find_command(reason: DictRow, queue: str | None, secrets: Collection[str]) -> tuple[str, str]:
-    """Return a sentence, and the command that it leads to: one that requeues the batches of a reason.
-
-    `queue`: where there are several. Where the reason is too long for the page, or may hold a secret, the command
-    prints the one that requeues them.
-    """
-    migration = reason["migration"]
-    if reason["repair"] is not None:
-        return "Look at both objects. This copies the legacy object again:", reason["repair"]
-    choice = ("older" if reason["outcome"] == "conflict" else "keep") if reason["takes_on_conflict"] else None
-    command = write_requeue(reason["pattern"], migration=migration, queue=queue, on_conflict=choice)
-    if len(command) > MOST_OF_A_COMMAND or clean(command, secrets) != command:
-        why = "Its text is long or may hold a secret, so the command that requeues it is not here. This prints it:"
-        return f"Fix the cause. {why}", f"rowferry errors --queue {reason['queue_name']} --migration {migration}"
-    if reason["pattern"] is None:
-        return "Fix the cause. No reason to choose by was recorded, so this requeues all that is in ERROR:", command
-    if choice is None:
-        return "Fix the cause, then:", command
-    replace = "Replace the production object if it is older than the legacy one, or write overwrite to do it always:"
-    return replace, command
 
 
 def write_whole(path: Path, text: str) -> None:
