@@ -4,12 +4,10 @@ import re
 from pathlib import Path
 
 import psycopg
-import pytest
 
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.postgres.roles import grant, log_in, new_roles
-from support.processes.cli import refused
 from support.queue.lines import Lines
 from support.queue.long_migration import fill_queue
 from support.screens.hostile_texts import HOSTILE, SECRET
@@ -138,18 +136,3 @@ def test_a_page_is_small_however_many_reasons_hosts_and_batches_there_are(table:
     assert (tmp_path / "page.html").stat().st_size < 600_000
     assert "260 more reasons: `rowferry errors --limit 300 --migration avatars` lists them." in page.text
     assert len(page.rows("Why batches are in ERROR")) == 40
-
-
-def test_an_earlier_page_stays_where_a_new_one_fails(
-    eventful: Migration, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_page(eventful.dsn, tmp_path, expected=1)
-    before = (tmp_path / "page.html").read_text(encoding="utf-8")
-
-    def fail(*_: object, **__: object) -> int:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_text", fail)
-    assert "No space left on device" in refused(eventful.run("report", "--html", str(tmp_path / "page.html")))
-    assert (tmp_path / "page.html").read_text(encoding="utf-8") == before
-    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".page")] == []

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -80,7 +80,6 @@ def command(
     """
     from rowferry.db.connection import connect
 
-    _refuse_same_file(manifest_path, page_path)
     with connect("report", autocommit=True) as connection:
         chosen = choose_migration(connection, migration, plan_path)
         report, lines = _read_and_write(connection, chosen, manifest_path, page_path)
@@ -95,11 +94,6 @@ def command(
     return 0 if report.settled and report.balances else 1
 
 
-def _refuse_same_file(manifest_path: Path | None, page_path: Path | None) -> None:
-    if manifest_path and page_path and os.path.realpath(manifest_path) == os.path.realpath(page_path):
-        raise click.UsageError(f"--manifest and --html both name {page_path}: give each a file of its own")
-
-
 def _read_and_write(
     connection: Connection, migration: str, manifest_path: Path | None, page_path: Path | None
 ) -> tuple[Report, int]:
@@ -110,35 +104,29 @@ def _read_and_write(
     with open_snapshot(connection):
         report = read_tables(connection, migration)
         if manifest_path:
-            with (
-                _explain_file("manifest", manifest_path),
-                open(manifest_path, "w", encoding="utf-8", opener=open_own) as manifest,
-            ):
+            with _open_file("manifest", manifest_path) as manifest:
                 lines = write_manifest(connection, migration, manifest)
         if page_path:
-            _write_page(connection, report, page_path)
+            from rowferry_cli.report.page import make_page
+
+            page = make_page(connection, report, os.environ)
+            with _open_file("page", page_path) as file:
+                file.write(page)
     return report, lines
 
 
 @contextmanager
-def _explain_file(what: str, path: Path) -> Generator[None]:
-    """Turn an OSError into a UsageError that names the file."""
+def _open_file(what: str, path: Path) -> Generator[TextIO]:
+    """Yield a file to write, which a new one is for its owner alone; an OSError is a UsageError that names it."""
     from rowferry.errors import UsageError
 
     try:
-        yield
+        with open(path, "w", encoding="utf-8", opener=open_own) as file:
+            yield file
     except OSError as error:
         raise UsageError(
             f"The {what} {path} cannot be written ({error.strerror}): name a file in a folder that is there."
         ) from error
-
-
-def _write_page(connection: Connection, report: Report, path: Path) -> None:
-    """Write the page, of the snapshot that is open."""
-    from rowferry_cli.report.page import write_page
-
-    with _explain_file("page", path):
-        write_page(connection, report, path, os.environ)
 
 
 def _print_report(report: Report) -> None:

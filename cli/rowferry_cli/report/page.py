@@ -1,7 +1,5 @@
 """Writes the page of a report: the rows of some queries, in a template."""
 
-import os
-import shutil
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from functools import partial
@@ -42,14 +40,14 @@ NAMES = {
 """What the template calls, beside its filters."""
 
 
-def write_page(connection: Connection, report: Report, path: Path, environ: Mapping[str, str]) -> None:
-    """Write the page of a migration; the secrets of `environ` are hidden wherever they are. Raises OSError.
+def make_page(connection: Connection, report: Report, environ: Mapping[str, str]) -> str:
+    """Return the HTML of the page of a migration; the secrets of `environ` are hidden wherever they are.
 
     The caller has read `report` in the transaction that is open: one snapshot.
     """
     with translated_errors():
         rows = read_rows(connection, report)
-    write_whole(path, render_page(rows, find_secrets(environ)))
+    return render_page(rows, find_secrets(environ))
 
 
 def read_rows(connection: Connection, report: Report) -> dict[str, Any]:
@@ -133,24 +131,3 @@ def find_summary(queue: str) -> str:
         return find_queue(queue).summary
     except UsageError:
         return "This queue is not installed where the page was written."
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file that is there once it is whole: one of the same name is replaced only then. Raises OSError.
-
-    A link stays a link to the file that is replaced, which keeps its mode; a new file is for its owner
-    alone. A pipe or a device is written to.
-    """
-    if path.exists() and not path.is_file():
-        path.write_text(text, encoding="utf-8")
-        return
-    target = Path(os.path.realpath(path))
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        unfinished.touch(mode=0o600)  # it holds keys and error texts
-        if target.exists():
-            shutil.copymode(target, unfinished)
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(target)
-    finally:
-        unfinished.unlink(missing_ok=True)
