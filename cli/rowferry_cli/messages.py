@@ -139,7 +139,7 @@ def describe_usage_error(error: click.UsageError) -> str:
     where = f"see `{error.ctx.command_path if error.ctx else 'rowferry'} {_choose_help(error)}`"
     if isinstance(error, click.BadParameter) and error.param is not None:
         error.param_hint = find_variable(error.param, error.ctx) or error.param_hint
-    message = _describe_kind(error) or " ".join(error.format_message().split()).rstrip(".")
+    message = " ".join(error.format_message().split()).rstrip(".")
     return f"{message} S{where[1:]}" if message.endswith(("?", "?)")) else f"{message}; {where}"
 
 
@@ -155,24 +155,3 @@ def suggest_command(unknown: str, known: Iterable[str]) -> str:
     """Return the sentence for a command that does not exist."""
     near = get_close_matches(unknown, known, n=1)
     return f"No such command {unknown!r}.{f' Did you mean {near[0]}?' if near else ''}"
-
-
-def _describe_kind(error: click.UsageError) -> str | None:
-    """Return the sentence for a value that is no switch, no number, or out of bounds; None for other errors."""
-    if not isinstance(error, click.BadParameter) or error.param is None:
-        return None
-    kind, hint = error.param.type, error.param_hint or error.param.get_error_hint(error.ctx)
-    if isinstance(kind, click.types.BoolParamType):
-        given = error.message.partition(" is not ")[0]
-        return f"Invalid value for {hint}: {given} is neither 1 nor 0"
-    if not isinstance(kind, click.IntRange | click.FloatRange):
-        return None
-    name = "a whole number" if isinstance(kind, click.IntRange) else "a number"
-    given = error.message.partition(" is not ")[0]
-    return f"Invalid value for {hint}: {given} is not {name}{_describe_bounds(kind)}"
-
-
-def _describe_bounds(kind: click.IntRange | click.FloatRange) -> str:
-    if kind.min is None:
-        return "" if kind.max is None else f" of at most {kind.max:,}"
-    return f" of at least {kind.min:,}" if kind.max is None else f" from {kind.min:,} to {kind.max:,}"

@@ -89,7 +89,7 @@ CASES = {
     "unknown command": Case("zebra", "No such command 'zebra'; see `rowferry --help`"),
     "mistyped command": Case("chek", "Did you mean check?"),
     "mistyped command with a hyphen": Case("clean-upload", "Did you mean clean-uploads?"),
-    "batch in words": Case("requeue --batch x", "'x' is not a whole number of at least 1"),
+    "batch in words": Case("requeue --batch x", "'x' is not a valid integer range"),
     "duration without a unit": Case("prune --older-than 5", DURATION.format("5")),
     "negative duration": Case("prune --older-than=-1d", DURATION.format("-1d")),
     "unknown unit": Case("clean-uploads --older-than 12y", DURATION.format("12y")),
@@ -110,9 +110,9 @@ CASES = {
     **{
         given: Case("worker", words, environment=dict([given.split("=")]))
         for given, words in {
-            "ROWFERRY_WORKER_PARALLEL=many": "for ROWFERRY_WORKER_PARALLEL: 'many' is not a whole number from 1 to 10",
-            "ROWFERRY_WORKER_PARALLEL=0": "for ROWFERRY_WORKER_PARALLEL: 0 is not a whole number from 1 to 10,000; see",
-            "ROWFERRY_WORKER_UNTIL_EMPTY=maybe": "for ROWFERRY_WORKER_UNTIL_EMPTY: 'maybe' is neither 1 nor 0; see",
+            "ROWFERRY_WORKER_PARALLEL=many": "for ROWFERRY_WORKER_PARALLEL: 'many' is not a valid integer range; see",
+            "ROWFERRY_WORKER_PARALLEL=0": "for ROWFERRY_WORKER_PARALLEL: 0 is not in the range 1<=x<=10000; see",
+            "ROWFERRY_WORKER_UNTIL_EMPTY=maybe": "for ROWFERRY_WORKER_UNTIL_EMPTY: 'maybe' is not a valid boolean",
             "ROWFERRY_LOG_FORMAT=xml": "for ROWFERRY_LOG_FORMAT: 'xml' is not one of 'auto', 'text', 'json'; see",
             "ROWFERRY_HOST_NAME=a b": "for ROWFERRY_HOST_NAME: 'a b' is no host's name: use letters, digits, dots",
             "ROWFERRY_WORKER_GRACE=1y": "for ROWFERRY_WORKER_GRACE: use seconds, or a number and s, m, h, d or w (for",
@@ -121,7 +121,7 @@ CASES = {
     "fewer in flight than at least": Case(
         "worker --parallel 16 --min-parallel 17", "--min-parallel 17 is more than --parallel 16; see"
     ),
-    "none in flight": Case("worker --min-parallel 0", "'--min-parallel': 0 is not a whole number from 1 to 10,000"),
+    "none in flight": Case("worker --min-parallel 0", "'--min-parallel': 0 is not in the range 1<=x<=10000"),
     "a batch that is ended while its time lasts": Case(
         "worker --until-empty --time-budget=20 --idle-timeout=20", "--idle-timeout 20 is not more than --time-budget 20"
     ),
