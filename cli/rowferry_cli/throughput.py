@@ -21,8 +21,6 @@ class Throughput:
     words: Words
     """How the queue speaks of what it has done."""
     queue: str
-    moving: timedelta | None = None
-    """The part of `elapsed` in which anything could move, no dead worker being waited for; None: all of it."""
 
     @property
     def summary(self) -> str:
@@ -41,14 +39,13 @@ class Throughput:
     def time_left(self) -> timedelta | None:
         """Return the estimated time for what is left; None before enough is worked off to tell.
 
-        Enough are FEW entries, a tenth of all, or what was worked off in SOON.
-
-        The death of a worker does not raise it: what the worker had reached is found again at once.
+        Enough are FEW entries, a tenth of all, or what was worked off in SOON. What a dead worker had reached counts:
+        it is found again at once.
         """
-        counts, moving = self.counts, self.elapsed if self.moving is None else self.moving
+        counts = self.counts
         reached = counts.finished + counts.reached
-        is_early = reached < min(FEW, counts.entries / 10) and moving < SOON
-        return (counts.waiting - counts.reached) / reached * moving if reached and not is_early else None
+        is_early = reached < min(FEW, counts.entries / 10) and self.elapsed < SOON
+        return (counts.waiting - counts.reached) / reached * self.elapsed if reached and not is_early else None
 
     def __str__(self) -> str:
         """Return the progress as one line."""

@@ -9,7 +9,6 @@ import pytest
 
 from rowferry.db.connection import Connection, connect
 from rowferry.reports.progress import Counts
-from rowferry_cli.migrate.chain import MovingTime
 from rowferry_cli.migrate.lost_workers import LostWorkers
 from rowferry_cli.throughput import Throughput
 from rowferry_queues.migrate.spec import MIGRATE
@@ -66,7 +65,6 @@ def test_a_worker_that_falls_silent_is_told_once_with_its_batch_and_the_wait(
         "soon as it has been silent for 10 s."
     ]
     assert re.fullmatch("batch 1 waits [12] s more for a lost worker", lost.waits)
-    assert lost.is_held_up
     assert list(lost.look(())) == []
 
 
@@ -131,7 +129,6 @@ def test_who_takes_a_batch_over_is_told(lines: Lines, connection: Connection) ->
     begin(lines, "b", 8)
     assert list(lost.look(())) == ["Batch 1 was taken over by process 8: what process 7 had copied is found again."]
     assert not lost.waits
-    assert not lost.is_held_up
 
 
 def test_a_worker_that_was_only_cut_off_responds_again(lines: Lines, connection: Connection) -> None:
@@ -140,37 +137,6 @@ def test_a_worker_that_was_only_cut_off_responds_again(lines: Lines, connection:
     assert len(list(lost.look(()))) == 1
     change(lines, "worker", "last_seen_at = now()")
     assert list(lost.look(())) == ["Worker process 7 responds again, and goes on with batch 1."]
-
-
-def test_a_run_with_a_live_batch_is_not_held_up(lines: Lines, connection: Connection) -> None:
-    lost = LostWorkers(connection, "m")
-    begin(lines, "a", 7, silent="8 s")
-    add(lines, "migrate", 500)
-    begin(lines, "b", 8)
-    list(lost.look(()))
-    assert lost.waits
-    assert not lost.is_held_up
-
-
-def measure(clock: MovingTime, now: float, finished: int, reached: int, *, is_held_up: bool = False) -> float:
-    """Return the seconds left of a run of 1,000 entries."""
-    moving = clock.note(now, finished + reached, is_held_up=is_held_up)
-    counts = Counts(entries=1000, migrated=finished, waiting=1000 - finished, reached=reached, in_hand=reached)
-    left = Throughput(counts, timedelta(seconds=now), MIGRATE.words, "migrate", moving).time_left
-    assert left is not None
-    return left.total_seconds()
-
-
-def test_the_time_left_rises_only_in_a_stall_that_nobody_can_explain() -> None:
-    clock = MovingTime(0)
-    assert measure(clock, 8, 600, 200) == pytest.approx(2)
-    told = [measure(clock, 8 + wait, 600, 200, is_held_up=True) for wait in range(1, 12)]
-    told += [measure(clock, 20, 600, 200), measure(clock, 20.5, 600, 300), measure(clock, 21, 950, 0)]
-    assert told == sorted(told, reverse=True)
-    clock = MovingTime(0)
-    assert measure(clock, 10, 500, 0) == pytest.approx(10)
-    assert measure(clock, 24, 500, 0) == pytest.approx(10)
-    assert measure(clock, 40, 500, 0) == pytest.approx(40)
 
 
 def test_a_moving_migration_has_a_pace_before_its_first_batch_ends_and_is_not_at_its_end_while_one_is_open() -> None:

@@ -1,11 +1,9 @@
 """What `rowferry migrate` tells of the data before and after the work, and what it leaves out."""
 
 from collections.abc import Sequence
-from datetime import timedelta
 
 import pytest
 
-from rowferry_cli.migrate.chain import MovingTime
 from rowferry_cli.reporter import Reporter
 from rowferry_cli.throughput import Throughput
 from support.entries.migration import Migration
@@ -26,23 +24,10 @@ def filled(migration: Migration) -> Migration:
     return migration
 
 
-def test_what_is_shown_meanwhile_goes_by_the_time_in_which_work_could_move(
-    filled: Migration, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shown: list[Throughput] = []
-
-    def report(_reporter: Reporter, chain: Sequence[Throughput], _waits: str = "") -> None:
-        shown.extend(chain)
-
-    monkeypatch.setattr(MovingTime, "note", lambda *_args, **_more: timedelta(seconds=7))
-    monkeypatch.setattr(Reporter, "report", report)
-    assert not [line for line in run(filled, "--no-objects") if line[:1] == ["objects"]], "nobody has asked for them"
-    assert {each.moving for each in shown} == {timedelta(seconds=7)}
-
-
 def test_the_data_are_shown_alone_or_before_the_work_and_after_it(filled: Migration) -> None:
     assert ["entries", ENTRIES, "3", "0", "0", "3"] in run(filled, "--status-only")
     assert (filled.batches(), filled.production.listing()) == ([], {})
+    assert not [line for line in run(filled, "--dry-run", "--no-objects") if line[:1] == ["objects"]], "not asked for"
     lines = run(filled)
     before, after = (
         lines.index(["entries", ENTRIES, *counts]) for counts in (["3", "0", "0", "3"], ["0", "3", "0", "3"])

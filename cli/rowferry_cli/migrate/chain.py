@@ -1,4 +1,4 @@
-"""A queue of a migration and those that its batches are handed on to: their counts, and the time they moved in."""
+"""A queue of a migration and those that its batches are handed on to: their counts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -48,18 +48,13 @@ class Chain:
         paused = frozenset(row["name"] for row in rows if row["is_paused"])
         return ChainCounts(read_counts_of(self.connection, self.plan.name, names), paused)
 
-    def measure(
-        self, now: ChainCounts, before: ChainCounts, elapsed: timedelta, moving: timedelta | None = None
-    ) -> Iterator[Throughput]:
-        """Yield what each queue has done since `before`: the first, and of the others those that had any work.
-
-        `moving`: as of Throughput.
-        """
+    def measure(self, now: ChainCounts, before: ChainCounts, elapsed: timedelta) -> Iterator[Throughput]:
+        """Yield what each queue has done since `before`: the first, and of the others those that had any work."""
         for name, counts in now.of.items():
             done = counts.since(before.of.get(name, Counts()))
             if name == self.queue.name or done.batches:
                 words = find_queue(name).choose_words(alone=self.plan.copies_alone)
-                yield Throughput(done, elapsed, words, name, moving)
+                yield Throughput(done, elapsed, words, name)
 
     def _read_rows(self) -> list[dict[str, Any]]:
         with translated_errors():
@@ -72,34 +67,3 @@ class Chain:
             following.setdefault(row["name"], []).extend(row["next"])
         settings = {name: QueueSettings(then=tuple(dict.fromkeys(then))) for name, then in following.items()}
         return [find_queue(name).name for name in list_following(self.queue.name, settings)]
-
-
-NO_STALL = timedelta(seconds=15)
-"""So long without progress is no slower rate: workers tell it once a second, and a dead one is waited for. As in
-sql/views/rates.sql."""
-
-
-class MovingTime:
-    """Follows the progress of a run. Moments are those of time.monotonic()."""
-
-    def __init__(self, started: float) -> None:
-        """`started`: when the run began."""
-        self._started = self._moved_at = self._noted_at = started
-        self._most = 0
-        self._was_held_up = False
-        self._waited = self._waited_since = 0.0
-        """Seconds in which nothing could move: before it last moved, and since then."""
-
-    def note(self, now: float, progress: int, *, is_held_up: bool) -> timedelta:
-        """Return the time in which this progress was made.
-
-        `is_held_up`: from now on nothing can move, since all open batches wait for the silence of dead workers.
-        """
-        self._waited_since += now - self._noted_at if self._was_held_up else 0.0
-        self._noted_at, self._was_held_up = now, is_held_up
-        if progress > self._most:
-            self._waited += self._waited_since
-            self._most, self._moved_at, self._waited_since = progress, now, 0.0
-        if now - self._moved_at < NO_STALL.total_seconds():
-            return timedelta(seconds=self._moved_at - self._started - self._waited)
-        return timedelta(seconds=now - self._started - self._waited - self._waited_since)

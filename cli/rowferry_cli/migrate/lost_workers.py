@@ -47,8 +47,6 @@ class LostWorkers:
         """Why processes wait for a connection, as far as it was told."""
         self.waits: str = ""
         """What is waited for, in words; empty: nothing."""
-        self.is_held_up = False
-        """Whether all open batches wait for the silence of a dead worker: nothing can move meanwhile."""
 
     def look(self, dead_pids: Collection[int]) -> Iterator[str]:
         """Yield what happened since the last look, a sentence each; `dead_pids`: processes of this host that ended."""
@@ -62,7 +60,6 @@ class LostWorkers:
         gone = [*passed_on, *(each for batch_id, each in self._lost.items() if batch_id not in lost)]
         yield from self._describe_takers(gone, found) if gone else ()
         self._lost = {batch_id: self._lost.get(batch_id, each) for batch_id, each in lost.items()}
-        self.is_held_up = bool(lost) and len(lost) == len(found)
         self.waits = _describe_wait(list(lost.values()), dead_pids) if lost else ""
         for idle in find_unusable(self._connection, self._migration):
             if idle.migration is None and idle.error not in self._causes:

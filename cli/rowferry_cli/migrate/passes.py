@@ -18,7 +18,7 @@ from rowferry.formatting import count, count_entries, show_text
 from rowferry.plan import Plan
 from rowferry_cli.log_file import LogFile
 from rowferry_cli.messages import INTERRUPTED
-from rowferry_cli.migrate.chain import Chain, ChainCounts, MovingTime
+from rowferry_cli.migrate.chain import Chain, ChainCounts
 from rowferry_cli.migrate.lost_workers import LostWorkers
 from rowferry_cli.migrate.vain import Passes
 from rowferry_cli.migrate.workers import LocalWorkers, WorkersElsewhere, of_migration
@@ -186,7 +186,7 @@ class Run:
 
         `follow`: in this queue and all that it leads to.
         """
-        restarts, lost, clock = 0, LostWorkers(self.connection, self.plan.name), MovingTime(started)
+        restarts, lost = 0, LostWorkers(self.connection, self.plan.name)
         while True:
             restarts += workers.replace_dead()
             asked = time.monotonic()
@@ -194,11 +194,8 @@ class Run:
             for happened in lost.look(workers.dead_pids):
                 self.reporter.print(happened)
             reading_seconds = time.monotonic() - asked
-            progress = sum(counts.finished + counts.reached for counts in now.of.values())
-            standby_wait = describe_standby_wait(self.connection)
-            is_held_up = lost.is_held_up or bool(standby_wait)
-            moving = clock.note(time.monotonic(), progress, is_held_up=is_held_up)
-            self.reporter.report(self._measure(before, started, now, moving), standby_wait or lost.waits)
+            waits = describe_standby_wait(self.connection) or lost.waits
+            self.reporter.report(self._measure(before, started, now), waits)
             left = now.waiting if follow else [name for name in now.waiting if name == self.request.queue.name]
             if not left or self._is_paused_by_workers():
                 return
@@ -212,12 +209,10 @@ class Run:
         row = self.connection.execute(statement("find_migration"), {"name": self.plan.name}).fetchone()
         return row is not None and row["paused_by_worker"]
 
-    def _measure(
-        self, before: ChainCounts, started: float, now: ChainCounts | None = None, moving: timedelta | None = None
-    ) -> list[Throughput]:
-        """Return what was done since `before`; `now`: None reads it. `moving`: as of Throughput."""
+    def _measure(self, before: ChainCounts, started: float, now: ChainCounts | None = None) -> list[Throughput]:
+        """Return what was done since `before`; `now`: None reads it."""
         now = now or self.chain.read()
-        return list(self.chain.measure(now, before, timedelta(seconds=time.monotonic() - started), moving))
+        return list(self.chain.measure(now, before, timedelta(seconds=time.monotonic() - started)))
 
 
 def count_added(tables: Iterable[Enqueued]) -> int:
