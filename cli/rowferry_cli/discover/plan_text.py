@@ -8,10 +8,6 @@ from rowferry.formatting import show_text
 from rowferry.plan import Side
 from rowferry_cli.discover.proposals import Proposal
 
-SCHEMA_LINE = "#:schema ./rowferry.schema.json"
-"""Where editors look for the schema of the plan, which `rowferry plan --schema` prints."""
-
-
 SQL_KEYS = ("where", "objects", "optional")
 ABOUT_ACLS = "# Everybody may read some legacy objects, by their ACL: each copy gets the ACL of its object."
 ABOUT_STAYING = (
@@ -24,9 +20,7 @@ ABOUT_STAYING = (
 def write_sides(name: str, legacy: Side, production: Side, extras: Mapping[str, Any]) -> str:
     """Return the tables of the plan before its entries."""
     lines = [
-        SCHEMA_LINE,
         "# Written by `rowferry plan --discover`. `rowferry plan` explains it, `rowferry check` tests it.",
-        "# For help in an editor: rowferry plan --schema > rowferry.schema.json",
         "",
         "[migration]",
         write_pair("name", name),

@@ -19,7 +19,7 @@ GROUPS = (
     ),
     Group("Rows", "With --discover: what becomes of rows that hold keys. Without these it asks.", ("--to", "--rows")),
     Group("Sample", "With --discover: how much is looked at.", ("--sample",)),
-    Group("Scripts and editors", "What a program reads.", ("--json", "--schema")),
+    Group("Scripts", "What a program reads.", ("--json",)),
 )
 
 
@@ -33,7 +33,6 @@ def complete_known(_context: click.Context, _option: click.Parameter, begun: str
 @click.command("plan", cls=Command, groups=GROUPS)
 @click.argument("fields", nargs=-1, metavar="[TABLE.COLUMN]...")
 @click.option("--example", is_flag=True, help="Print a commented example to save as rowferry.toml.")
-@click.option("--schema", is_flag=True, help="Print the JSON Schema of plans, for editors.")
 @click.option("--discover", is_flag=True, help="Look at the database and the legacy bucket, and write a plan.")
 @click.option(
     "--for",
@@ -65,7 +64,6 @@ def complete_known(_context: click.Context, _option: click.Parameter, begun: str
 def command(
     fields: tuple[str, ...],
     example: bool,
-    schema: bool,
     discover: bool,
     known: str | None,
     legacy: str | None,
@@ -94,11 +92,6 @@ def command(
 
     if example:
         click.echo(EXAMPLE.read_text(encoding="utf-8"), nl=False)
-        return
-    if schema:
-        from rowferry_cli.setup.plan_schema import write_schema
-
-        click.echo(write_schema(), nl=False)
         return
     if to is not None and rows == "stay":
         raise click.UsageError("--to gives rows new keys, and --rows stay leaves them as they are: choose one")
