@@ -20,26 +20,13 @@ from rowferry_cli.options import json_option, plan_option
 @click.option("--sample", type=click.IntRange(2), default=500, show_default=True, help="Objects of each table to see.")
 @click.option("-p", "--processes", type=click.IntRange(1), help="Workers, on all hosts.  [default: one per core]")
 @click.option("--gigabits", type=click.FloatRange(0.001), default=1.0, show_default=True, help="Of the link, a second.")
-@click.option(
-    "--prices",
-    type=(click.FloatRange(0), click.FloatRange(0), click.FloatRange(0)),
-    metavar="EGRESS READS WRITES",
-    help="In dollars: 10^9 bytes that leave the legacy provider, a thousand reads, a thousand writes.  [default: those "
-    "of the plan's providers, by docs/providers.md; Amazon S3's where they are not known]",
-)
 @json_option
-def command(
-    plan_path: Path,
-    sample: int,
-    processes: int | None,
-    gigabits: float,
-    prices: tuple[float, ...] | None,
-    as_json: bool,
-) -> None:
+def command(plan_path: Path, sample: int, processes: int | None, gigabits: float, as_json: bool) -> None:
     """Estimate a migration before it starts: requests, bytes, hours and dollars. It only reads.
 
     Counts the legacy entries, and sends a HEAD to both sides for the objects of some. The rest is arithmetic: what a
-    worker sends for each object, as the plan has it copied. A range holds 95 % of what the sample leaves open.
+    worker sends for each object, as the plan has it copied. A range holds 95 % of what the sample leaves open. Dollars
+    are by the prices in docs/providers.md, Amazon S3's where they are not known.
 
     \b
     The time has two ends:
@@ -49,7 +36,7 @@ def command(
     Exit status: 0 estimated, 2 the plan, a table or a bucket cannot be used.
     """
     from rowferry.plan_file import read_plan
-    from rowferry_cli.estimate.figures import choose_prices, make_estimate
+    from rowferry_cli.estimate.figures import make_estimate
     from rowferry_cli.estimate.sample import take_sample
     from rowferry_cli.reporter import show_spinner
     from rowferry_worker.machine import choose_processes
@@ -59,7 +46,7 @@ def command(
     with show_spinner():
         sampled = take_sample(plan, sample)
     limits = {"processes": processes or choose_processes(), "bytes_per_second": gigabits * 10**9 / 8}
-    estimate = make_estimate(plan, *sampled, limits, choose_prices(plan, prices))
+    estimate = make_estimate(plan, *sampled, limits)
     lines = [f"Migration {plan.name}", *describe_direction(plan), *_tabulate(estimate)]
     click.echo(format_json(estimate, indent=2) if as_json else "\n".join(map(show_text, lines)))
 
@@ -84,9 +71,7 @@ def _tabulate(estimate: dict[str, Any]) -> Iterator[str]:
         yield f"{f'{side} HeadObject takes':<32}{1000 * took:>9,.1f} ms"
     yield show("requests", requests["total"])
     yield show("dollars", estimate["costs"]["total"], "{:,.2f}".format)
-    prices: dict[str, str] = estimate["prices"]
-    each = [f"{name} of {whose}" for name, whose in prices.items()]
-    yield f"{'prices':<32}{', '.join(each) if len({*prices.values()}) > 1 else 'all of ' + prices['reads']}"
+    yield f"{'prices':<32}{', '.join(f'{name} of {whose}' for name, whose in estimate['prices'].items())}"
     for end, words in (("at_limits", f"at the limits: {seconds['bound']}"), ("at_latency", "at the latency")):
         yield f"{'time':<32}{format_duration(timedelta(seconds=seconds[end])):>12}  {words}"
     yield from (f"Note: {note}." for note in estimate["notes"])

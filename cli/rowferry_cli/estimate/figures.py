@@ -16,7 +16,7 @@ from rowferry_cli.estimate.sample import CountedEntries, SeenObject
 from rowferry_worker.properties.tags import ANNOUNCES
 
 UNITS = {"egress": 10**9, "reads": 1000, "writes": 1000}
-"""How many bytes or requests a price is for."""
+"""How many bytes or requests a price of docs/providers.md is for."""
 READS = ("HeadObject", "GetObject", "GetObjectTagging", "GetObjectAcl")
 """Operations that providers charge as reads; all others are writes."""
 IN_FLIGHT = 16
@@ -36,21 +36,16 @@ Right?", 1983): the upper bounds reckon with so many, each like the largest that
 Interval = dict[str, float]
 """`estimate`, `low` and `high`, which hold 95 %; of an exact number, all three are equal."""
 Numbers = Mapping[str, float]
-Prices = dict[str, tuple[str, float]]
-"""Whose price of egress, reads and writes is reckoned with, and the dollars for one byte or request."""
 Stratum = tuple[int, Sequence[Counter[str]]]
 """How many entries a table has, and what some of them cost."""
 
 
-def choose_prices(plan: Plan, given: tuple[float, ...] | None) -> Prices:
-    """Return the price of `egress`, `reads` and `writes`.
+def choose_prices(plan: Plan) -> dict[str, tuple[str, float]]:
+    """Return whose price is taken for `egress`, `reads` and `writes`, and the dollars for one byte or request.
 
-    `given` by a person, in this order; None: egress and reads are those of the legacy provider, writes those of
-    production, and what is not known of them is Amazon's.
+    It is that of the side's provider, or Amazon's where that is not known.
     """
-    if given is not None:
-        return {name: ("--prices", price / unit) for (name, unit), price in zip(UNITS.items(), given, strict=True)}
-    chosen: Prices = {}
+    chosen: dict[str, tuple[str, float]] = {}
     for name, unit in UNITS.items():
         provider = find_provider(plan.production if name == "writes" else plan.legacy)
         if provider is None or getattr(provider, name) is None:
@@ -65,7 +60,6 @@ def make_estimate(
     seen: Mapping[ObjectKeys, SeenObject],
     latency: Numbers,
     limits: Numbers,
-    prices: Prices,
 ) -> dict[str, Any]:
     """Return the estimate as a document for scripts; people read it as a table.
 
@@ -73,7 +67,7 @@ def make_estimate(
     """
     legacy = [head for head, _ in seen.values() if head is not None]
     asks_tags = not any(read_tag_count(each) or each.headers.get("server") == ANNOUNCES for each in legacy)
-    strata: list[Stratum] = []
+    prices, strata = choose_prices(plan), list[Stratum]()
     for table in counted:
         named = [[seen[keys] for keys in objects] for objects in table.chosen]
         strata.append((table.count, [count_entry(plan, table.part, each, asks_tags=asks_tags) for each in named]))
@@ -95,7 +89,6 @@ def make_estimate(
     entries = sum(table.count for table in counted)
     return {
         "migration": plan.name,
-        "transfer": "server" if plan.server_side else "stream",
         "processes": limits["processes"],
         "entries": entries,
         "tables": {table.part.label: table.count for table in counted},

@@ -72,12 +72,8 @@ def count_object(plan: Plan, seen: SeenObject, *, stays: bool, in_folder: bool, 
     cost += Cost({"in_parts": parts > 0, PUT_PART if streams else COPY_PART: parts, GET: parts * streams})
     cost += Cost(REQUESTS[f"{method} by parts" if parts else method]) + second_look
     cost += Cost({ACL: wanted.acl == "copy", NEW_HEAD: streams and not parts and size_bytes > STREAM_PART_BYTES})
-    if parts and not streams and not is_first:  # it was tried as one copy
-        cost += Cost([COPY, HEAD])
     if (streams or parts) and (asks_tags or (wanted.tags == "copy" and has_tags)):
         cost += Cost([TAGS])
-    if not streams and not parts and "-" in (legacy.etag or "") and (looks_again or in_folder):
-        cost += Cost([NEW_HEAD, *[HEAD] * in_folder])  # its copy has another ETag
     return cost
 
 

@@ -6,17 +6,16 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from statistics import median
 
 from psycopg import Error
 
 from rowferry.batch import Entry
-from rowferry.db.connection import Connection, connect, fetch_one, translated_errors
+from rowferry.db.connection import Connection, connect, fetch_one
 from rowferry.db.entries import EntryQueries, to_entries
 from rowferry.errors import ObjectError, ObjectNotFound
 from rowferry.http import event_loop
 from rowferry.keys import ObjectKeys, map_entry, map_object
-from rowferry.plan import Entries, ObjectPrefix, Plan, SideName
+from rowferry.plan import Entries, ObjectPrefix, Plan, Side
 from rowferry.s3.client import ObjectClient, open_object_client
 from rowferry.s3.listings.keys import Ask, list_range
 from rowferry.s3.operations import head_object
@@ -55,37 +54,31 @@ def take_sample(plan: Plan, most: int) -> tuple[list[CountedEntries], dict[Objec
     The latency is the seconds that a HEAD takes alone. Raises UsageError when a table or a bucket cannot be read.
     """
     with ExitStack() as until:
-        clients: dict[SideName, ObjectClient] = {
-            side.name: until.enter_context(closing(open_object_client(side, max_in_flight=AT_ONCE)))
+        legacy, production = (
+            until.enter_context(closing(open_object_client(side, max_in_flight=AT_ONCE)))
             for side in (plan.legacy, plan.production)
-        }
-        ask = partial(clients["legacy"].ask, tries=TRIES)
+        )
+        ask = partial(legacy.ask, tries=TRIES)
         try:
             with connect("estimate", autocommit=True) as connection:
                 refuse_unfit_tables(connection, plan)
                 counted = [count_entries(connection, ask, entries, most) for entries in plan.entries]
             counted += [count_objects(ask, part, most) for part in plan.objects]
             objects = list(dict.fromkeys(keys for each in counted for named in each.chosen for keys in named))
-            for name, client in clients.items() if objects else ():
-                refuse_first(check_bucket_exists(client, plan.side(name)))
-            found, took = look_at(clients["legacy"], "legacy", [keys.legacy for keys in objects])
-            there = [keys.production for keys, head in zip(objects, found, strict=True) if head is not None]
-            copies, took_new = look_at(clients["production"], "production", there)
-            copy_of = dict(zip(there, copies, strict=True))
-            seen = {each: (head, copy_of.get(each.production)) for each, head in zip(objects, found, strict=True)}
-            latency = {"legacy": median(took or [0.0]), "production": median(took_new or took or [0.0])}
-            return counted, seen, latency
+            heads, took = look_at(legacy, plan.legacy, [keys.legacy for keys in objects])
+            copies, took_new = look_at(production, plan.production, [keys.production for keys in objects])
         except ObjectError as error:
             side = plan.side(error.side or "legacy")
             raise as_error(refuse(side, error, "read", "s3:GetObject and s3:ListBucket")) from error
+    seen = dict(zip(objects, zip(heads, copies, strict=True), strict=True))
+    return counted, seen, {"legacy": took, "production": took_new}
 
 
 def count_entries(connection: Connection, ask: Ask, entries: Entries, most: int) -> CountedEntries:
     """Return how many legacy entries a table has, and up to `most` of them, or folders with so many; two scans."""
-    with translated_errors():
-        queries = EntryQueries.of(connection, entries)
     try:
         with connection.transaction():
+            queries = EntryQueries.of(connection, entries)
             count = fetch_one(connection, queries.compose("count_entries"), queries.parameters())["legacy"]
             query = queries.compose("sample_entries", wanted=queries.has_form("legacy"))
             rows = connection.execute(query, queries.parameters(most=most)).fetchall()
@@ -94,7 +87,7 @@ def count_entries(connection: Connection, ask: Ask, entries: Entries, most: int)
     chosen: list[tuple[ObjectKeys, ...]] = []
     for entry in to_entries(rows):
         if sum(map(len, chosen)) < most:
-            chosen.append(_take_usable(_name_objects(ask, entries, entry)))
+            chosen.append(_take_usable(entries, _name_keys(ask, entries, entry)))
     return CountedEntries(entries, count, chosen)
 
 
@@ -102,21 +95,19 @@ def count_objects(ask: Ask, part: ObjectPrefix, most: int) -> CountedEntries:
     """Return how many objects have a prefix, and up to `most` of them."""
     keys, is_whole = _list(ask, part.prefix)
     some = Random(0).sample(keys, min(most, len(keys)))  # noqa: S311 - a sample, no secret
-    return CountedEntries(
-        part, len(keys), [_take_usable(map_object(key, part) for key in [each]) for each in some], is_whole
-    )
+    return CountedEntries(part, len(keys), [_take_usable(part, [key]) for key in some], is_whole)
 
 
-def _name_objects(ask: Ask, entries: Entries, entry: Entry) -> Iterator[ObjectKeys]:
-    """Yield the objects of an entry, or those in its folders. Raises ValueError for keys without production keys."""
+def _name_keys(ask: Ask, entries: Entries, entry: Entry) -> Iterator[str]:
+    """Yield the legacy keys of an entry, or those in its folders. Raises ValueError where they cannot be mapped."""
     for named in map_entry(entry, entries).objects:
-        keys = _list(ask, named.legacy)[0] if entries.names_folders else [named.legacy]
-        yield from (map_object(key, entries) for key in keys)
+        yield from _list(ask, named.legacy)[0] if entries.names_folders else [named.legacy]
 
 
-def _take_usable(named: Iterable[ObjectKeys]) -> tuple[ObjectKeys, ...]:
+def _take_usable(part: Entries | ObjectPrefix, keys: Iterable[str]) -> tuple[ObjectKeys, ...]:
+    """Return the objects of legacy keys; none where one of them cannot become a production key."""
     try:
-        return tuple(named)
+        return tuple(map_object(key, part) for key in keys)
     except ValueError:
         return ()
 
@@ -130,24 +121,19 @@ def _list(ask: Ask, prefix: str) -> tuple[list[str], bool]:
     return listed.keys, listed.next is None
 
 
-def look_at(client: ObjectClient, side: SideName, keys: Sequence[str]) -> tuple[list[Response | None], list[float]]:
-    """Return the headers of each object, None where it is not there, and the seconds that each of the first took alone.
+def look_at(client: ObjectClient, side: Side, keys: Sequence[str]) -> tuple[list[Response | None], float]:
+    """Return the headers of each object, None where it is not there, and how many seconds a request takes alone.
 
-    Raises the ObjectError of one that may not be looked at.
+    Raises UsageError where there is no such bucket, and the ObjectError of an object that may not be looked at.
     """
-    heads, took = [head_object(side, key) for key in keys], list[float]()
-    seen: list[Response | ObjectError] = []
-    for head in heads[:TIMED]:
-        began = time.monotonic()
-        seen += _refuse(event_loop.run(send_many(client.send, [head], at_once=1)))
-        took.append(time.monotonic() - began)
-    seen += _refuse(event_loop.run(send_many(client.send, heads[TIMED:], at_once=AT_ONCE)))
-    return [found if isinstance(found, Response) else None for found in seen], took
-
-
-def _refuse(seen: Sequence[Response | ObjectError]) -> Sequence[Response | ObjectError]:
-    """Return what was seen. Raises the first error but for that of an object that is not there."""
+    if not keys:
+        return [], 0.0
+    refuse_first(check_bucket_exists(client, side))
+    heads, began = [head_object(side.name, key) for key in keys], time.monotonic()
+    seen = event_loop.run(send_many(client.send, heads[:TIMED], at_once=1))
+    took = (time.monotonic() - began) / len(seen)
+    seen += event_loop.run(send_many(client.send, heads[TIMED:], at_once=AT_ONCE))
     for found in seen:
         if isinstance(found, ObjectError) and not isinstance(found, ObjectNotFound):
             raise found
-    return seen
+    return [found if isinstance(found, Response) else None for found in seen], took
