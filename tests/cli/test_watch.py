@@ -311,7 +311,7 @@ def test_it_says_that_the_database_is_away_and_goes_on_when_it_is_back(monkeypat
         table.close()
         with in_terminal("watch", "--interval", "0.2") as terminal:
             terminal.wait_for("0 of 1 batches done")
-            server.stop("immediate")
+            server.stop(signal.SIGQUIT)
             terminal.wait_for("No update since ", "0 of 1 batches done")
             terminal.press("p")
             terminal.wait_for("Not done: pause.")

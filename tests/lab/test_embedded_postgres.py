@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from rowferry.errors import UsageError
-from rowferry_lab.servers import postgres, postgres_programs
+from rowferry_lab.servers import postgres_programs, server_process
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.server_process import ServerFailed
 from support.processes.processes import find_public_python, is_running, start_elsewhere, wait_for
@@ -55,13 +55,12 @@ def test_the_password_is_asked_for_and_settings_of_the_caller_come_before_the_de
 
 
 def test_a_restart_keeps_data_and_address_and_a_stop_leaves_neither_process_nor_folder() -> None:
-    modes: tuple[postgres.StopMode, ...] = ("fast", "immediate")
     with EmbeddedPostgres() as server:
         dsn, folder = server.dsn(), server.folder
-        for number, mode in enumerate(modes):
+        for number, stop_signal in enumerate((signal.SIGINT, signal.SIGQUIT)):
             pid = server.pid
             ask(dsn, f"create table kept_{number} as select 7 as number")
-            server.restart(mode)
+            server.restart(stop_signal)
             assert server.pid != pid
             assert not is_running(pid)
             assert ask(dsn, f"select number from kept_{number}") == 7
@@ -120,8 +119,8 @@ def test_a_port_that_is_taken_meanwhile_is_exchanged_for_another(monkeypatch: py
     with socket.socket() as rival:
         rival.bind(("127.0.0.1", 0))
         rival.listen()
-        ports, find_free_port = iter([rival.getsockname()[1]]), postgres.find_free_port
-        monkeypatch.setattr(postgres, "find_free_port", lambda: next(ports, None) or find_free_port())
+        ports, find_free_port = iter([rival.getsockname()[1]]), server_process.find_free_port
+        monkeypatch.setattr(server_process, "find_free_port", lambda: next(ports, None) or find_free_port())
         with EmbeddedPostgres() as server:
             assert server.port != rival.getsockname()[1]
             assert ask(server.dsn(), "select 1") == 1

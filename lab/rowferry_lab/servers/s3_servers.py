@@ -4,44 +4,34 @@ import http.client
 import json
 import os
 import secrets
-import shutil
-import signal
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import timedelta
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any, ClassVar
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
+from urllib.request import ProxyHandler, Request, build_opener
 
 from rowferry.errors import UsageError
-from rowferry_lab.servers.server_process import OwnServer, ServerFailed, ServerProcess, find_free_port
+from rowferry_lab.servers.server_process import START_DEADLINE, OwnServer, ServerFailed, ServerProcess
 
-START_DEADLINE = timedelta(seconds=120)
 ASK_SECONDS = 30
-START_TRIES = 3
-"""A free port may be gone by the time the server asks for it; then another one is tried."""
 
 
 class S3Server(OwnServer):
-    """A server on a free port of 127.0.0.1; use it as a context manager, or call `start` and `close`."""
+    """A server of S3 in a temporary folder, with one account."""
 
-    name: ClassVar[str]
-    parent: ClassVar[Path | None] = None
-    """Where it makes its folder; None: where temporary files are."""
     takes_checksums: ClassVar[bool] = True
     """Whether it takes what SDKs add of their own accord since 2025: x-amz-checksum-* and a trailer."""
 
     def __init__(self) -> None:
         """Choose the secret; nothing is started yet."""
+        super().__init__()
         self.access_key = "rowferry"
         self.secret_key = secrets.token_hex(16)
         self.endpoint_url = ""
         """Known once the server is started."""
-        self._folder: Path | None = None
-        self._process: ServerProcess | None = None
 
     def command(self, port: int, folder: Path) -> Sequence[str]:
         """Return what starts the server on this port; it may keep its objects below `folder`."""
@@ -51,42 +41,10 @@ class S3Server(OwnServer):
         """Return what the server finds in its environment besides ours."""
         return {}
 
-    def choose_port(self) -> int:
-        """Return a port that is free now."""
-        return find_free_port()
-
-    def start(self) -> None:
-        """Start the server and return when it answers; raises ServerFailed with its last words."""
-        for tries_left in reversed(range(START_TRIES)):
-            try:
-                self._start_on(self.choose_port())
-            except BaseException as error:
-                self.close()
-                if not tries_left or not isinstance(error, ServerFailed):
-                    raise
-            else:
-                return
-
-    def close(self) -> None:
-        """Stop the server and remove what it kept; nothing happens when it is stopped."""
-        if self._process is not None:
-            self._process.stop()
-            self._process = None
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
-
-    def crash(self) -> None:
-        """Kill the server, and start it again on the same port over what it kept; raises ServerFailed if it fails."""
-        if self._process is not None:
-            self._process.stop(signal.SIGKILL)
-        self._start_on(urlsplit(self.endpoint_url).port or self.choose_port())
-
-    def _start_on(self, port: int) -> None:
+    def start_on(self, port: int) -> None:
         """Start the server on this port. Raises ServerFailed when it does not answer."""
-        self._folder = self._folder or Path(tempfile.mkdtemp(prefix=f"rowferry-{self.name}-", dir=self.parent))
         self._process = ServerProcess(
-            self.command(port, self._folder), folder=self._folder, environment=self.environment(), temporary=True
+            self.command(port, self.folder), folder=self.folder, environment=self.environment(), temporary=True
         )
         self._process.wait_until(lambda: answers_http(port), deadline=START_DEADLINE)
         self.endpoint_url = f"http://127.0.0.1:{port}"
@@ -132,17 +90,12 @@ class FakeS3Server(S3Server):
 
     def _ask(self, method: str, target: str) -> bytes:
         """Return the body of the answer to a request that is not S3's. Raises ServerFailed when there is none."""
-        connection = http.client.HTTPConnection("127.0.0.1", urlsplit(self.endpoint_url).port, timeout=ASK_SECONDS)
+        request = Request(f"{self.endpoint_url}{target}", method=method)  # noqa: S310 - always http
         try:
-            connection.request(method, target)
-            response = connection.getresponse()
-            if response.status >= HTTPStatus.BAD_REQUEST:
-                raise ServerFailed(f"The fake S3 server refuses {target}: {response.status}.")
-            return response.read()
+            with build_opener(ProxyHandler({})).open(request, timeout=ASK_SECONDS) as response:
+                return response.read()
         except (OSError, http.client.HTTPException) as error:
-            raise ServerFailed(f"The fake S3 server does not answer: {error}.") from error
-        finally:
-            connection.close()
+            raise ServerFailed(f"The fake S3 server does not take {target}: {error}.") from error
 
 
 class VersityServer(S3Server):

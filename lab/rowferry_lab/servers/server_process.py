@@ -2,19 +2,24 @@
 
 import os
 import pwd
+import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from rowferry.errors import RowferryError, UsageError
 
+START_DEADLINE = timedelta(seconds=120)
+START_TRIES = 3
+"""A free port may be gone by the time the server asks for it; then another one is tried."""
 POLL_INTERVAL = timedelta(milliseconds=10)
 LAST_WORDS_LINES = 15
 """How much of a failed server's own log its error quotes."""
@@ -36,17 +41,70 @@ class ServerFailed(RowferryError):
 
 
 class OwnServer(ABC):
-    """A private server: use it as a context manager, or call `start` and `close`."""
+    """A private server on a free port of 127.0.0.1: use it as a context manager, or call `start` and `close`."""
 
-    _process: "ServerProcess | None" = None
+    name: ClassVar[str]
+    parent: ClassVar[Path | None] = None
+    """Where it makes its folder; None: where temporary files are."""
+    stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
 
-    @abstractmethod
+    def __init__(self, folder: Path | None = None) -> None:
+        """`folder` keeps what the server stores for the next start; None means a temporary one."""
+        self.port = 0
+        """Chosen at the first start and kept from then on."""
+        self._folder = folder and folder.absolute()
+        self._is_temporary = folder is None
+        self._process: ServerProcess | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder of what it stores, its log and its sockets, which is made when it is first asked for."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix=f"rowferry-{self.name}-", dir=self.parent))
+        return self._folder
+
     def start(self) -> None:
-        """Start the server and return when it answers."""
+        """Start the server, where it was on the same port, and return when it answers.
+
+        Raises ServerFailed with the server's last words, and leaves nothing running then.
+        """
+        for tries_left in reversed(range(1 if self.port else START_TRIES)):
+            try:
+                port = self.port or self.choose_port()
+                self.start_on(port)
+            except BaseException as error:
+                self.close()
+                if not tries_left or not isinstance(error, ServerFailed):
+                    raise
+            else:
+                self.port = port
+                return
 
     @abstractmethod
+    def start_on(self, port: int) -> None:
+        """Start the server on this port. Raises ServerFailed when it does not answer."""
+
+    def choose_port(self) -> int:
+        """Return a port that is free now."""
+        return find_free_port()
+
+    def stop(self, stop_signal: signal.Signals | None = None) -> None:
+        """Stop the server, in order unless there is another signal; nothing happens when it is stopped."""
+        if self._process is not None:
+            self._process.stop(stop_signal or self.stop_signal)
+            self._process = None
+
+    def restart(self, stop_signal: signal.Signals | None = None) -> None:
+        """Stop and start on the same port with what it has stored."""
+        self.stop(stop_signal)
+        self.start()
+
     def close(self) -> None:
-        """Stop the server and remove what was temporary; nothing happens when that was done."""
+        """Stop the server, and remove the folder unless it was given by the caller."""
+        self.stop()
+        if self._is_temporary and self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
 
     def __enter__(self) -> Self:
         """Start the server."""

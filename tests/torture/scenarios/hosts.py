@@ -1,6 +1,7 @@
 """Workers on four hosts: one is cut off in the middle of a batch, or everything is killed at random."""
 
 import os
+import signal
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -200,7 +201,7 @@ class ThousandKills(OnHosts, Applications):
                 self.mend_at[host] = time.monotonic() + self.run.random.uniform(*CUT_FOR)
                 self.count(kind)
             case "S3 servers killed":
-                self.world.s3.crash()
+                self.world.s3.restart(signal.SIGKILL)
                 self.count(kind)
             case _:
                 pass

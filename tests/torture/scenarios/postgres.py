@@ -1,15 +1,15 @@
 """PostgreSQL is restarted, ends sessions, gives workers too few connections, or has an index that hides rows."""
 
 import os
+import signal
 import time
 from contextlib import ExitStack
 from datetime import timedelta
-from typing import ClassVar, get_args
+from typing import ClassVar
 from unittest.mock import patch
 
 from psycopg import sql
 
-from rowferry_lab.servers.postgres import StopMode
 from support.entries.entry_table import FROM
 from support.postgres.ordinary import administrator
 from support.postgres.roles import grant, log_in, new_role
@@ -105,6 +105,7 @@ class BrokenOrder(Killed):
         return Expected(sum_of_entries=self.world.ask(SUM))
 
 
+SHUTDOWNS = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT}
 LIVE = "select count(*)::int from rowferry.live_workers"
 TERMINATE = """
 select count(*) filter (where pg_terminate_backend(pid, 5000))::int from (
@@ -116,10 +117,10 @@ select count(*) filter (where pg_terminate_backend(pid, 5000))::int from (
 
 def restart(scenario: Scenario, number: int) -> None:
     """Restart PostgreSQL, fast and immediately in turn; what counts is the request that it has noted down."""
-    mode: StopMode = get_args(StopMode)[number % 2]
+    mode = [*SHUTDOWNS][number % 2]
     postgres, words = scenario.world.postgres, f"received {mode} shutdown request"
     before = scenario.world.server_log().count(words)
-    postgres.restart(mode)
+    postgres.restart(SHUTDOWNS[mode])
     scenario.count(f"{mode} restarts", scenario.world.server_log().count(words) - before)
 
 

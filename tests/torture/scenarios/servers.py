@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -169,7 +170,7 @@ class Failover(Scenario):
             self.wait_until_done_are(self.entries // self.batch // 2)
         done = set(self.world.ask(DONE))
         assert self.world.waiting(), "all was done before the crash: nothing was proved"
-        self.primary.stop("immediate")
+        self.primary.stop(signal.SIGQUIT)
         promote(self.standby)
         self.count("failovers")
         forgotten = len(done - set(self.world.ask(DONE)))
