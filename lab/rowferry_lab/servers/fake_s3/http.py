@@ -97,7 +97,7 @@ class Response(NamedTuple):
         return b"%s%s%s\r\n" % (line, stated, self.headers), self.body
 
 
-def refuse(request: Request, status: int, code: str, headers: bytes = b"") -> Response:
+def refuse(request: Request, status: int, code: str) -> Response:
     """Return an error of S3; a HEAD gets no body."""
     body = f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode()
-    return Response(status, b"" if request.method == "HEAD" else body, XML + headers)
+    return Response(status, b"" if request.method == "HEAD" else body, XML)

@@ -8,7 +8,7 @@ It checks neither signatures nor digests, and forgets everything when it ends. B
   named has its default again.
 - `PUT /_outage?seconds=3` ends all connections and refuses new ones for so long; with `&silent=1` it keeps them and
   says nothing.
-- `GET /_stats` returns counts as JSON: requests, objects, CPU seconds, the clock, open connections, and the writes
+- `GET /_stats` returns counts as JSON: requests, objects, CPU seconds, the clock, and the writes
   accepted and refused by access key.
 
 For benches, `--body-bytes` fills the bucket `legacy` with an object under every key that ends in .png; a listing shows
@@ -63,7 +63,8 @@ class FakeS3:
     def set_limits(self, limits: Limits) -> None:
         """Refuse other requests from now on; the counts stay."""
         self._limits = limits
-        self._bounds: dict[tuple[str, bool], TokenBucket] = {}
+        self._bounds: dict[str, TokenBucket] = {}
+        """By bucket."""
 
     def respond(self, request: Request, connection: Connection) -> None:
         """Decide about a request and send the response to the connection when it is due."""
@@ -80,22 +81,17 @@ class FakeS3:
     def answer(self, request: Request, now: float) -> Response:
         """Return the response to a request of S3 that came at `now`, on a clock that never goes back."""
         self._requests += 1
-        if self.admit(request, now):
-            return self._api.answer(request)
-        seconds = self._limits.retry_after
-        return refuse(request, 503, "SlowDown", b"retry-after: %d\r\n" % seconds if seconds else b"")
+        return self._api.answer(request) if self.admit(request, now) else refuse(request, 503, "SlowDown")
 
     def admit(self, request: Request, now: float) -> bool:
         """Return whether a request is answered, and count it."""
-        reads = request.method in {"GET", "HEAD"}
-        rate = self._limits.reads_per_second if reads else self._limits.writes_per_second
-        name = request.bucket, reads
-        if rate and name not in self._bounds:
-            self._bounds[name] = TokenBucket(rate, self._limits)
-        admitted = not rate or self._bounds[name].take(now)
-        if admitted and self._limits.refused_share:
-            admitted = self._dice.random() >= self._limits.refused_share
-        if not reads:
+        writes, limits = request.method not in {"GET", "HEAD"}, self._limits
+        admitted = True
+        if writes and limits.writes_per_second:
+            admitted = self._bounds.setdefault(request.bucket, TokenBucket(limits)).take(now)
+        if admitted and limits.refused_share:
+            admitted = self._dice.random() >= limits.refused_share
+        if writes:
             (self._accepted if admitted else self._refused)[request.account] += 1
         return admitted
 
@@ -132,7 +128,6 @@ class FakeS3:
             "objects": sum(len(bucket.objects) for bucket in self.store.buckets.values()),
             "cpu_seconds": time.process_time(),
             "seconds": time.monotonic(),
-            "connections": len(self.connections),
             "writes_accepted": self._accepted,
             "writes_refused": self._refused,
         }

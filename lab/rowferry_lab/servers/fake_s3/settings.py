@@ -13,39 +13,33 @@ class Latency(Struct, frozen=True):
     """The median."""
     sigma: float = 0.0
     """Of a lognormal distribution; 0: all responses take as long."""
-    instant_share: float = 0.0
-    """The share of the responses that come at once, from 0 to 1."""
 
     def draw(self, dice: Random) -> float:
         """Return the seconds that one response takes."""
-        if self.instant_share and dice.random() < self.instant_share:
-            return 0.0
         return self.seconds * exp(dice.gauss(0, self.sigma)) if self.sigma else self.seconds
 
 
 class Limits(Struct, frozen=True):
-    """Which requests are answered 503 SlowDown; each bucket has bounds of its own. 0: no bound."""
+    """Which requests are answered 503 SlowDown."""
 
     writes_per_second: float = 0.0
-    reads_per_second: float = 0.0
+    """To each bucket; 0: no bound."""
     burst_seconds: float = 0.1
     """A token bucket holds what it lets through in so many seconds, one token at least."""
     counts_refused: bool = False
     """Whether a refused request takes a token as well; the bucket owes what it lets through in a second at the most."""
     refused_share: float = 0.0
     """The share of all requests that is refused at random besides, from 0 to 1."""
-    retry_after: int = 0
-    """The seconds in the header Retry-After of a refusal; 0: no such header."""
 
 
 class TokenBucket:
     """Tokens flow in at a rate, up to a burst, and each request takes one. It begins full."""
 
-    def __init__(self, per_second: float, limits: Limits) -> None:
-        """Take what the limits say of a burst and of refused requests."""
-        self._per_second = per_second
-        self._burst = self._tokens = max(per_second * limits.burst_seconds, 1.0)
-        self._least = -per_second if limits.counts_refused else 0.0
+    def __init__(self, limits: Limits) -> None:
+        """Take what the limits say of the rate, of a burst, and of refused requests."""
+        self._per_second = limits.writes_per_second
+        self._burst = self._tokens = max(self._per_second * limits.burst_seconds, 1.0)
+        self._least = -self._per_second if limits.counts_refused else 0.0
         self._filled_at = 0.0
 
     def take(self, now: float) -> bool:
