@@ -53,17 +53,6 @@ def test_a_run_is_correct_and_counts_its_legacy_entries(site: Site) -> None:
     assert min(first.seconds, again.seconds, first.rate) > 0
 
 
-def lose_the_tags(s3: Any) -> None:
-    """Write an object with tags again with others."""
-    for item in s3.list_objects_v2(Bucket=PRODUCTION)["Contents"]:
-        found = s3.get_object(Bucket=PRODUCTION, Key=item["Key"])
-        if s3.get_object_tagging(Bucket=PRODUCTION, Key=item["Key"])["TagSet"]:
-            said = {name: found[name] for name in ("ContentType", "CacheControl", "Metadata") if name in found}
-            tagging = "album=9&kind=avatar"
-            s3.put_object(Bucket=PRODUCTION, Key=item["Key"], Body=found["Body"].read(), Tagging=tagging, **said)
-            return
-
-
 def rewrite(bucket: str, body: bytes | None = None) -> Callable[[Any], None]:
     """Return what writes the first object of a bucket again, with the same bytes unless there are others."""
 
@@ -77,7 +66,6 @@ def rewrite(bucket: str, body: bytes | None = None) -> Callable[[Any], None]:
 
 TAMPERED: dict[str, tuple[str | Callable[[Any], object], str]] = {
     "rewrite production": (rewrite(PRODUCTION, b"else"), "1 production objects are missing or not equal"),
-    "lose the tags": (lose_the_tags, "1 production objects are missing or not equal"),
     "add production": (
         lambda s3: s3.put_object(Bucket=PRODUCTION, Key="avatar/stranger.png", Body=b""),
         "1 unexpected production objects: avatar/stranger.png",

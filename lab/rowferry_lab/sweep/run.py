@@ -5,33 +5,21 @@ import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from datetime import timedelta
-from itertools import count, islice
-from random import Random
-from urllib.parse import parse_qsl
 
 from rowferry.db.connection import Connection, fetch_one
 from rowferry.errors import RowferryError
-from rowferry.http import event_loop
 from rowferry.interrupts import hold_interrupts
 from rowferry.keys import map_text
-from rowferry.plan import Side
 from rowferry.reports.progress import read_counts
-from rowferry.s3.client import open_object_client
-from rowferry.s3.operations import get_object, get_object_tagging
-from rowferry.s3.responses import Response, read_tags
-from rowferry.s3.retry import send_many
 from rowferry_enqueue.enqueue import EnqueueRequest, enqueue
 from rowferry_lab.queries import statement
 from rowferry_lab.servers.server_process import ServerProcess
 from rowferry_lab.simulated.environment import Environment
-from rowferry_lab.simulated.images import SampleImage, draw_images
 from rowferry_lab.simulated.prepare import prepare
 from rowferry_lab.sweep.grid import AUTO, SEED, Result, Setting
 from rowferry_queues.migrate.spec import MIGRATE
 
 LONGEST_RUN = timedelta(hours=1)
-IN_FLIGHT = 64
-"""Requests of the check at a time."""
 
 
 def run_once(
@@ -41,9 +29,9 @@ def run_once(
     plan, server = environment.plan, environment.s3_server
     (entries,) = plan.entries
     prepare(connection, plan, rows, seed=SEED, clean_production=True)
-    images = [*islice(draw_images(entries, count(1), Random(SEED)), rows)]  # noqa: S311 - as `prepare` has drawn them
-    ends = {map_text(image.key, entries).text if image.side == "legacy" else image.key: image for image in images}
-    legacy = _list(environment, plan.legacy.bucket)
+    legacy, production = _list(environment, plan.legacy.bucket), _list(environment, plan.production.bucket)
+    ends = {key: etag for key, (etag, _) in production.items()}
+    ends |= {map_text(key, entries).text: etag for key, (etag, _) in legacy.items()}
     enqueue(connection, plan, EnqueueRequest(MIGRATE, setting.batch_size))
     server.set_latency(latency)
     _work(environment, setting)
@@ -71,46 +59,31 @@ def _work(environment: Environment, setting: Setting) -> None:
 
 
 def find_problems(
-    environment: Environment, connection: Connection, ends: Mapping[str, SampleImage], legacy: Mapping[str, object]
+    environment: Environment, connection: Connection, ends: Mapping[str, str], legacy: Mapping[str, object]
 ) -> tuple[str, ...]:
     """Return one sentence for each thing that is not as it must be after a run.
 
-    `ends` are the images by the key where each must be now, `legacy` is the legacy bucket as it was.
+    `ends` are the ETags of the images by the key where each must be now, `legacy` is the legacy bucket as it was.
     """
     plan = environment.plan
     keys = {row["path"] for row in connection.execute(statement("demo_keys"))}
     counts, legacy_now = read_counts(connection, plan.name, MIGRATE.name), _list(environment, plan.legacy.bucket)
+    found = {key: etag for key, (etag, _) in _list(environment, plan.production.bucket).items()}
     wrong = {
         "rows have a wrong key or are missing": keys ^ ends.keys(),
-        "production objects are missing or not equal": _find_unequal(plan.production, ends),
-        "unexpected production objects": _list(environment, plan.production.bucket).keys() - ends,
+        "production objects are missing or not equal": {key for key, _ in ends.items() - found.items()},
+        "unexpected production objects": found.keys() - ends,
         "legacy objects were written, deleted or added": {key for key, _ in legacy_now.items() ^ legacy.items()},
     }
-    problems = [f"{len(found):,} {words}: {', '.join(sorted(found)[:3])}" for words, found in wrong.items() if found]
+    problems = [f"{len(keys):,} {words}: {', '.join(sorted(keys)[:3])}" for words, keys in wrong.items() if keys]
     if not counts.balances or counts.waiting or not counts.entries == counts.migrated == len(legacy):
         problems.append(f"{counts.migrated:,} of {len(legacy):,} entries migrated, {counts.waiting:,} waiting")
     return tuple(problems)
 
 
-def _find_unequal(side: Side, ends: Mapping[str, SampleImage]) -> set[str]:
-    """Return the keys whose object has not the bytes, headers and tags of its image."""
-    requests = [ask("production", key) for key in ends for ask in (get_object, get_object_tagging)]
-    with closing(open_object_client(side, max_in_flight=IN_FLIGHT)) as client:
-        answers = iter(event_loop.run(send_many(client.send, requests, at_once=IN_FLIGHT)))
-    return {key for key, image in ends.items() if not _is_image(image, next(answers), next(answers))}
-
-
-def _is_image(image: SampleImage, found: Response | Exception, tagging: Response | Exception) -> bool:
-    if not isinstance(found, Response) or not isinstance(tagging, Response):
-        return False
-    expected = {name.lower(): value for name, value in image.headers}
-    tags = dict(parse_qsl(expected.pop("x-amz-tagging", "")))
-    has_headers = all(found.headers.get(name) == value for name, value in expected.items())
-    return found.body == image.body and has_headers and dict(read_tags(tagging.body)) == tags
-
-
-def _list(environment: Environment, bucket: str) -> dict[str, object]:
-    """Return when each object of a bucket was written, by its key."""
+def _list(environment: Environment, bucket: str) -> dict[str, tuple[str, object]]:
+    """Return the ETag of each object of a bucket, the MD5 of its bytes, and when it was written, by its key."""
     with closing(environment.open_s3()) as s3:
         pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket)
-        return {one["Key"]: one["LastModified"] for page in pages for one in page.get("Contents", [])}
+        listed = [one for page in pages for one in page.get("Contents", [])]
+        return {one["Key"]: (one["ETag"], one["LastModified"]) for one in listed}
