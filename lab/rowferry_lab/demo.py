@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from datetime import timedelta
 from functools import partial
-from threading import Event
 from typing import Any
 
 import click
@@ -48,7 +47,7 @@ NOT_YET = (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName, psyc
 """What the view says while the schema is made at the beginning of the migration."""
 
 
-def run_demo(entries: int, workers: int, *, keep: bool) -> int:
+def run_demo(entries: int, workers: int) -> int:
     """Run the demo and return its exit status: 0 when every row points at an object and the counts balance."""
     console = Console(highlight=False)
     began = time.monotonic()
@@ -83,8 +82,6 @@ def run_demo(entries: int, workers: int, *, keep: bool) -> int:
         passed = _audit(console, plan)
         console.print(f"\n[dim]The demo took {time.monotonic() - began:.0f} s.[/]")
         _say_what_is_next(console)
-        if keep:
-            _keep(console, environment)
     return 0 if passed else 1
 
 
@@ -172,16 +169,3 @@ def _say_what_is_next(console: Console) -> None:
     activate = [] if shutil.which("rowferry") else [f". {shlex.quote(sys.prefix)}/bin/activate"]
     for command in (*activate, *NEXT):
         console.print(f"[bold]$ {command}[/]", soft_wrap=True)
-
-
-def _keep(console: Console, environment: Environment) -> None:
-    """Keep the servers until Ctrl-C."""
-    console.print("\nThe servers go on until Ctrl-C. In another terminal:\n")
-    for name, value in environment.variables.items():
-        console.print(f"export {name}={shlex.quote(value)}", markup=False, soft_wrap=True)
-    stop = Event()
-    signal.signal(signal.SIGTERM, lambda _number, _frame: stop.set())
-    try:
-        stop.wait()
-    except KeyboardInterrupt:
-        console.print("Stopped.")

@@ -8,8 +8,7 @@ from rowferry_cli.command import Command
 @click.command("demo", cls=Command, short_help="Watch a whole migration on this machine, with servers of its own.")
 @click.option("--entries", default=8000, show_default=True, type=click.IntRange(10, 1_000_000), help="Rows to make.")
 @click.option("--workers", default=2, show_default=True, type=click.IntRange(1, 16), help="Worker processes.")
-@click.option("--keep", is_flag=True, help="Keep the servers afterwards, until Ctrl-C, and print how to use them.")
-def command(entries: int, workers: int, keep: bool) -> int:
+def command(entries: int, workers: int) -> int:
     """Start a PostgreSQL and an S3 server in a temporary folder, fill them, and migrate.
 
     On the way a worker is killed and some objects are missing, to show what happens then. Everything is stopped and
@@ -17,4 +16,4 @@ def command(entries: int, workers: int, keep: bool) -> int:
     """
     from rowferry_lab.demo import run_demo
 
-    return run_demo(entries, workers, keep=keep)
+    return run_demo(entries, workers)

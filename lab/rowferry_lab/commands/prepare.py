@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 @click.argument("count", metavar="N", type=click.IntRange(1, 100_000_000))
 @plan_option
 @click.option("-c", "--clean-production", is_flag=True, help="Delete all objects of the production bucket, too.")
-@click.option("--seed", type=click.IntRange(0), help="Make the same images as another time; left out: other ones.")
 @click.option(
     "--role-password",
     envvar="ROWFERRY_ROLE_PASSWORD",
@@ -36,7 +35,6 @@ def command(
     count: int,
     plan_path: Path,
     clean_production: bool,
-    seed: int | None,
     role_password: str | None,
     once: bool,
     yes: bool,
@@ -75,7 +73,6 @@ def command(
             connection,
             plan,
             count,
-            seed=seed,
             clean_production=clean_production,
             role_password=role_password,
             on_progress=lambda done: show(f"{done:,} of {count:,} rows and their images"),
@@ -83,7 +80,7 @@ def command(
     images = prepared.images
     click.echo(
         f"Made {count:,} rows with {images['legacy']:,} images in {plan.legacy.bucket} and "
-        f"{images['production']:,} in {plan.production.bucket} (seed {prepared.seed})."
+        f"{images['production']:,} in {plan.production.bucket}."
     )
     click.echo(prepared.role)
 

@@ -8,13 +8,11 @@ from datetime import timedelta
 from rowferry.errors import BucketNotFound, ObjectError, UsageError
 from rowferry.http import event_loop
 from rowferry.plan import Plan, ProductionSide, Side
-from rowferry.plan.sides import DEFAULT_REGION
 from rowferry.s3.access.credentials import load_credentials
 from rowferry.s3.access.endpoint import resolve_endpoint
 from rowferry.s3.client import ObjectClient, check_bucket
 from rowferry.s3.listings.keys import list_pages
-from rowferry.s3.operations import NAMESPACE, Request, encode_key, put_object
-from rowferry.s3.providers import find_region
+from rowferry.s3.operations import Request, encode_key, put_object
 from rowferry.s3.retry import send_many
 from rowferry_lab.simulated.images import SampleImage
 
@@ -44,18 +42,9 @@ def ready_bucket(plan: Plan, side: Side, *, empty: bool) -> None:
             if empty:
                 _empty_bucket(client, side)
         except BucketNotFound:
-            client.ask(Request("production", "CreateBucket", "PUT", "", "", body=_say_where(side)))
+            client.ask(Request("production", "CreateBucket", "PUT", "", ""))
         except ObjectError as error:
             raise UsageError(f"The {side.name} bucket {side.bucket} cannot be prepared: {error}.") from error
-
-
-def _say_where(side: Side) -> bytes:
-    """Return the body of the request that makes a bucket; the default region goes unsaid."""
-    region = find_region(side)
-    if region == DEFAULT_REGION:
-        return b""
-    where = f"<LocationConstraint>{region}</LocationConstraint>"
-    return f'<CreateBucketConfiguration xmlns="{NAMESPACE}">{where}</CreateBucketConfiguration>'.encode()
 
 
 def _empty_bucket(client: ObjectClient, side: Side) -> None:

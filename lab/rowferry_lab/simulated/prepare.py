@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count as count_from
 from itertools import islice
-from random import Random, SystemRandom
+from random import Random
 
 from rowferry.db.connection import Connection, fetch_one, translated_errors
 from rowferry.db.schema import check_version
@@ -28,8 +28,6 @@ class Prepared:
     """Objects written to each bucket."""
     role: str
     """What the role of the migration may do now, in a sentence."""
-    seed: int
-    """Makes the same images again."""
 
 
 def prepare(
@@ -46,12 +44,11 @@ def prepare(
 
     Each row gets one image for each key column of its table, legacy or production at random. The production bucket
     is emptied only if `clean_production`. Batches of this migration that are in the queue are forgotten: their rows
-    are gone. Raises UsageError, and touches nothing, unless the plan says that it is simulated, and when another
-    version of rowferry has initialised the database.
+    are gone. The same `seed` makes the same images again. Raises UsageError, and touches nothing, unless the plan says
+    that it is simulated, and when another version of rowferry has initialised the database.
     """
     refuse_real_data(plan)
     tables = list_tables(plan)
-    seed = SystemRandom().getrandbits(32) if seed is None else seed
     has_schema = bool(fetch_one(connection, core_statement("has_schema"))["has_schema"])
     if has_schema:
         check_version(connection)
@@ -66,14 +63,14 @@ def prepare(
         role = make_role(connection, plan, role_password, has_schema=has_schema)
         for table in tables:
             table.analyze(connection)
-    return Prepared(images, role, seed)
+    return Prepared(images, role)
 
 
 def _fill(
     connection: Connection,
     plan: Plan,
     shares: list[tuple[SimulatedTable, int]],
-    seed: int,
+    seed: int | None,
     on_progress: Callable[[int], object],
 ) -> dict[SideName, int]:
     """Write images and rows side by side, and return how many images each bucket got."""
