@@ -93,14 +93,14 @@ def read_marks(name: str, connection: "psycopg.Connection[Any]") -> list[tuple[A
 def test_a_pause_is_marked_from_its_beginning_to_its_end(
     busy_queue: EntryTable, grafana: "psycopg.Connection[Any]"
 ) -> None:
-    busy_queue.execute("select rowferry.pause('avatars')")
+    busy_queue.execute("select rowferry.set_pause(true, 'avatars')")
     busy_queue.execute("update rowferry.event set at = at - interval '2 hours'")
     ((began, until, text, kind),) = read_marks("Pauses", grafana)
     assert (bool(text), kind) == (True, "paused")
     assert until - began == pytest.approx(timedelta(hours=2), abs=timedelta(seconds=60)), "it lasts"
-    busy_queue.execute("select rowferry.resume('avatars')")
+    busy_queue.execute("select rowferry.set_pause(false, 'avatars')")
     ((_, resumed, *_),) = read_marks("Pauses", grafana)
-    busy_queue.execute("select rowferry.pause('avatars')")
+    busy_queue.execute("select rowferry.set_pause(true, 'avatars')")
     ((_, until, *_), (second, *_)) = read_marks("Pauses", grafana)
     assert until == resumed < second
     assert read_marks("Requeues and lost workers", grafana) == []
@@ -166,9 +166,9 @@ def test_nothing_is_projected_while_it_is_paused_or_nobody_works(
     assert {row["at this pace"] for row in read_pace(grafana, ahead)} > {None}
     until_now = View(now - timedelta(minutes=5), now, now_shown().values)
     assert {row["at this pace"] for row in read_pace(grafana, until_now)} == {None}, "a dot is no projection"
-    busy_queue.execute("select rowferry.pause('avatars')")
+    busy_queue.execute("select rowferry.set_pause(true, 'avatars')")
     assert {row["at this pace"] for row in read_pace(grafana, ahead)} == {None}
-    busy_queue.execute("select rowferry.resume('avatars')")
+    busy_queue.execute("select rowferry.set_pause(false, 'avatars')")
     busy_queue.execute("update rowferry.worker set last_seen_at = now() - interval '1 min'")
     assert {row["at this pace"] for row in read_pace(grafana, ahead)} == {None}
 

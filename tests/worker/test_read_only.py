@@ -1,6 +1,7 @@
 """A database that is away, or cannot be written to, for a moment: workers wait, and nothing is lost or charged."""
 
 from collections.abc import Iterator
+from signal import SIGINT, SIGQUIT, Signals
 from typing import Any
 
 import psycopg
@@ -9,7 +10,7 @@ from psycopg import errors
 
 from rowferry.db.connection import translate
 from rowferry.errors import DatabaseUnavailable
-from rowferry_lab.servers.postgres import EmbeddedPostgres, StopMode
+from rowferry_lab.servers.postgres import EmbeddedPostgres
 from support.entries.migration import Migration
 from support.postgres.ordinary import as_owner, ordinary_postgres
 from support.postgres.servers import make_schema
@@ -68,9 +69,9 @@ def test_a_worker_outlives_a_read_only_moment(
 
 @pytest.mark.must("a database that restarts", "immediate")
 @pytest.mark.by_day("immediate")
-@pytest.mark.parametrize("mode", ["fast", "immediate"])
+@pytest.mark.parametrize("mode", [pytest.param(SIGINT, id="fast"), pytest.param(SIGQUIT, id="immediate")])
 def test_a_restart_costs_no_attempt(
-    mode: StopMode, own_postgres: EmbeddedPostgres, migration: Migration, log: RequestLog
+    mode: Signals, own_postgres: EmbeddedPostgres, migration: Migration, log: RequestLog
 ) -> None:
     migration.given(60, 20)
     migration.close()

@@ -69,7 +69,7 @@ def _read(terminal: int, within: timedelta) -> str:
 
 def list_keys(width: int, *, has_queues: bool = False) -> str:
     """Return the keys and what they do, in one line of at most so many columns as long as one key is left."""
-    useless = set() if has_queues else {"n"}
+    useless: set[str] = set() if has_queues else {"n"}
     lines = [
         " · ".join(
             f"{key} {does}" for key, (does, _) in KEYS.items() if key not in useless | {*DROPPED_FIRST[:dropped]}
