@@ -1,4 +1,4 @@
-"""The usual success of a copy and of a HEAD, recognised at a glance in the bytes that came. No I/O.
+"""The usual success of a copy, recognised at a glance in the bytes that came. No I/O.
 
 Nothing is left to a reader's judgement: what is not of this form, to the byte, is for the parser. What is recognised
 here is a success there as well, of the same ETag, after which the connection stays.
@@ -11,9 +11,7 @@ from rowferry.s3.results import match_copied
 _match_head = re.compile(
     rb"HTTP/1\.1 200 [ -~]*\r\n(?:[A-Za-z0-9_-]+:[\t -~\x80-\xff]*\r\n)+\r\n",
 ).match
-_is_digest = re.compile(r"[0-9a-f]{32}(-\d+)?").fullmatch
-_LENGTH, _CONNECTION, _ETAG = b"\r\ncontent-length: ", b"\r\nconnection: keep-alive\r\n", b"\r\netag: "
-_ENCRYPTION, _PLAIN_ENCRYPTION = b"\r\nx-amz-server-side-encryption", b"\r\nx-amz-server-side-encryption: aes256\r\n"
+_LENGTH, _CONNECTION = b"\r\ncontent-length: ", b"\r\nconnection: keep-alive\r\n"
 
 
 def recognise_copy(data: bytes) -> tuple[str, int] | None:
@@ -23,18 +21,6 @@ def recognise_copy(data: bytes) -> tuple[str, int] | None:
         return None
     etag = match_copied(data[len(head) :])
     return None if etag is None else (etag, length)
-
-
-def recognise_object(data: bytes, etag: str) -> bool:
-    """Return whether this is the response to a HEAD of an object with this ETag, which is a digest of its bytes."""
-    head, _ = _read_head(data)
-    if not head or len(head) != len(data) or _is_digest(etag) is None:
-        return False
-    start = head.find(_ETAG)
-    is_equal = start >= 0 and data.startswith(b'"%s"\r\n' % etag.encode(), start + len(_ETAG))
-    if not is_equal or head.count(b"\r\netag") > 1:
-        return False
-    return _ENCRYPTION not in head or (head.count(_ENCRYPTION) == 1 and _PLAIN_ENCRYPTION in head)
 
 
 def _read_head(data: bytes) -> tuple[bytes, int]:

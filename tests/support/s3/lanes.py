@@ -1,4 +1,4 @@
-"""Runs copies and looks in lanes, or each in a task, against a server that misbehaves; tells what came of them."""
+"""Runs copies in lanes, or each in a task, against a server that misbehaves; tells what came of them."""
 
 import importlib.util
 from collections import Counter
@@ -8,22 +8,20 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any
 
 from botocore.credentials import Credentials
 
-from rowferry.batch import Outcome
 from rowferry.http import event_loop
 from rowferry.plan import LegacySide, ProductionSide, Side, SideName
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.operations import Request, head_object
 from rowferry.s3.responses import Response
 from rowferry_worker.copying.copy import CopyResult, copy_object
-from rowferry_worker.copying.follow import follow
 from rowferry_worker.copying.server_copy import ServerCopy
 from rowferry_worker.objects.requests import ObjectRequests
 from rowferry_worker.scheduling.copy_run import CopyRun, ObjectResult
-from rowferry_worker.scheduling.lanes import Looks, PlainCopies, Usual
+from rowferry_worker.scheduling.lanes import PlainCopies
 from rowferry_worker.scheduling.scheduler import CopyScheduler, RequestPace
 from support.s3.clients import WAIT_SECONDS, opened
 from support.s3.copies import options_of
@@ -31,20 +29,15 @@ from support.s3.fake_s3 import endpoint_at
 from support.s3.scenarios import Scenario
 from support.s3.stand_in import Behaviour, StandIn, answer, keep_silent
 
-Kind = Literal["copy", "look"]
-METHOD: dict[Kind, str] = {"copy": "PUT", "look": "HEAD"}
 DIGEST = "9a0364b9e99bb480dd25e1f0284c8555"
 COPIED = (
     b'<?xml version="1.0" encoding="UTF-8"?>\n<CopyObjectResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
     b"<LastModified>2026-11-27T08:00:00.000Z</LastModified><ETag>&quot;%s&quot;</ETag></CopyObjectResult>"
 ) % DIGEST.encode()
 HEADERS: dict[str, Any] = {"x-amz-request-id": "A1", "Server": "stand-in", "Date": "Fri, 27 Nov 2026 08:00:00 GMT"}
-USUAL: dict[Kind, Behaviour] = {
-    "copy": answer(200, COPIED, **HEADERS),
-    "look": answer(200, b"", ETag=f'"{DIGEST}"', Last_Modified="Fri, 27 Nov 2026 07:00:00 GMT", **HEADERS),
-}
-RESULT = CopyResult(Outcome.MIGRATED, etag=DIGEST)
-"""Of the copies that are looked at."""
+USUAL: Behaviour = answer(200, COPIED, **HEADERS)
+FOUND: Behaviour = answer(200, b"", ETag=f'"{DIGEST}"', Last_Modified="Fri, 27 Nov 2026 07:00:00 GMT", **HEADERS)
+"""As a HEAD is answered."""
 TESTS = Path(__file__).parents[2]
 
 
@@ -79,16 +72,13 @@ class Copier:
     async def _send(self, request: Request) -> Response:
         return await self.clients[request.side].send(request)
 
-    async def warm_up(self, kind: Kind) -> None:
+    async def warm_up(self) -> None:
         """Open a connection that a lane may take."""
-        side: SideName = "production" if kind == "copy" else "legacy"
-        await self.clients[side].send(head_object(side, "warm-up"))
+        await self.clients["production"].send(head_object("production", "warm-up"))
 
-    def plan(self, kind: Kind, keys: Iterable[str]) -> Usual:
+    def plan(self, keys: Iterable[str]) -> PlainCopies:
         """Return what lanes do."""
         plain = self.options.method.plain_copy
-        if kind == "look":
-            return Looks(self.clients["legacy"], "old HeadObject", {key: (key, RESULT) for key in keys})
         assert plain is not None
         targets = {key: f"new/{key}" for key in keys}
         is_there = replace(self.options, looks_first=True)
@@ -100,16 +90,14 @@ class Copier:
             lambda key: copy_object(self.s3, is_there, key, targets[key]),
         )
 
-    async def copy(self, kind: Kind, key: str) -> CopyResult:
+    async def copy(self, key: str) -> CopyResult:
         """Do it in a task."""
-        if kind == "copy":
-            return await copy_object(self.s3, self.options, key, f"new/{key}")
-        return await follow(self.s3, self.options, key, f"new/{key}", RESULT, may_copy=True)
+        return await copy_object(self.s3, self.options, key, f"new/{key}")
 
-    def run(self, kind: Kind, keys: Sequence[str], *, in_lanes: bool, **more: Any) -> CopyRun:
+    def run(self, keys: Sequence[str], *, in_lanes: bool, **more: Any) -> CopyRun:
         """Return the run of these keys."""
-        more.setdefault("find_usual", lambda: self.plan(kind, keys) if in_lanes and self.options.plain_copy else None)
-        return CopyRun(self.scheduler, lambda key: self.copy(kind, key), keys, is_look=kind == "look", **more)
+        more.setdefault("find_usual", lambda: self.plan(keys) if in_lanes and self.options.plain_copy else None)
+        return CopyRun(self.scheduler, self.copy, keys, **more)
 
     def seen(self, results: dict[str, ObjectResult]) -> Seen:
         """Return what has come of them."""
@@ -147,20 +135,18 @@ def copying(
             yield Copier(server, {"legacy": legacy, "production": production}, most)
 
 
-def copy_facing(kind: Kind, first: Iterable[Behaviour], *, in_lanes: bool) -> Seen:
-    """Copy two objects, or look at them: what the requests are answered first, then as usual."""
+def copy_facing(first: Iterable[Behaviour], *, in_lanes: bool) -> Seen:
+    """Copy two objects: what the requests are answered first, then as usual."""
     rest = iter(first)
 
     def judge(head: str) -> Behaviour:
-        if head.startswith(METHOD[kind]) and (kind == "copy" or " /legacy/" in head):
-            return next(rest, USUAL[kind])
-        return USUAL["copy" if head.startswith("PUT") else "look"]
+        return next(rest, USUAL) if head.startswith("PUT") else FOUND
 
     with copying(judge, deadline=timedelta(seconds=1.5)) as copier:
 
         async def work() -> Seen:
-            await copier.warm_up(kind)
-            return copier.seen(await copier.run(kind, ("a", "b"), in_lanes=in_lanes).run_all())
+            await copier.warm_up()
+            return copier.seen(await copier.run(("a", "b"), in_lanes=in_lanes).run_all())
 
         return event_loop.run(work(), timedelta(seconds=WAIT_SECONDS))
 

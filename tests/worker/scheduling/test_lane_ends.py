@@ -19,7 +19,7 @@ from rowferry_worker.copying.server_copy import ServerCopy
 from rowferry_worker.scheduling.copy_run import ObjectResult
 from support.processes.processes import wait_for
 from support.s3.copies import options_of
-from support.s3.lanes import COPIED, USUAL, Copier, Kind, copying, describe
+from support.s3.lanes import COPIED, FOUND, USUAL, Copier, copying, describe
 from support.s3.said import OK, say
 from support.s3.stand_in import Behaviour, keep_silent, refuse
 
@@ -31,13 +31,13 @@ Results = dict[str, ObjectResult]
 
 
 def judge(head: str) -> Behaviour:
-    return USUAL["copy" if head.startswith("PUT") else "look"]
+    return USUAL if head.startswith("PUT") else FOUND
 
 
-async def work(copier: Copier, kind: Kind, *runs: list[str], **more: Any) -> Results:
+async def work(copier: Copier, *runs: list[str], **more: Any) -> Results:
     """Copy the objects of these batches at once, in lanes, and return all results."""
-    await copier.warm_up(kind)
-    started = [copier.run(kind, keys, in_lanes=True, **more) for keys in runs]
+    await copier.warm_up()
+    started = [copier.run(keys, in_lanes=True, **more) for keys in runs]
     results: Results = {}
     tasks = [asyncio.ensure_future(run.run_all()) for run in started]
     for task in tasks:
@@ -49,14 +49,13 @@ async def work(copier: Copier, kind: Kind, *runs: list[str], **more: Any) -> Res
     return results
 
 
-@pytest.mark.parametrize("kind", ["copy", "look"])
-def test_a_lane_takes_key_after_key_of_one_batch_and_the_next(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lane_takes_key_after_key_of_one_batch_and_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     """Over one connection, and without a task."""
     with copying(judge) as copier:
         monkeypatch.setattr(copier, "copy", None)
         told: list[tuple[str, int]] = []
         results = event_loop.run(
-            work(copier, kind, KEYS[:20], KEYS[20:], note=lambda key, _result, count: told.append((key, count))), WITHIN
+            work(copier, KEYS[:20], KEYS[20:], note=lambda key, _result, count: told.append((key, count))), WITHIN
         )
         assert [*results] == KEYS
         assert all(isinstance(result, CopyResult) for result in results.values())
@@ -73,7 +72,7 @@ def test_a_response_in_pieces_is_one(size: int) -> None:
             connection.sendall(WHOLE[begin : begin + size])
 
     with copying(lambda _: in_pieces) as copier:
-        results = event_loop.run(work(copier, "copy", KEYS[:3]), WITHIN)
+        results = event_loop.run(work(copier, KEYS[:3]), WITHIN)
         assert {describe(result)[:8] for result in results.values()} == {"migrated"}
         assert copier.seen(results).connections == 1
         assert len(copier.server.requests) == 4
@@ -85,7 +84,7 @@ def test_a_response_in_pieces_is_one(size: int) -> None:
 def test_a_connection_that_may_not_go_on_is_left(words: bytes) -> None:
     """What came on it counts; nothing that came unasked is the response to another request."""
     with copying(lambda _: say(words)) as copier:
-        results = event_loop.run(work(copier, "copy", KEYS[:3]), WITHIN)
+        results = event_loop.run(work(copier, KEYS[:3]), WITHIN)
         seen = copier.seen(results)
         assert {describe(result)[:8] for result in results.values()} == {"migrated"}
         assert (len(seen.sent), seen.connections) == (3, 3)
@@ -98,8 +97,8 @@ def test_a_learned_rate_closes_lanes() -> None:
         return next(refused, judge(head)) if head.startswith("PUT") else judge(head)
 
     with copying(throttle, most=8) as copier:
-        run = copier.plan("copy", KEYS)
-        results = event_loop.run(work(copier, "copy", KEYS), WITHIN)
+        run = copier.plan(KEYS)
+        results = event_loop.run(work(copier, KEYS), WITHIN)
         assert {describe(result)[:8] for result in results.values()} == {"migrated"}
         rate = copier.scheduler.rates["new CopyObject"]
         assert copier.scheduler.is_open(run) == (rate.per_second is None)
@@ -117,7 +116,7 @@ def test_a_connection_goes_on_after_a_whole_refusal(status: int, code: str, sent
         return next(refused, judge(head)) if head.startswith("PUT") else judge(head)
 
     with copying(refuse_once) as copier:
-        results = event_loop.run(work(copier, "copy", KEYS[:3]), WITHIN)
+        results = event_loop.run(work(copier, KEYS[:3]), WITHIN)
         seen = copier.seen(results)
         assert (sum(line.startswith("PUT") for line in seen.sent), seen.connections) == sent
 
@@ -126,9 +125,7 @@ def test_what_was_usual_before_an_error_is_told_before_it() -> None:
     """So that a limit, and the evidence of an outage, hear of them in their order."""
     with copying(lambda head: refuse(404, "NoSuchKey") if "image/3.png" in head else judge(head)) as copier:
         told: list[tuple[str, int]] = []
-        event_loop.run(
-            work(copier, "copy", KEYS[:8], note=lambda key, _result, count: told.append((key, count))), WITHIN
-        )
+        event_loop.run(work(copier, KEYS[:8], note=lambda key, _result, count: told.append((key, count))), WITHIN)
         keys = [key for key, _ in told]
         before = keys.index("image/3.png")
         assert keys[before - 1] == "image/2.png"
@@ -140,7 +137,7 @@ def test_metrics_have_all_of_a_batch_once_it_ends() -> None:
     with copying(judge) as copier:
         counted: list[int] = []
         copier.scheduler.tally.flush = lambda: counted.append(sum(map(len, copier.scheduler.tally._requests.values())))
-        event_loop.run(work(copier, "copy", KEYS), WITHIN)
+        event_loop.run(work(copier, KEYS), WITHIN)
         assert counted[-1] == len(KEYS)
 
 
@@ -149,8 +146,8 @@ def test_a_lane_gives_its_connection_to_who_waits_for_one() -> None:
     with copying(judge) as copier:
 
         async def ask_meanwhile() -> None:
-            await copier.warm_up("copy")
-            run = copier.run("copy", KEYS, in_lanes=True)
+            await copier.warm_up()
+            run = copier.run(KEYS, in_lanes=True)
             ended = asyncio.ensure_future(run.run_all())
             await asyncio.sleep(0)
             await copier.clients["production"].send(head_object("production", "waits"))
@@ -181,7 +178,7 @@ def test_an_object_whose_time_is_over_ends_and_the_others_go_on() -> None:
     with copying(
         lambda head: keep_silent if "image/1.png" in head else judge(head), deadline=timedelta(seconds=1)
     ) as copier:
-        results = event_loop.run(work(copier, "copy", KEYS[:3]), WITHIN)
+        results = event_loop.run(work(copier, KEYS[:3]), WITHIN)
         assert [describe(result)[:8] for result in results.values()] == ["migrated", "TimedOut", "migrated"]
         assert len(copier.server.requests) == 4
 
@@ -189,7 +186,7 @@ def test_an_object_whose_time_is_over_ends_and_the_others_go_on() -> None:
 def test_a_server_that_is_cut_off_ends_what_is_in_lanes() -> None:
     with copying(lambda head: keep_silent if head.startswith("PUT") else judge(head), most=4) as copier:
         client = copier.clients["production"]
-        working = event_loop.submit(work(copier, "copy", KEYS[:8]))
+        working = event_loop.submit(work(copier, KEYS[:8]))
         wait_for(lambda: sum(head.startswith("PUT") for head in copier.server.requests) >= 4)
         event_loop.call_soon(client.cut_off, CutOff("Silent", "it says nothing"))
         results = working.result(60)
@@ -200,14 +197,14 @@ def test_a_batch_that_is_cancelled_closes_its_lanes_and_frees_their_places() -> 
     with copying(lambda head: keep_silent if "cancelled" in head else judge(head), most=4) as copier:
 
         async def cancel() -> Results:
-            await copier.warm_up("copy")
-            run = copier.run("copy", [f"cancelled/{number}" for number in range(8)], in_lanes=True)
+            await copier.warm_up()
+            run = copier.run([f"cancelled/{number}" for number in range(8)], in_lanes=True)
             ended = asyncio.ensure_future(run.run_all())
             while len(copier.server.requests) < 5:
                 await asyncio.sleep(0.01)
             run.cancel()
             await ended
-            return await work(copier, "copy", KEYS)
+            return await work(copier, KEYS)
 
         results = event_loop.run(cancel(), WITHIN)
         assert {describe(result)[:8] for result in results.values()} == {"migrated"}
@@ -217,12 +214,12 @@ def test_a_mistake_of_ours_in_a_lane_fails_its_batch_and_no_other(monkeypatch: p
     with copying(judge, most=2) as copier:
 
         async def fail() -> Results:
-            await copier.warm_up("copy")
-            run = copier.run("copy", KEYS[:5], in_lanes=True)
+            await copier.warm_up()
+            run = copier.run(KEYS[:5], in_lanes=True)
             monkeypatch.setattr(run.find_usual(), "recognise", None)
             with pytest.raises(TypeError):
                 await run.run_all()
-            return await work(copier, "copy", KEYS[5:])
+            return await work(copier, KEYS[5:])
 
         results = event_loop.run(fail(), WITHIN)
         assert {describe(result)[:8] for result in results.values()} == {"migrated"}
@@ -240,12 +237,12 @@ def test_a_batch_goes_on_in_lanes_once_its_server_is_known(monkeypatch: pytest.M
         def note(*_: object) -> None:
             copier.options.support.note("CopyObject", supported=True)
 
-        def count(kind: Kind, key: str) -> Coroutine[Any, Any, CopyResult]:
+        def count(key: str) -> Coroutine[Any, Any, CopyResult]:
             in_tasks.append(key)
-            return copy(kind, key)
+            return copy(key)
 
         monkeypatch.setattr(copier, "copy", count)
-        results = event_loop.run(work(copier, "copy", KEYS, note=note), WITHIN)
+        results = event_loop.run(work(copier, KEYS, note=note), WITHIN)
         assert in_tasks == KEYS[:1]
         assert {describe(result)[:8] for result in results.values()} == {"migrated"}
         assert sum(map(is_look, copier.server.request_lines)) == 1
@@ -255,10 +252,10 @@ def test_a_mistake_of_ours_before_the_lanes_fails_its_batch_and_no_other() -> No
     with copying(judge, most=2) as copier:
 
         async def fail() -> Results:
-            await copier.warm_up("copy")
+            await copier.warm_up()
             with pytest.raises(ZeroDivisionError):
-                await copier.run("copy", KEYS[:5], in_lanes=True, find_usual=lambda: 1 // 0).run_all()
-            return await work(copier, "copy", KEYS[5:])
+                await copier.run(KEYS[:5], in_lanes=True, find_usual=lambda: 1 // 0).run_all()
+            return await work(copier, KEYS[5:])
 
         results = event_loop.run(fail(), WITHIN)
         assert {describe(result)[:8] for result in results.values()} == {"migrated"}

@@ -5,20 +5,17 @@ from itertools import repeat
 
 import pytest
 
-from support.s3.lanes import Kind, Seen, collect_behaviours, copy_facing
+from support.s3.lanes import Seen, collect_behaviours, copy_facing
 
 pytestmark = pytest.mark.usefixtures("no_pauses")
 BEHAVIOURS = collect_behaviours()
 
 
-@pytest.mark.parametrize("kind", ["copy", "look"])
-def test_what_a_server_always_says_comes_to_the_same_in_a_lane_and_in_a_task(
-    kind: Kind, subtests: pytest.Subtests
-) -> None:
+def test_what_a_server_always_says_comes_to_the_same_in_a_lane_and_in_a_task(subtests: pytest.Subtests) -> None:
     for name, behaviour in BEHAVIOURS.items():
         with subtests.test(name):
-            careful = copy_facing(kind, repeat(behaviour), in_lanes=False)
-            seen = copy_facing(kind, repeat(behaviour), in_lanes=True)
+            careful = copy_facing(repeat(behaviour), in_lanes=False)
+            seen = copy_facing(repeat(behaviour), in_lanes=True)
             assert seen.results == careful.results
             hold_no_more_than_one_more(seen, careful)
 

@@ -24,7 +24,7 @@ from rowferry_worker.batch.sides.faults import NO_TARGETS, judge_sides
 from rowferry_worker.copying.copy import CopyOptions, CopyResult
 from rowferry_worker.copying.precedence import NO_TIMELINE, Clocks, Timeline
 from rowferry_worker.scheduling.copy_run import Copy, CopyRun, FindUsual, ObjectResult
-from rowferry_worker.scheduling.lanes import Looks, PlainCopies
+from rowferry_worker.scheduling.lanes import PlainCopies
 
 CANCEL_WITHIN = timedelta(seconds=3)
 """How long to wait for the aborts of a batch's multipart uploads once the worker releases it, or has lost it."""
@@ -121,15 +121,6 @@ def find_plain_copies(
     usual = PlainCopies(*found, plain, objects, when_there, are_plain=are_plain)
     usual.final = (TimedOut,) if stays else usual.final
     return usual
-
-
-def find_looks(context: BatchContext, keys: Mapping[str, tuple[str, CopyResult]], *, are_plain: bool) -> Looks | None:
-    """Return what lanes do of the looks at legacy objects, by the legacy key and the copy of each; None: nothing.
-
-    `are_plain`: no legacy key needs to be encoded.
-    """
-    found = context.migration.find_lanes("legacy", "HeadObject")
-    return None if found is None else Looks(*found, keys, are_plain=are_plain)
 
 
 def run_listings(context: BatchContext, list_one: Copy, keys: Iterable[str]) -> dict[str, ObjectResult]:

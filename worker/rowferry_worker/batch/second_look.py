@@ -7,9 +7,8 @@ from collections.abc import Container, Mapping
 from datetime import timedelta
 
 from rowferry.batch import Outcome
-from rowferry.s3.operations import need_no_encoding
 from rowferry_worker.batch.context import BatchContext
-from rowferry_worker.batch.copies import find_looks, run_copies
+from rowferry_worker.batch.copies import run_copies
 from rowferry_worker.copying.copy import CopyOptions, CopyResult
 from rowferry_worker.copying.follow import follow
 from rowferry_worker.scheduling.copy_run import ObjectResult
@@ -71,14 +70,12 @@ def _look(
     tired: Container[str],
 ) -> dict[str, ObjectResult]:
     """Look at each legacy object once, copy again what was rewritten but for the `tired`, and return how that ended."""
-    s3, sources = context.object_requests(), {key: (objects[key][0], result) for key, result in copied.items()}
-    are_plain = need_no_encoding([legacy for legacy, _ in sources.values()])
+    s3 = context.object_requests()
     return run_copies(
         context,
         lambda key: follow(s3, options, *objects[key], copied[key], may_copy=key not in tired),
         copied,
         is_look=True,
-        find_usual=lambda: find_looks(context, sources, are_plain=are_plain),
     )
 
 

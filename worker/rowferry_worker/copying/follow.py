@@ -69,22 +69,15 @@ async def _note(options: CopyOptions, source_key: str, target_key: str, result: 
         await options.copies.note_copy(target_key, result.etag, source_key, result.source_etag)
 
 
-def is_surely_current(legacy: Response, result: CopyResult) -> bool:
-    """Return whether the ETags alone tell that the legacy object is what was copied."""
-    if result.source_etag:
-        return legacy.etag == result.source_etag
-    return is_digest(legacy) and legacy.etag == result.etag
-
-
 async def _is_current(
     s3: ObjectRequests, copies: KnownCopies, keys: tuple[str, str], legacy: Response, result: CopyResult
 ) -> bool:
     """Return whether the legacy object, whose headers are given, is what was copied to the second key."""
     source_key, target_key = keys
-    if is_surely_current(legacy, result):
-        return True
     if result.source_etag:
-        return False
+        return legacy.etag == result.source_etag
+    if is_digest(legacy) and legacy.etag == result.etag:
+        return True
     # The server copied it and did not say what: both objects are of one server, so of one clock.
     existing = await s3.find("production", target_key)
     if existing is None or existing.etag != result.etag:

@@ -19,7 +19,7 @@ from rowferry.errors import (
 )
 from rowferry.s3.retry import may_pass, pause_before_retry
 from rowferry_worker.copying.copy import CopyResult
-from rowferry_worker.scheduling.lanes import Lane, Usual, begin_lane
+from rowferry_worker.scheduling.lanes import Lane, PlainCopies, begin_lane
 from rowferry_worker.scheduling.recording import FLUSH_SECONDS
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ WHOLE_SIDE = (SideFault, CredentialsUnavailable, BucketNotFound)
 """Errors that every object of the side would meet."""
 MAX_SIDE_FAULTS = 3
 """After so many of them in a batch, no more of its copies start."""
-FindUsual = Callable[[], Usual | None]
+FindUsual = Callable[[], PlainCopies | None]
 """Returns what lanes do of a batch; None while its server is unknown, and where each object takes a task."""
 Note = Callable[[str, ObjectResult, int], bool | None]
 """Is told, by its key, how a copy has ended, the last of so many of the usual kind; returns whether that seems the
@@ -74,7 +74,7 @@ class CopyRun:
         self._work = work
         self._note = note
         self.is_look = is_look
-        self.usual: Usual | None = None
+        self.usual: PlainCopies | None = None
         """What lanes do of the batch, once there is something."""
         self._find_usual = find_usual
         self._most = most
@@ -118,7 +118,7 @@ class CopyRun:
         """Return whether a copy may start, as far as it depends on this batch."""
         return bool(self._not_started) and len(self.in_hand) < self._most
 
-    def find_usual(self) -> Usual | None:
+    def find_usual(self) -> PlainCopies | None:
         """Return what lanes do of the batch, as soon as that is known. A mistake of ours fails the batch."""
         if self.usual is None:
             try:

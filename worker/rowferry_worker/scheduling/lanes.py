@@ -1,6 +1,6 @@
 """The usual case: a connection takes key after key, without a task, as long as each response is the usual success.
 
-1. A request is written from a template (`Usual.write`): only its keys, its second and its signature are its own.
+1. A request is written from a template (`PlainCopies.write`): only its keys, its second and its signature are its own.
 2. The response is recognised by a strict form (rowferry/s3/usual_responses.py): a whole 200 and nothing else, in one
    piece. It is counted, and the connection goes on with the next key, of the same batch or of the next one.
 3. Whatever else comes is read as any response is. A success goes on as above; of a refusal, of a deadline that has
@@ -22,12 +22,11 @@ from rowferry.http.parser import ResponseParser
 from rowferry.plan import SideName
 from rowferry.s3.access.template import KEY, SOURCE
 from rowferry.s3.client import ObjectClient
-from rowferry.s3.operations import Request, copy_object, encode_key, head_object, need_no_encoding
+from rowferry.s3.operations import Request, copy_object, encode_key, need_no_encoding
 from rowferry.s3.responses import Response, name_request
-from rowferry.s3.results import looks_like_s3, read_copied_etag
-from rowferry.s3.usual_responses import recognise_copy, recognise_object
+from rowferry.s3.results import read_copied_etag
+from rowferry.s3.usual_responses import recognise_copy
 from rowferry_worker.copying.copy import CopyResult
-from rowferry_worker.copying.follow import is_surely_current
 from rowferry_worker.copying.transfer import PlainCopy
 from rowferry_worker.monitoring import metrics
 
@@ -36,29 +35,10 @@ if TYPE_CHECKING:
     from rowferry_worker.scheduling.scheduler import CopyScheduler
 
 
-class _Kind:
-    """What the requests of lanes for one batch have in common."""
+class PlainCopies:
+    """What lanes do for one batch: copies within one server, under a condition that it is known to heed."""
 
-    final: tuple[type[ObjectError], ...] = (TimedOut,)
-    """The errors of a request that are the object's result: no second request would tell more."""
-
-    def __init__(self, client: ObjectClient, rate_key: str, sample: Request, when_there: "Copy | None" = None) -> None:
-        """`rate_key`: what a learned rate of these requests is known by; `sample`: one, with the template's keys.
-
-        `when_there` copies the object of a key where one was seen at its production key.
-        """
-        self.client, self.rate_key, self.when_there = client, rate_key, when_there
-        self.side: SideName = sample.side
-        self.operation, self.method = sample.operation, sample.method
-        self._template = client.lay_out(sample)
-        self.size_bytes = 0
-        """That of the body of the last response."""
-
-
-class PlainCopies(_Kind):
-    """Copies within one server, under a condition that it is known to heed."""
-
-    final = (TimedOut, ObjectNotFound)
+    side: SideName = "production"
 
     def __init__(
         self,
@@ -70,15 +50,24 @@ class PlainCopies(_Kind):
         *,
         are_plain: bool | None = None,
     ) -> None:
-        """`plain`: what all requests have; `targets`: the production key of each legacy key.
+        """`rate_key`: what a learned rate of these requests is known by; `plain`: what all of them have.
 
-        `are_plain`: whether no key needs to be encoded; None: to be found out, in milliseconds where there are many.
+        `targets`: the production key of each legacy key. `when_there` copies the object of a key where one was seen at
+        its production key. `are_plain`: whether no key needs to be encoded; None: to be found out, in milliseconds
+        where there are many.
         """
+        self.client, self.rate_key, self.when_there = client, rate_key, when_there
         self._plain, self._targets = plain, targets
         if are_plain is None:
             are_plain = need_no_encoding([*targets, *targets.values()])
         self._are_plain = are_plain
-        super().__init__(client, rate_key, self._make_copy(SOURCE, KEY), when_there)
+        sample = self._make_copy(SOURCE, KEY)
+        self.operation, self.method = sample.operation, sample.method
+        self._template = client.lay_out(sample)
+        self.final: tuple[type[ObjectError], ...] = (TimedOut, ObjectNotFound)
+        """The errors of a request that are the object's result: no second request would tell more."""
+        self.size_bytes = 0
+        """That of the body of the last response."""
 
     def _make_copy(self, key: str, target: str) -> Request:
         bucket, headers = self._plain
@@ -91,9 +80,8 @@ class PlainCopies(_Kind):
             key, target = encode_key(key), encode_key(target)
         return self._template.write(target, key)
 
-    def recognise(self, key: str, data: bytes, began: float, now: float) -> CopyResult | None:
+    def recognise(self, data: bytes, began: float, now: float) -> CopyResult | None:
         """Return the result where `data` is the usual success and no byte more, else None."""
-        del key
         found = recognise_copy(data)
         if found is None:
             return None
@@ -104,55 +92,9 @@ class PlainCopies(_Kind):
         """Return a CopyObject."""
         return self._make_copy(key, self._targets[key])
 
-    def read(self, key: str, response: Response, began: float, now: float) -> CopyResult | None:
+    def read(self, response: Response, began: float, now: float) -> CopyResult:
         """Return the result that another success stands for. Raises ServerFault where it does not confirm the copy."""
-        del key
         return CopyResult(Outcome.MIGRATED, 0, read_copied_etag(response), "", now - began, began=began)
-
-
-class Looks(_Kind):
-    """Looks at legacy objects that were copied: nearly all of them are what they were."""
-
-    def __init__(
-        self,
-        client: ObjectClient,
-        rate_key: str,
-        keys: Mapping[str, tuple[str, CopyResult]],
-        *,
-        are_plain: bool | None = None,
-    ) -> None:
-        """`keys`: the legacy key and the result of each copy; `are_plain`: as of PlainCopies, of the legacy keys."""
-        self._keys = keys
-        if are_plain is None:
-            are_plain = need_no_encoding([legacy for legacy, _ in keys.values()])
-        self._are_plain = are_plain
-        super().__init__(client, rate_key, head_object("legacy", KEY))
-
-    def write(self, key: str) -> bytes:
-        """Return the head of a HeadObject, signed now. Raises ObjectRejected for a key that cannot be."""
-        legacy, _ = self._keys[key]
-        return self._template.write(legacy if self._are_plain else encode_key(legacy))
-
-    def recognise(self, key: str, data: bytes, began: float, now: float) -> CopyResult | None:
-        """Return the result of the copy where `data` says that its object is there, and no byte more, else None."""
-        del began, now
-        _, result = self._keys[key]
-        return result if recognise_object(data, result.source_etag or result.etag) else None
-
-    def make_request(self, key: str) -> Request:
-        """Return a HeadObject."""
-        return head_object("legacy", self._keys[key][0])
-
-    def read(self, key: str, response: Response, began: float, now: float) -> CopyResult | None:
-        """Return the result of the copy where another success is surely of the same object; None: a task finds out."""
-        del began, now
-        _, result = self._keys[key]
-        is_sound = response.content_length is not None and looks_like_s3(response)
-        return result if is_sound and is_surely_current(response, result) else None
-
-
-Usual = PlainCopies | Looks
-"""What lanes do for one batch."""
 
 
 class Lane:
@@ -170,7 +112,7 @@ class Lane:
         connection.lend(self)
         self._deadlines.add(self)
 
-    def start(self, run: "CopyRun", usual: Usual, key: str) -> None:
+    def start(self, run: "CopyRun", usual: PlainCopies, key: str) -> None:
         """Send the request for a key; a task says why there can be none."""
         self._run, self._usual, self._key = run, usual, key
         run.in_hand[key] = self
@@ -184,7 +126,7 @@ class Lane:
         """Take a response, or a part of one."""
         now = self._deadlines.last_response = time.monotonic()
         try:
-            result = None if self._parser else self._usual.recognise(self._key, data, self.started, now)
+            result = None if self._parser else self._usual.recognise(data, self.started, now)
             if result is None:
                 self._parse(data, now)
                 return
@@ -215,13 +157,10 @@ class Lane:
             self._refuse(error, is_clean=is_clean)
             return
         try:
-            result = usual.read(key, response, began, now)
+            result = usual.read(response, began, now)
         except ObjectError as unsound:
             result = name_request(unsound, request)
         self._scheduler.record(usual.rate_key, request, response, now - began)
-        if result is None:
-            self._leave_to_task(None, is_clean=is_clean)
-            return
         self._run.end(key, result, now - began)
         self._go_on(is_clean=is_clean)
 
@@ -279,7 +218,7 @@ class Lane:
         found = self._scheduler.take_next(self._client) if is_clean else None
         if found is None:
             self._close(is_clean=is_clean)
-            self._scheduler.note_end(is_look=self._run.is_look)
+            self._scheduler.note_end()
         else:
             self.start(*found)
 

@@ -19,7 +19,7 @@ from rowferry_worker.pacing.pacer import Pacer
 from rowferry_worker.pacing.rate_limit import NO_WAIT, Bound
 from rowferry_worker.scheduling.claimed_entries import ClaimedEntries
 from rowferry_worker.scheduling.copy_run import CopyRun
-from rowferry_worker.scheduling.lanes import Usual
+from rowferry_worker.scheduling.lanes import PlainCopies
 from rowferry_worker.scheduling.recording import OK, RateReporter, TransferTally, record_request
 
 
@@ -59,7 +59,7 @@ class CopyScheduler:
         wait = self._pace.reserve(key, bound)
         return timedelta(seconds=wait) if wait else NO_WAIT
 
-    def is_open(self, usual: Usual) -> bool:
+    def is_open(self, usual: PlainCopies) -> bool:
         """Return whether such requests need not wait for their turns, as far as was learned."""
         rate = self.rates.get(usual.rate_key)
         return rate is None or rate.per_second is None
@@ -71,7 +71,7 @@ class CopyScheduler:
         if record_request(self._pace, key, request, result, seconds, tally=tally, in_flight=in_flight):
             self._apply_limit(key, request.side, request.operation)
 
-    def record_usual(self, usual: Usual, seconds: list[float]) -> None:
+    def record_usual(self, usual: PlainCopies, seconds: list[float]) -> None:
         """Record requests of lanes that have succeeded, by the seconds that they took."""
         self.responded_at = time.monotonic()
         self._hear_cluster()
@@ -116,7 +116,7 @@ class CopyScheduler:
             self._count(1, is_look=run.is_look)
             run.start(run.take_key())
 
-    def take_next(self, client: ObjectClient) -> tuple[CopyRun, Usual, str] | None:
+    def take_next(self, client: ObjectClient) -> tuple[CopyRun, PlainCopies, str] | None:
         """Return the copy that goes on in the place of a lane of this client; None: the place is to be given back."""
         if self._in_flight > self.limit.value or self.part_room.is_wanted or client.is_wanted:
             return None
