@@ -78,10 +78,6 @@ class SimulatedPacer(Pacer):
     def looks(self) -> int | None:
         return self.limit.free if self.limit.cap < math.inf else None
 
-    def note_delay(self, seconds: float) -> None:
-        """As timers of an event loop would tell it."""
-        self.limit.delay.seconds += 0.1 * (seconds - self.limit.delay.seconds)
-
 
 class Simulation:
     """The clock and what is due."""
@@ -210,7 +206,6 @@ class Worker:
     def _receive(self, answer: Answer, started: float, copy: Try) -> None:
         simulation = self.simulation
         if self.load.cpu_seconds:
-            self.controller.note_delay(max(0.0, self._cpu_free_at - simulation.now))
             self._cpu_free_at = max(simulation.now, self._cpu_free_at) + self.load.cpu_seconds / 2
             if self._cpu_free_at > simulation.now:
                 simulation.at(self._cpu_free_at, self._take_in, answer, started, copy)

@@ -1,12 +1,8 @@
 """The limit of objects in flight moves by what it did to throughput, and by nothing else."""
 
-import asyncio
-import time
-
 import pytest
 
 from rowferry_worker.pacing.in_flight import CLIMB, START, USED, InFlightLimit
-from rowferry_worker.pacing.loop_delay import LoopDelay
 
 KIND = ("server/bucket PutObject", 0)
 SECONDS = 0.1
@@ -43,30 +39,7 @@ def test_the_limit_climbs_round_by_round_until_latency_rises_as_the_load_does() 
     assert START <= limit.value <= 1.5 * START
 
 
-def test_a_round_that_the_event_loop_delayed_tells_nothing_of_the_server() -> None:
-    """Latency has risen as the load has, which would end the climb; but it is this process that was late."""
-    limit = InFlightLimit(1, 4096)
-    now = end_round(limit, 0.0)
-    limit.delay.seconds = 3 * SECONDS
-    now = end_round(limit, now, 4 * SECONDS)
-    limit.delay.seconds = 0.0
-    now = end_round(limit, now)
-    assert limit.value >= START * CLIMB, "the climb goes on"
-
-
 def test_workers_that_start_together_begin_with_a_part_each() -> None:
     limit = InFlightLimit(1, 4096)
     limit.begin_among(16)
     assert limit.value == START // 16
-
-
-def test_the_delay_of_a_busy_event_loop_is_measured() -> None:
-    async def measure(busy_seconds: float) -> float:
-        delay = LoopDelay()
-        delay.watch()
-        for _ in range(20):
-            time.sleep(busy_seconds)  # the loop is to be late
-            await asyncio.sleep(0.005)
-        return delay.seconds
-
-    assert asyncio.run(measure(0.05)) > 0.02

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rowferry_worker.pacing.loop_delay import LoopDelay
-
 START = 64
 """Objects in flight to begin with, and what latency alone never goes below."""
 CLIMB, STEP = 4.0, 1.25
@@ -26,8 +24,6 @@ ROUND_SECONDS = 0.05
 """The shortest round."""
 USED = 0.7
 """The part of the limit that must be in use for a round to tell anything."""
-DELAYED = 0.3
-"""The part of the latency that may be the event loop's own: with more, it tells nothing of the server."""
 PROBE_SECONDS = 5.0
 """How long the limit rests until an experiment."""
 
@@ -66,7 +62,6 @@ class InFlightLimit:
     """What rates allow while they hold requests back: more in flight would only wait longer."""
     latency: float = field(init=False, default=0.1)
     """The mean latency of the last round."""
-    delay: LoopDelay = field(init=False, default_factory=LoopDelay)
     _target: float = field(init=False)
     """What latency allows."""
     _factor: float = field(init=False, default=CLIMB)
@@ -137,14 +132,11 @@ class InFlightLimit:
         seconds = sum(taken for _, taken in sums.values())
         busy = seconds / (now - self._began)
         self.latency = seconds / self._count
-        own = self.delay.seconds / self.latency
         self._begin_round(now)
         if self.cap < math.inf or min(load, 2 * busy) < USED * self.value:
             return
         ended = Round(load, {kind: taken / count for kind, (count, taken) in sums.items()})
-        if own > DELAYED:
-            self._move(min(self._target, RESERVE * load * (1 - own)), now)
-        elif self._before is not None:
+        if self._before is not None:
             self._judge(self._before, ended, sums, now)
         elif now >= self._probe_at:
             self._try(ended, now)

@@ -97,7 +97,6 @@ class Pacer:
     def _decide(self, now: float) -> bool:
         """Let each rate decide, and bound what is in flight by what the slowest needs."""
         self._decide_at = now + TENTH_SECONDS
-        self.limit.delay.watch()
         cap = math.inf
         for rate in self.rates.values():
             rate.end_tenth(now)
