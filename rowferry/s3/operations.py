@@ -123,11 +123,6 @@ def head_bucket(side: SideName) -> Request:
     return Request(side, "HeadBucket", "HEAD", "", "")
 
 
-def list_buckets(side: SideName) -> Request:
-    """Return the request for the buckets of a side's credentials, for a client whose endpoint names no bucket."""
-    return Request(side, "ListBuckets", "GET", "", "")
-
-
 def list_first_object(side: SideName, prefix: str = "") -> Request:
     """Return the request for the first key that begins with `prefix`: a refusal of it says why, in a body."""
     query = (("list-type", "2"), ("max-keys", "1"), ("prefix", prefix))

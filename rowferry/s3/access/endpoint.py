@@ -42,8 +42,6 @@ class Endpoint:
     """The proxy that leads there, where the environment names one."""
     is_named: bool = False
     """Whether the environment allows this very server (ALLOWED_ENDPOINTS), or one bucket of it."""
-    has_bucket: bool = True
-    """Whether a URL names the bucket at all; false for requests to the server itself."""
 
     @property
     def url(self) -> str:
@@ -56,11 +54,7 @@ class Endpoint:
 
     def path_before_key(self, bucket: str) -> str:
         """Return what precedes the encoded key in the request line, ending with `/`."""
-        return f"{self.base_path}/{bucket}/" if self.has_bucket and not self.virtual_host else f"{self.base_path}/"
-
-    def without_bucket(self) -> "Endpoint":
-        """Return the server itself, as requests that are about no bucket of it need it."""
-        return replace(self, virtual_host=False, has_bucket=False)
+        return f"{self.base_path}/" if self.virtual_host else f"{self.base_path}/{bucket}/"
 
     def _authority(self, host: str) -> str:
         bracketed = f"[{host}]" if ":" in host else host

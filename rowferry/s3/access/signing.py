@@ -135,7 +135,7 @@ class HeadWriter:
         self._own_headers = (REQUESTER_PAYS,) if side.requester_pays else ()
         self._authority = endpoint.host_header(side.bucket)
         self._path_before_key = endpoint.path_before_key(side.bucket)
-        self._path_of_bucket = "/" if endpoint.virtual_host else self._path_before_key.rstrip("/") or "/"
+        self._path_of_bucket = "/" if endpoint.virtual_host else self._path_before_key.rstrip("/")
         self._prefix, proxy_header = describe_target(endpoint.proxy, endpoint.scheme, self._authority)
         # Accept-Encoding is not signed, for GCS rewrites it.
         self._ends: dict[Accepts, str] = {

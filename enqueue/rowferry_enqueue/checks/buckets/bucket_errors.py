@@ -1,9 +1,6 @@
 """Turns an error of a bucket into a finding: the real reason, and what to do about it."""
 
-import os
 import secrets
-from contextlib import closing
-from datetime import timedelta
 
 from rowferry.errors import (
     AccessDenied,
@@ -17,19 +14,15 @@ from rowferry.errors import (
     Unreachable,
     UsageError,
 )
-from rowferry.formatting import suggest
 from rowferry.plan import Side
-from rowferry.s3.access.credentials import load_credentials
 from rowferry.s3.access.endpoint import resolve_endpoint
 from rowferry.s3.client import ObjectClient, check_bucket
 from rowferry.s3.cures import cure_of, find_cure, refusal_of
-from rowferry.s3.operations import head_object, list_buckets, list_first_object
-from rowferry.s3.responses import Response, name_of, parse_xml
+from rowferry.s3.operations import head_object, list_first_object
+from rowferry.s3.responses import Response
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.finding import Finding, note, problem
 
-LISTED_WITHIN = timedelta(seconds=5)
-"""Of the listing of buckets, which only helps to correct a name."""
 _FIRST = frozenset({"HeadBucket", "ListObjectsV2", ""})
 """The operations that a bucket is looked at with; after them, its address is known to be right."""
 _BROKEN_OFF = frozenset({"ConnectionLost", "DeadlinePassed"})
@@ -78,27 +71,12 @@ def refuse(side: Side, error: RowferryError, done: str, rights: str, named: str 
         return problem(error)
     if isinstance(error, BucketNotFound):
         place = side.endpoint_url or f"AWS, {side.region_or_default}"
-        remedy = f"correct {named or f'[{side.name}] in the plan'}{suggest(side.bucket, _list_buckets(side))}"
+        remedy = f"correct {named or f'[{side.name}] in the plan'}"
         if url := _leave_bucket_out(side):
             remedy += f"; where endpoint_url names the bucket already, write endpoint_url = {url!r}"
         return problem(f"there is no {side.name} bucket {side.bucket} at {place}", remedy)
     what = f"the {side.name} bucket {side.bucket} cannot be {done}: {summarise_error(error)}"
     return problem(what, _find_remedy(side, error, rights))
-
-
-def _list_buckets(side: Side) -> list[str]:
-    """Return the buckets of these credentials; none where they may not list them."""
-    try:
-        endpoint = resolve_endpoint(side).without_bucket()
-        client = ObjectClient(
-            side, load_credentials(side, os.environ), endpoint=endpoint, max_in_flight=1, deadline=LISTED_WITHIN
-        )
-        with closing(client):
-            root = parse_xml(client.ask(list_buckets(side.name)).body)
-    except RowferryError:
-        return []
-    buckets = [] if root is None else [element for element in root.iter() if name_of(element) == "Bucket"]
-    return [child.text or "" for bucket in buckets for child in bucket if name_of(child) == "Name"]
 
 
 def _find_remedy(side: Side, error: RowferryError, rights: str) -> str:
