@@ -15,7 +15,7 @@ from rowferry.errors import (
     ServerFault,
 )
 from rowferry.keys import ObjectKeys
-from rowferry.plan.properties import MAX_TAGS, find_tag_fault
+from rowferry.plan.properties import MAX_TAGS
 from rowferry.s3.operations import get_object_tagging, put_object_tagging
 from rowferry.s3.responses import name_request, read_tags
 from rowferry.s3.retry import TRIES
@@ -40,7 +40,7 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
     queries = find_queries(context)
     rows = find_rows(entries, queries.entries, "production")
     tags, goes_on = {row.entry: settings.choose_tags(row.entry) for row in rows}, False
-    rows = [refuse_unfit(row, tags[row.entry]) for row in rows]
+    rows = [row if tags[row.entry] else MappedRow(row.entry) for row in rows]
     if queries.entries.names_folders:
         folders = expand_folders(context, queries.entries, rows, ("production",))
         by_key = tag_objects(context, folders, tags)
@@ -65,14 +65,6 @@ def tag_listed(context: BatchContext, settings: TagSettings, entries: Sequence[E
         return {keys.legacy: by_key[keys.production] for keys in objects}
 
     return run_range(context, entries, work)
-
-
-def refuse_unfit(row: MappedRow, tags: Mapping[str, str]) -> MappedRow:
-    """Return a row; without its objects where there is nothing to set, or S3 does not take it."""
-    for name, value in tags.items():
-        if fault := find_tag_fault(name, value):
-            return MappedRow(row.entry, fault=TagConflict("InvalidTag", f"the tag {name!r} {fault}"))
-    return row if tags else MappedRow(row.entry)
 
 
 def tag_objects(

@@ -8,7 +8,7 @@ from msgspec import field
 from rowferry.batch import Entry, Outcome
 from rowferry.errors import ObjectConflict, PlanError
 from rowferry.plan import Plan, QueueSettings
-from rowferry.plan.properties import MAX_TAGS, find_tag_fault
+from rowferry.plan.properties import MAX_TAGS
 from rowferry.plan.table import Table
 from rowferry.queue_spec import ROW_CHANGED, QueueSpec, Words
 from rowferry.sql_condition import find_fault
@@ -40,8 +40,6 @@ class TagSettings(QueueSettings, frozen=True, kw_only=True):
                 f"`set` has {len(self.tags)} tags: write 1 to {MAX_TAGS}, as in `set = {{ tier = 'cold' }}`"
             )
         for name, value in self.tags.items():
-            if fault := find_tag_fault(name, value if isinstance(value, str) else ""):
-                raise PlanError(f"the tag {name!r} of `set` {fault}: write another one")
             if isinstance(value, FromColumn) and not value.column:
                 raise PlanError(f"the tag {name!r} of `set` names no column")
         if self.where is not None and (fault := find_fault(self.where)):
