@@ -8,8 +8,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -33,24 +32,18 @@ class DeadlineMonitor:
         """Held for changes of `_until`, and while a connection is cut: it is not closed and its socket reused then."""
         self._thread: threading.Thread | None = None
 
-    def enter(self, connection: Session, seconds: float) -> float | None:
-        """Begin a deadline, and return that of the block around it; of both the earlier counts."""
-        until = time.monotonic() + seconds
+    def enter(self, connection: Session, seconds: float) -> None:
+        """Begin a deadline."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="rowferry-deadlines", daemon=True)
                 self._thread.start()
-            outer = self._until.get(connection)
-            self._until[connection] = until if outer is None else min(until, outer)
-        return outer
+            self._until[connection] = time.monotonic() + seconds
 
-    def leave(self, connection: Session, outer: float | None) -> None:
-        """End a deadline; `outer` is what `enter` returned."""
+    def leave(self, connection: Session) -> None:
+        """End it."""
         with self._lock:
-            if outer is None:
-                del self._until[connection]
-            else:
-                self._until[connection] = outer
+            del self._until[connection]
 
     def _run(self) -> None:
         while True:
@@ -65,31 +58,25 @@ class DeadlineMonitor:
 _monitor = DeadlineMonitor()
 
 
-@contextmanager
-def deadline(connection: Session, within: timedelta) -> Generator[None]:
-    """Cut the connection when the statements of the block get no response `within`.
-
-    They then end with the OperationalError of a lost connection.
-    """
-    outer = _monitor.enter(connection, within.total_seconds())
-    try:
-        yield
-    finally:
-        _monitor.leave(connection, outer)
-
-
 class BoundedConnection(psycopg.Connection[Any]):
     """A connection of a worker: each statement ends within its deadline, or the connection is cut."""
 
     answer_within = ANSWER_DEADLINE
+    """How long each of its statements may take."""
 
     def wait(self, *arguments: Any, **settings: Any) -> Any:
         """Wait for an answer, as psycopg does for all of its methods."""
-        outer = _monitor.enter(self, self.answer_within.total_seconds())
+        _monitor.enter(self, self.answer_within.total_seconds())
         try:
             return super().wait(*arguments, **settings)
         finally:
-            _monitor.leave(self, outer)
+            _monitor.leave(self)
+
+
+def set_deadline(connection: Session, within: timedelta) -> None:
+    """Have each statement of a worker's connection end within another deadline, from now on."""
+    assert isinstance(connection, BoundedConnection)
+    connection.answer_within = within
 
 
 def cut(connection: Session) -> None:

@@ -10,13 +10,11 @@ import pytest
 
 from rowferry.db import deadlines, timeouts
 from rowferry.db.connection import connect
-from rowferry.db.deadlines import DeadlineMonitor, deadline
+from rowferry.db.deadlines import DeadlineMonitor, set_deadline
 from rowferry.db.timeouts import LOCK_TIMEOUT
 from support.postgres.relay import silent_after_connecting
 from support.processes.clock import Clock
 from support.processes.processes import wait_for
-
-SHORT, LONG = timedelta(seconds=0.2), timedelta(seconds=600)
 
 
 class ScanClock(Clock):
@@ -57,24 +55,21 @@ def test_whatever_a_worker_asks_is_answered_or_its_connection_cut(
                 asking.result(60)
 
 
-@pytest.mark.parametrize(("outer", "inner"), [(SHORT, LONG), (LONG, SHORT)])
-@pytest.mark.parametrize("bounded", [True, False])
-def test_the_earliest_of_nested_deadlines_cuts_the_connection(
-    outer: timedelta, inner: timedelta, bounded: bool, database: str, monkeypatch: pytest.MonkeyPatch
+def test_a_deadline_that_is_set_cuts_the_connection_and_one_that_was_kept_cuts_nothing_later(
+    database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    clock = move_by_hand(monkeypatch)
     with silent_after_connecting(database) as (dsn, silent):
         monkeypatch.setenv("DATABASE_URL", dsn)
-        with closing(connect("test", autocommit=True, bounded=bounded)) as connection:
-            silent.set()
-            with pytest.raises(psycopg.OperationalError), deadline(connection, outer), deadline(connection, inner):
-                connection.execute("select 1")
-            assert connection.closed
-
-
-def test_a_deadline_that_was_kept_cuts_nothing_later(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = move_by_hand(monkeypatch)
-    with closing(connect("test", autocommit=True)) as connection, deadline(connection, LONG):
-        with deadline(connection, timedelta(seconds=60)):
+        with closing(connect("test", autocommit=True, bounded=True)) as connection, ThreadPoolExecutor(1) as pool:
+            set_deadline(connection, timedelta(seconds=60))
             connection.execute("select 1")
-        clock.now += 61
-        connection.execute("select pg_sleep(0.2)")  # in which the monitor looks many times
+            clock.now += 61
+            connection.execute("select pg_sleep(0.2)")  # in which the monitor looks many times
+            silent.set()
+            asking = pool.submit(connection.execute, "select 1")
+            wait_for(lambda: connection in deadlines._monitor._until)
+            clock.now += 61
+            with pytest.raises(psycopg.OperationalError):
+                asking.result(60)
+            assert connection.closed

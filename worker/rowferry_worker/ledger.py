@@ -12,7 +12,7 @@ from psycopg import errors
 from psycopg.rows import DictRow
 
 from rowferry.db.connection import Connection, call, connect, translated_errors
-from rowferry.db.deadlines import deadline
+from rowferry.db.deadlines import set_deadline
 from rowferry.db.statements import statement
 from rowferry.db.timeouts import is_pooled, statement_deadline
 from rowferry.errors import DatabaseUnavailable, PoolExhausted
@@ -58,7 +58,7 @@ class Ledger:
         """Make the pending calls, call a function of the schema, and commit.
 
         Raises DatabaseUnavailable when the connection is lost; `if_lost` is pending then, ahead of other threads'
-        calls. `within`: how long to wait for the connection and the response; None: `statement_deadline`.
+        calls. `within`: how long to wait for the connection, and for each response; None: `statement_deadline`.
         """
         return self._call((function, arguments), if_lost, within)
 
@@ -88,7 +88,8 @@ class Ledger:
         with self._take_turn(within):
             try:
                 connection = self._connect()
-                with translated_errors(), deadline(connection, within or self._deadline):
+                set_deadline(connection, within or self._deadline)
+                with translated_errors():
                     while self._pending:
                         self._execute(connection, *self._pending[0])
                         self._pending.popleft()
