@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
@@ -18,10 +18,8 @@ from rowferry.errors import (
     ObjectNotFound,
     ObjectRejected,
     ServerFault,
-    SideFault,
     TimedOut,
     Unreachable,
-    UsageError,
 )
 from rowferry.http import event_loop
 from rowferry.http.connect import Connector, explain_failure
@@ -40,7 +38,6 @@ from rowferry.s3.access.signing import HeadWriter
 from rowferry.s3.access.template import Template
 from rowferry.s3.encodings import OBJECTS, OTHER, Accepts, describe_recoding, is_same_object, judge_encoding
 from rowferry.s3.operations import Request, head_bucket, head_object, may_be_resent
-from rowferry.s3.providers import find_region
 from rowferry.s3.refusals import Refusals, find_wrong_region
 from rowferry.s3.responses import Response, find_error, name_request
 from rowferry.s3.results import refuse_unsound
@@ -375,21 +372,9 @@ def open_object_client(
 def check_bucket(client: ObjectClient, side: Side, *, tries: int = 1) -> None:
     """Return when the bucket is there and may be looked at.
 
-    Raises BucketNotFound, AccessDenied, SideFault, Unreachable and the like; UsageError when it is in another region.
+    Raises BucketNotFound, AccessDenied, SideFault (of another region as well), Unreachable and the like.
     """
     try:
-        response = client.ask(head_bucket(side.name), tries=tries)
-    except (ObjectRejected, SideFault) as error:
-        _refuse_other_region(side, error.headers)
-        raise
+        client.ask(head_bucket(side.name), tries=tries)
     except ObjectNotFound as error:
         raise BucketNotFound("NoSuchBucket", f"there is no bucket {side.bucket!r}") from error
-    if side.endpoint_url is None:  # other servers may name any region
-        _refuse_other_region(side, response.headers)
-
-
-def _refuse_other_region(side: Side, headers: Mapping[str, str]) -> None:
-    """Raise UsageError where the server names another region than the plan."""
-    region = headers.get("x-amz-bucket-region", "")
-    if region and region != (signed := find_region(side)):
-        raise UsageError(f"{side.bucket} is in {region}, not in {signed}: set {side.name}.region to {region}")

@@ -9,7 +9,7 @@ from threading import Event
 
 import pytest
 
-from rowferry.errors import AccessDenied, BucketNotFound, CutOff, ObjectError, TimedOut, Unreachable, UsageError
+from rowferry.errors import AccessDenied, BucketNotFound, CutOff, ObjectError, SideFault, TimedOut, Unreachable
 from rowferry.http import event_loop
 from rowferry.plan import Side
 from rowferry.s3.client import ObjectClient, check_bucket, open_object_client
@@ -45,13 +45,13 @@ def test_the_bucket_is_asked_for_as_boto3_asks() -> None:
     assert all("User-Agent: rowferry" in request for request in server.requests)
 
 
-ELSEWHERE = r"production\.region to eu-north-1"
+ELSEWHERE = r"is in eu-north-1: set production\.region to it"
 REFUSALS: tuple[tuple[list[Behaviour], type[Exception], str | None], ...] = (
     ([answer(403), refuse(403, "NotForYou")], AccessDenied, "NotForYou"),  # a GET tells why
     ([answer(403), answer(200)], AccessDenied, None),
     ([answer(404)], BucketNotFound, None),
     ([hang_up], Unreachable, None),
-    *(([answer(status, x_amz_bucket_region="eu-north-1")], UsageError, ELSEWHERE) for status in (301, 307, 400)),
+    *(([answer(status, x_amz_bucket_region="eu-north-1")], SideFault, ELSEWHERE) for status in (301, 307, 400)),
 )
 
 

@@ -296,9 +296,6 @@ class MigrationContextCache:
         )
         try:
             check_bucket(client, side)
-        except UsageError:
-            client.close()
-            raise
         except ObjectError as error:
             if isinstance(error, BucketNotFound) or not error.retryable:
                 client.close()
