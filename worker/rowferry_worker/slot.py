@@ -35,8 +35,6 @@ MAX_OUTAGE_WAIT = timedelta(seconds=30)
 CANCEL_TIMEOUT = timedelta(seconds=2)
 NOT_NEEDED_AFTER = timedelta(seconds=10)
 """A slot that has waited so long for its turn to claim ends."""
-LONG_WAIT = timedelta(seconds=0.5)
-"""A claim behind PgBouncer that takes longer has waited for a connection of its pool; it takes milliseconds else."""
 NO_CONNECTION_PAUSE = timedelta(minutes=1)
 """How long the process makes do without another slot when there was no connection for one."""
 
@@ -119,8 +117,6 @@ class Slot:
             began = time.monotonic()
             with metrics.claim_seconds.time():
                 batch = claim_batch(connection, state.queues, migrations, state.passed_over(), state.lines)
-            if state.ledger.is_pooled and time.monotonic() - began > LONG_WAIT.total_seconds():
-                self._others.note_pool_wait()
             if batch is not None:
                 self._note_claimed(batch)
                 self._claim_seconds = time.monotonic() - began
@@ -198,7 +194,6 @@ class Slot:
             remedy = "its pool needs one for each slot and one more for each worker process, apart from other clients'"
             _log.warning("PgBouncer's pool is too small", extra={"error": f"{known}: {remedy}"})
             pause = NO_CONNECTION_PAUSE
-            self._others.note_pool_wait()
         else:
             metrics.reconnects.inc()
             fields = {"error": str(known), "seconds": round(wait.total_seconds(), 1)}

@@ -2,7 +2,6 @@
 
 import logging
 import time
-from collections.abc import Callable
 from datetime import timedelta
 from threading import Lock, Thread
 
@@ -12,12 +11,7 @@ from rowferry_worker.state import WorkerState
 _log = logging.getLogger(__name__)
 
 POOLED_CONNECTIONS = 20
-"""... behind PgBouncer no more than its pool has (`default_pool_size`), as long as nobody has changed that; fewer where
-slots wait for its connections."""
-GROWS_EVERY = timedelta(seconds=5)
-"""How long a process keeps a number of slots before it tries one more."""
-KEEPS_FOR = timedelta(minutes=10)
-"""How long it tries none after a slot has waited for a connection."""
+"""... behind PgBouncer no more than its pool has (`default_pool_size`), as long as nobody has changed that."""
 
 
 def bound_slots(most: int, connections: int | None, workers: int, *, pooled: bool = False) -> int:
@@ -32,26 +26,6 @@ def bound_slots(most: int, connections: int | None, workers: int, *, pooled: boo
     return max(1, min(most, share // max(1, workers) - 1))
 
 
-class PoolBound:
-    """Starts with one slot. Others share the pool: what one process finds is true until they come and go."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._slots = 1
-        self._grows_from = clock()
-
-    @property
-    def slots(self) -> int:
-        """The most slots to have now."""
-        grown = (self._clock() - self._grows_from) / GROWS_EVERY.total_seconds()
-        return self._slots + max(0, int(grown))
-
-    def note_wait(self, running: int) -> None:
-        """Note that one of so many slots has waited for a connection: one less has none waiting."""
-        self._slots = max(1, min(self.slots, running) - 1)
-        self._grows_from = self._clock() + KEEPS_FOR.total_seconds()
-
-
 class Slots:
     """Starts and ends the slots of a process. There is always one, which looks for work."""
 
@@ -61,7 +35,6 @@ class Slots:
         self._lock = Lock()
         self._start_none_before = 0.0
         self._has_ended = False
-        self._pool = PoolBound()
 
     def start(self) -> None:
         """Start the first slot."""
@@ -109,11 +82,6 @@ class Slots:
         with self._lock:
             self._start_none_before = 0.0
 
-    def note_pool_wait(self) -> None:
-        """Note that a slot has waited for a connection of PgBouncer's pool, as its other clients do then."""
-        with self._lock:
-            self._pool.note_wait(len(self._running))
-
     def note_end(self, slot: Slot) -> None:
         """Note that a slot has ended for good, with the work or by an error; no more start."""
         with self._lock:
@@ -122,8 +90,7 @@ class Slots:
 
     def _bound(self) -> int:
         cluster, pooled = self._state.cluster, self._state.ledger.is_pooled
-        slots = bound_slots(self._state.options.max_batches, cluster.connections, cluster.size, pooled=pooled)
-        return min(slots, self._pool.slots) if pooled else slots
+        return bound_slots(self._state.options.max_batches, cluster.connections, cluster.size, pooled=pooled)
 
     def _start(self) -> None:
         slot = Slot(self._state, self)
