@@ -1,9 +1,7 @@
-"""What is told of each request: the metrics, the pace, and a line in the log when a server's rate is learned."""
+"""What is told of each request: the metrics, and the pace."""
 
-import logging
-import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rowferry.errors import (
     ObjectError,
@@ -17,16 +15,10 @@ from rowferry.s3.responses import Response
 from rowferry_worker.monitoring import metrics
 from rowferry_worker.pacing.pacer import Pacer
 
-_log = logging.getLogger(__name__)
-
 OK = "ok"
 """The result of a request that has succeeded, as metrics name it."""
-SETTLED_SECONDS = 5.0
-"""A rate that was held for so long is worth a line."""
 FLUSH_SECONDS = 0.1
 """How long a success may be counted before the metrics know of it."""
-LINE_SECONDS = 60.0
-"""No more than one line in so many seconds."""
 
 
 class TransferTally:
@@ -94,26 +86,8 @@ def name_result(error: ObjectError) -> str:
     return type(error).__name__.lower()
 
 
-class RateReporter:
-    """Shows the learned rates as metrics, and logs one that is held for a while: once, at most one a minute."""
-
-    def __init__(self) -> None:
-        """Begin with none."""
-        self._since: dict[str, float] = {}
-        """When each began to be held; infinity once that was logged."""
-        self._told_at = -math.inf
-
-    def show(self, pace: Pacer, names: dict[str, tuple[SideName, str]], now: float) -> None:
-        """Show the present rates; `names` has the side and operation of each key."""
-        for key, rate in pace.rates.items():
-            if key not in names or (rate.per_second is None and self._since.pop(key, None) is None):
-                continue
+def show_rates(pace: Pacer, names: Mapping[str, tuple[SideName, str]]) -> None:
+    """Show the learned rates as metrics; `names` has the side and operation of each key."""
+    for key, rate in pace.rates.items():
+        if key in names:
             metrics.request_rate_limit.labels(*names[key]).set(rate.per_second or 0)
-            if rate.per_second is None or now - self._since.setdefault(key, now) <= SETTLED_SECONDS:
-                continue
-            if now - self._told_at >= LINE_SECONDS:
-                (side, operation), bucket = names[key], key.rpartition(" ")[0]
-                fields: dict[str, object] = {"side": side, "operation": operation, "bucket": bucket}
-                fields["requests_per_second"] = round(rate.through, 1)
-                _log.info("the server refuses more requests than this worker sends it now", extra=fields)
-                self._since[key], self._told_at = math.inf, now

@@ -20,7 +20,7 @@ from rowferry_worker.pacing.rate_limit import NO_WAIT, Bound
 from rowferry_worker.scheduling.claimed_entries import ClaimedEntries
 from rowferry_worker.scheduling.copy_run import CopyRun
 from rowferry_worker.scheduling.lanes import PlainCopies
-from rowferry_worker.scheduling.recording import OK, RateReporter, TransferTally, record_request
+from rowferry_worker.scheduling.recording import OK, TransferTally, record_request, show_rates
 
 
 class CopyScheduler:
@@ -33,7 +33,6 @@ class CopyScheduler:
         self.cluster = cluster or ClusterState()
         self._heard: dict[str, FleetRate] | None = None
         self._names: dict[str, tuple[SideName, str]] = {}
-        self._reporter = RateReporter()
         self.tally = TransferTally()
         self.responded_at = time.monotonic()
         """When a request last ended, by time.monotonic(): the event loop is alive."""
@@ -84,7 +83,7 @@ class CopyScheduler:
         self._names.setdefault(key, (side, operation))
         metrics.objects_in_flight_limit.set(self.limit.value)
         self.claimed_entries.note_change()
-        self._reporter.show(self._pace, self._names, self.responded_at)
+        show_rates(self._pace, self._names)
         self.start_copies()
 
     def _hear_cluster(self) -> None:
