@@ -8,6 +8,7 @@ import pytest
 
 from rowferry.batch import Attempt, Batch
 from rowferry_worker.batch.crash_policy import (
+    SLOW_PARALLEL,
     CrashPolicy,
     choose_policy,
     choose_wait,
@@ -47,17 +48,13 @@ def test_a_batch_is_treated_by_its_crashes_and_those_of_its_ancestors(
     assert choose_policy(batch, Attempt(1, number, crashes)) is policy
 
 
-@pytest.mark.parametrize(("inherited", "in_flight"), [(1, 64), (2, 4)])
-def test_a_suspected_batch_begins_with_so_many_objects_in_flight(
-    migration: Migration, log: RequestLog, inherited: int, in_flight: int
-) -> None:
-    """As any other after its first strike; a worker's limit begins with 64, and rises with responses."""
+def test_a_suspected_batch_has_few_objects_in_flight(migration: Migration, log: RequestLog) -> None:
     migration.given(80, 80)
-    migration.execute("update rowferry.batch_queue set crashes = %s", (inherited,))
+    migration.execute("update rowferry.batch_queue set crashes = 1")
     with ThreadPoolExecutor(1) as pool:
         with log.holding(lambda seen: seen.writes_object) as held:
             working = pool.submit(migration.work, parallel=256)
-            wait_for(lambda: len(held) == in_flight)
+            wait_for(lambda: len(held) == SLOW_PARALLEL)
         working.result()
     migration.audit()
 

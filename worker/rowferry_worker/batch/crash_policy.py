@@ -5,11 +5,8 @@ from enum import Enum
 
 from rowferry.batch import Attempt, Batch
 
-SLOW_PARALLEL = 4
-"""Objects in flight for a batch that has killed its worker again and again: memory may have been the reason."""
-FIRST_STRIKE_PARALLEL = 64
-"""The same after its first strike. A killed worker leaves every batch that it held with one, and each of them then runs
-alone in its process; what bodies take of the memory is bounded."""
+SLOW_PARALLEL = 16
+"""Objects in flight for a batch with a strike, which runs alone in its process: memory may have been the reason."""
 FREE_LOSSES = 2
 """Connection losses that do not count as strikes: an outage hits many batches once or twice, a poison batch is hit
 again and again."""
@@ -44,12 +41,6 @@ def choose_policy(batch: Batch, attempt: Attempt) -> CrashPolicy:
     if (own and strikes >= batch.max_attempts) or attempt.number > batch.max_attempts:
         return CrashPolicy.FAIL
     return CrashPolicy.RUN_SLOWLY if strikes else CrashPolicy.RUN
-
-
-def choose_parallel(batch: Batch, attempt: Attempt) -> int:
-    """Return how many objects of a batch that runs slowly may be in flight."""
-    strikes = batch.crashes + count_strikes(batch, attempt)
-    return FIRST_STRIKE_PARALLEL if strikes <= 1 else SLOW_PARALLEL
 
 
 def count_strikes(batch: Batch, attempt: Attempt) -> int:

@@ -15,8 +15,8 @@ from rowferry.errors import NotFinished, QueueFault
 from rowferry.queue_spec import SOURCE_WORDS, describe_fault
 from rowferry_worker.batch.context import BatchContext, Patch
 from rowferry_worker.batch.crash_policy import (
+    SLOW_PARALLEL,
     CrashPolicy,
-    choose_parallel,
     choose_policy,
     count_strikes,
     describe_crashes,
@@ -65,7 +65,7 @@ def process(context: BatchContext) -> BatchResult:
         policy = CrashPolicy.FAIL if entries and crashes >= batch.max_attempts else CrashPolicy.RUN_SLOWLY
     if policy is CrashPolicy.FAIL:
         return BatchResult(Judgement(Verdict.ERROR, error=f"{describe_crashes(batch, attempt)}; it is not run again"))
-    return _run_queue(replace(context, parallel=choose_parallel(batch, attempt)))
+    return _run_queue(replace(context, parallel=SLOW_PARALLEL))
 
 
 def is_meant(context: BatchContext) -> bool:
