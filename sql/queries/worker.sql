@@ -68,17 +68,6 @@ from (
 ) as i
 left join rowferry.find_oldest(%(queues)s::text []) as o on true;
 
--- name: list_unknown_queues
--- The queues with batches that wait, but those of some names.
-select
-    t.queue_name,
-    sum(t.batches_init)::bigint as batches
-from rowferry.table_progress as t
-where t.queue_name <> all(%(queues)s::text [])
-group by t.queue_name
-having sum(t.batches_init) > 0
-order by t.queue_name;
-
 -- name: keep_alive
 -- Shows PostgreSQL that a transaction that waits for S3 is alive: restarts idle_in_transaction_session_timeout.
 select 1;

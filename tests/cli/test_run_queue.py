@@ -184,13 +184,10 @@ def test_a_queue_that_nobody_here_knows_is_told(table: EntryTable, run_rowferry:
     ) in shown
 
 
-def test_a_worker_tells_of_queues_that_it_does_not_know_and_leaves_them(table: EntryTable, run_rowferry: Run) -> None:
+def test_a_worker_leaves_queues_that_it_does_not_know(table: EntryTable, run_rowferry: Run) -> None:
     table.add_legacy(range(3)).enqueue()
     table.execute("update rowferry.batch_queue set queue_name = 'elsewhere'")
-    done = well(run_rowferry("worker", "--until-empty", "--processes", "2", "--log-format", "text"))
-    said = done.stdout + done.stderr
-    assert said.count("queue not known here") == 1, said
-    assert "elsewhere" in next(line for line in said.splitlines() if "queue not known here" in line)
+    well(run_rowferry("worker", "--until-empty", "--processes", "2", "--log-format", "text"))
     assert table.statuses() == {"INIT"}
 
 

@@ -18,7 +18,6 @@ from rowferry.db.schema import check_version
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.logs import set_process_fields
-from rowferry.queues import list_queues
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.machine import log_machine
 from rowferry_worker.migration import MigrationContextCache
@@ -54,8 +53,6 @@ def run_worker(options: Options) -> None:
     worker_id = f"{name_host()}:{os.getpid()}:{uuid.uuid4().hex[:6]}"
     with connect(f"worker {worker_id}") as connection:
         check_version(connection)
-        if not options.queues:
-            _tell_unknown(connection)
         if options.migrations:
             _check_migrations(connection, options)
     state = _make_state(worker_id, options)
@@ -82,16 +79,6 @@ def _check_migrations(connection: Connection, options: Options) -> None:
         raise UsageError(f"{error[0].upper()}{error[1:]}.")
     if unknown:
         _log.warning("migration not found, waiting for it", extra={"error": error})
-
-
-def _tell_unknown(connection: Connection) -> None:
-    """Log which queues of the database have batches that wait, and are not known here: another host may serve them."""
-    known = {"queues": list_queues()}
-    rows = connection.execute(statement("list_unknown_queues"), known).fetchall()
-    for row in rows if process_number() in {"", "1"} else ():
-        error = "no package here has this queue, so its batches wait for workers that know it"
-        fields = {"queue": row["queue_name"], "batches": row["batches"], "error": error}
-        _log.warning("queue not known here", extra=fields)
 
 
 def _make_state(worker_id: str, options: Options) -> WorkerState:
