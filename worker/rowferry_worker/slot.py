@@ -195,7 +195,6 @@ class Slot:
             _log.warning("PgBouncer's pool is too small", extra={"error": f"{known}: {remedy}"})
             pause = NO_CONNECTION_PAUSE
         else:
-            metrics.reconnects.inc()
             fields = {"error": str(known), "seconds": round(wait.total_seconds(), 1)}
             _log.warning("database unavailable, retrying", extra=fields)
             pause = NO_CONNECTION_PAUSE if self._connection is None else wait

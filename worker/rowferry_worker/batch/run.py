@@ -151,7 +151,6 @@ class ClaimedBatch:
     def _process(self, attempt: Attempt, migration: MigrationContext) -> None:
         """Process the batch, and log in one line how the attempt ended: finished, released or lost."""
         state, batch, began = self.state, self.batch, time.monotonic()
-        metrics.claimed_batches.labels(*self.work).inc()
         self.attempt = attempt
         try:
             deadline = began + state.options.time_budget.total_seconds()
@@ -190,7 +189,6 @@ class ClaimedBatch:
         finally:
             self.attempt = None
             state.in_hand.pop(attempt.id, None)
-            metrics.claimed_batches.labels(*self.work).dec()
 
     def _defer(self, attempt: Attempt, wait: timedelta) -> None:
         """Put a batch back that must not run yet: it is no longer first in the queue."""
@@ -297,8 +295,6 @@ def process_batch(context: BatchContext) -> BatchResult:
         if outcome.settled or result.judgement.verdict is Verdict.ERROR:
             metrics.entries.labels(*context.work, str(outcome)).inc(counts[outcome])
     if context.queue.spec.writes_objects:
-        objects = 0 if context.batch.is_of_parts else counts[Outcome.MIGRATED]
-        metrics.objects_copied.labels(*context.work).inc(objects)
         size_bytes = sum([entry.size_bytes for entry in result.results])
         metrics.object_bytes.labels(*context.work).inc(size_bytes)
     return result

@@ -50,10 +50,9 @@ last_heartbeat = Gauge(
 )
 
 entries = Counter("rowferry_entries", "Entries that got an outcome.", ["migration", "queue", "outcome"])
-objects_copied = Counter("rowferry_objects_copied", "Objects written to the production bucket.", ["migration", "queue"])
 object_bytes = Counter(
     "rowferry_object_bytes",
-    "Bytes of those objects, where known: a server-side copy does not tell.",
+    "Bytes written to the production bucket, where known: a server-side copy does not tell.",
     ["migration", "queue"],
 )
 object_seconds = BulkHistogram(
@@ -80,9 +79,6 @@ request_rate_limit = Gauge(
     multiprocess_mode="livesum",
 )
 
-claimed_batches = Gauge(
-    "rowferry_claimed_batches", "Batches claimed and not finished.", ["migration", "queue"], multiprocess_mode="livesum"
-)
 attempts = Counter("rowferry_attempts", "Attempts at batches by their verdict.", ["migration", "queue", "verdict"])
 batch_seconds = Histogram("rowferry_batch_seconds", "From claim to COMMIT.", ["migration", "queue"], buckets=LONG)
 claim_seconds = Histogram("rowferry_claim_seconds", "Claiming a batch, found or not.", buckets=SHORT)
@@ -96,7 +92,6 @@ step_seconds = Counter(
     ["migration", "queue", "step"],
 )
 limit_wait_seconds = Counter("rowferry_limit_wait_seconds", "Time that slots waited for limits of a plan.", ["limit"])
-reconnects = Counter("rowferry_reconnects", "Lost connections to PostgreSQL.")
 
 
 def _begin() -> None:
