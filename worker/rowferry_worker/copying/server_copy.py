@@ -52,11 +52,6 @@ class ServerCopy:
         """Return the size of the parts: they cost this process nothing, so few are best."""
         return min(COPY_PART_BYTES, self._threshold_bytes or COPY_PART_BYTES)
 
-    def part_bytes(self, seen: Response) -> int:
-        """Return the size of the parts."""
-        del seen
-        return self.smallest_parts
-
     def part_source(self, s3: ObjectRequests, large: Large) -> PartSource:
         """Return what has parts copied."""
         return CopiedParts(s3, self._bucket, large, self._source_headers)

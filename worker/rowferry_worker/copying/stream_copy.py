@@ -63,7 +63,7 @@ class StreamCopy:
         """Return the size of the parts: the smallest that S3 takes, so that little is lost or sent again."""
         return min(limit_part(self._threshold_bytes), SMALLEST_PART_BYTES)
 
-    def part_bytes(self, seen: Response) -> int:
+    def _part_bytes(self, seen: Response) -> int:
         """Return the size of the parts: those that come early are held for the digest of the whole, if it is known."""
         return limit_part(self._threshold_bytes) if md5_of(seen) is None else self.smallest_parts
 
@@ -152,7 +152,7 @@ class StreamCopy:
 
     async def _transfer_parts(self, write: ObjectWrite, seen: Response) -> Written:
         """Read and write the object part by part, with the digests of the parts and of the whole checked."""
-        large, part_bytes = Large(write.source_key, seen, write.target.key), self.part_bytes(seen)
+        large, part_bytes = Large(write.source_key, seen, write.target.key), self._part_bytes(seen)
         source = self._stream_parts(write.s3, large, part_bytes)
         return await transfer_parts(write, large, source, part_bytes, keep_class=self.keeps_class)
 

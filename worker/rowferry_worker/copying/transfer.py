@@ -74,10 +74,6 @@ class CopyMethod(Protocol):
         """Return the size of the parts, in bytes, unless the object would have too many of them."""
         ...
 
-    def part_bytes(self, seen: Response) -> int:
-        """Return the size in bytes of the parts by which `transfer` writes an object, by its headers; see part_size."""
-        ...
-
     def part_source(self, s3: ObjectRequests, large: Large) -> PartSource:
         """Return what brings parts of an object; other processes may bring others."""
         ...

@@ -17,12 +17,8 @@ from rowferry_worker.objects.requests import ObjectRequests, demand
 
 _log = logging.getLogger(__name__)
 
-GATHER_FOR = timedelta(seconds=0.25)
-"""So long parts are gathered: they often end together."""
-PAUSE = timedelta(seconds=0.75)
-"""Between two records. After a crash the parts of the last second are read again, and compared."""
-LONGEST_PAUSE = timedelta(minutes=1)
-"""Between two tries, while the database is away."""
+EVERY = timedelta(seconds=1)
+"""How often parts are recorded. After a crash those of the last second are read again, and compared."""
 GONE = frozenset({"NoSuchUpload", "UnreadableResponse"})
 """Error codes of ListParts by which an upload cannot be continued; any other that may pass is raised."""
 
@@ -57,25 +53,20 @@ class ConfirmedParts:
             self._recording = None
 
     async def _record_in_turns(self) -> None:
-        pause = PAUSE
         while self._etags and not self._is_lost:
-            await asyncio.sleep(GATHER_FOR.total_seconds())
-            is_saved = await self._save()
-            pause = PAUSE if is_saved else min(2 * pause, LONGEST_PAUSE)
-            await asyncio.sleep(pause.total_seconds())
+            await asyncio.sleep(EVERY.total_seconds())
+            await self._save()
         self._recording = None
 
-    async def _save(self) -> bool:
-        """Record what is there; it stays to be recorded where that fails. Return whether it did not."""
+    async def _save(self) -> None:
+        """Record what is there; it stays to be recorded where that fails."""
         etags = dict(self._etags)
         if not etags or self._is_lost:
-            return True
+            return
         is_held = await self._record.add_parts(self._upload_id, etags)
-        if is_held is None:
-            return False
-        self._is_lost = not is_held
-        self._etags = {number: etag for number, etag in self._etags.items() if etags.get(number) != etag}
-        return True
+        if is_held is not None:
+            self._is_lost = not is_held
+            self._etags = {number: etag for number, etag in self._etags.items() if etags.get(number) != etag}
 
 
 async def list_sent_parts(
