@@ -29,7 +29,7 @@ _CLASS_OF_CODE: dict[str, type[ObjectError]] = {
     **dict.fromkeys(["Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequests"], Throttled),
     **dict.fromkeys(["RequestThrottled", "BandwidthLimitExceeded"], Throttled),
     # The next attempt starts a lost upload again; it would not if this were taken for a missing object.
-    **dict.fromkeys(["InternalError", "NoSuchUpload"], ServerFault),
+    **dict.fromkeys(["InternalError", "NoSuchUpload", "InvalidPart"], ServerFault),
 }
 """Codes whose meaning their status does not tell, or which follow a 200."""
 

@@ -199,7 +199,7 @@ def test_a_part_that_fails_is_isolated_and_requeued(site: Site) -> None:
     site.migration.plan["migration"]["max_attempts"] = 1
     site.migration.add(1, NAME, BODY)
     site.enqueue()
-    with site.log.refusing(sends_part(7), 400, "InvalidPart"):
+    with site.log.refusing(sends_part(7), 400, "InvalidDigest"):
         site.work()
         site.migration.make_due()
         site.work()

@@ -1,7 +1,7 @@
 """One large object, from its first look to its completion: what a batch of objects does for it in one attempt."""
 
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from rowferry.batch import Outcome
@@ -13,7 +13,7 @@ from rowferry.s3.responses import Response
 from rowferry_queues.parts.spec import PartsSettings, Replaces
 from rowferry_worker.copying.copy import CopyOptions, CopyResult
 from rowferry_worker.copying.transfer import UPLOAD, look_at_completed
-from rowferry_worker.multipart.completion import Large, Upload, complete_upload
+from rowferry_worker.multipart.completion import LOST, Large, Upload, complete_upload
 from rowferry_worker.multipart.part_size import part_size, split_range
 from rowferry_worker.multipart.records import UploadRecord, UploadRecords
 from rowferry_worker.multipart.upload import LargeCopy
@@ -118,8 +118,7 @@ class SharedCopies:
             self.s3, large.source_key, large.seen, UPLOAD, keep_class=method.keeps_class
         )
         source = method.part_source(self.s3, large)
-        large_objects = replace(self.options.large_objects, is_shared=True)
-        return LargeCopy(self.s3, large, described.headers, source, record, large_objects), described
+        return LargeCopy(self.s3, large, described.headers, source, record, self.options.large_objects), described
 
     def _choose_part(self, size_bytes: int, known: KnownCopy | None) -> int:
         """Return the size of the parts; those of the copy that is replaced, so that they can be compared."""
@@ -140,7 +139,7 @@ class SharedCopies:
         except ObjectExists:
             return CopyResult(Outcome.CONFLICT)
         except ObjectError as error:
-            if error.code == "NoSuchUpload":
+            if error.code in LOST:
                 raise Awaited("NoSuchUpload", "the server has lost the upload; it begins anew") from error
             raise
         return await self._settle(upload, described)

@@ -1,7 +1,7 @@
 """A batch of parts: send those that are missing, each recorded as soon as the server has confirmed it."""
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -32,7 +32,7 @@ def send_parts(context: BatchContext, entries: Sequence[Entry]) -> Performed:
         return Performed([_end(entry) for entry in entries])
     recorded = {*found[0]["recorded"]}
     missing = {int(entry.id): entry for entry in entries if int(entry.id) not in recorded}
-    large_objects = replace(context.large_objects(), is_shared=True)
+    large_objects = context.large_objects()
     method, bucket = context.migration.copying.method, context.migration.plan.production.bucket
     parts = SharedParts(context.object_requests(), large_objects, method, bucket, upload, found[0])
     ended = run_copies(context, lambda _: parts.send_all(missing), [upload["key"]] if missing else [])

@@ -109,7 +109,7 @@ def test_a_worker_that_is_told_to_stop_leaves_its_upload_to_the_next(bounded: Mi
 
     with log.holding(is_second_part) as held:
         with bounded.workers(1, "--grace", "0", **patient(bounded.folder)) as (worker,):
-            wait_for(lambda: held)
+            wait_for(lambda: held and bounded.execute("select from rowferry.upload_part"))
             assert bounded.production.open_uploads() == ["avatar/large.bin"]
             worker.signal(signal.SIGTERM)
             assert worker.wait() == 0

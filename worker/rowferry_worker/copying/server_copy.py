@@ -133,9 +133,8 @@ class CopiedParts:
         self._large = large
         self._headers = headers
 
-    async def send(self, upload_id: str, part: PartRange, listed: str | None = None) -> Part:
+    async def send(self, upload_id: str, part: PartRange) -> Part:
         """Have one part copied, pinned to the ETag that the first look saw."""
-        del listed
         request = upload_part_copy(
             self._large.target_key,
             source_bucket=self._bucket,

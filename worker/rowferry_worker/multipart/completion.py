@@ -29,6 +29,8 @@ from rowferry_worker.objects.own_copies import DamagedWrite, KnownCopies
 from rowferry_worker.objects.requests import ObjectRequests, demand, object_changed, size_of
 
 _COMPOSITE = re.compile(r"[0-9a-f]{32}-\d+")
+LOST = frozenset({"NoSuchUpload", "InvalidPart"})
+"""Error codes by which a server says that it does not have an upload, or a part of it, any more."""
 
 
 class Large(NamedTuple):
@@ -93,7 +95,7 @@ async def complete_upload(target: Target, intent: Intent, upload: Upload, copies
             raise
         except ObjectError as failure:
             error = failure
-        is_last = tried == TRIES or not may_pass(error) or error.code == "NoSuchUpload"
+        is_last = tried == TRIES or not may_pass(error) or error.code in LOST
         if not is_last:
             await asyncio.sleep(pause_before_retry(error, tried).total_seconds())
             await s3.take_turn("production", COMPLETE)

@@ -75,13 +75,8 @@ class LargeObjects:
     room: PartRoom | None = None
     deadline: float = math.inf
     """End of the batch's time budget, by time.monotonic(): no more parts start then, if the upload is recorded."""
-    is_shared: bool = False
-    """Whether other batches send parts as well: what is recorded is all there is."""
     max_parts: int = MAX_PARTS
     """Of an object, at the production server."""
-    can_continue: bool = True
-    """False once the production server did not tell the parts of an unfinished upload: another attempt would begin anew
-    as well, so objects go on to their end, however long that takes."""
 
     async def take(self, key: str, legacy_key: str) -> UploadRecord:
         """Return the record of the upload of an object to a production key; wait while another batch works on it.
@@ -96,6 +91,7 @@ class LargeObjects:
             if time.monotonic() >= self.deadline:
                 raise NotFinished("UploadBusy", "another batch is still writing the same object")
 
+    @property
     def is_over(self) -> bool:
-        """Return whether no more parts begin in this attempt: the time is used up, and another goes on."""
-        return self.can_continue and time.monotonic() >= self.deadline
+        """Whether no more parts begin in this attempt, where another can go on."""
+        return time.monotonic() >= self.deadline

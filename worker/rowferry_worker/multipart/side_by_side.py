@@ -107,4 +107,4 @@ class PartSender:
         """Return whether no more parts begin: none is missing, one has failed, or they are left to another attempt."""
         if self._is_stopped or not self._missing:
             return True
-        return self._may_stop and self._is_begun and self._large.is_over()
+        return self._may_stop and self._is_begun and self._large.is_over

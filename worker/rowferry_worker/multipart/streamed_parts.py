@@ -34,11 +34,8 @@ class PartSource(Protocol):
     checks_digests: bool
     """Whether the ETag of each part is held against bytes that this process has seen."""
 
-    async def send(self, upload_id: str, part: PartRange, listed: str | None = None) -> Part:
-        """Send a part; several may be sent at once, if they are started in the order of their numbers.
-
-        `listed`: the ETag of what the server holds under its number, in the right size; it may be that part.
-        """
+    async def send(self, upload_id: str, part: PartRange) -> Part:
+        """Send a part; several may be sent at once, if they are started in the order of their numbers."""
         ...
 
     async def check_source(self) -> None:
@@ -74,7 +71,7 @@ class StreamedParts:
 
     Parts are passed on while they are read, their MD5 computed on the way and held against the ETag told. Where that is
     something else, the part is read whole and sent once more, with Content-MD5; at a server whose ETags are no MD5, all
-    others are, too. What a server lists as sent may be the rest of a part that was cut off: it is read and compared.
+    others are, too.
     """
 
     checks_digests = True
@@ -101,16 +98,16 @@ class StreamedParts:
         """Give the digest of the whole up: what an earlier attempt has sent was checked part by part, then."""
         self._whole = None
 
-    async def send(self, upload_id: str, part: PartRange, listed: str | None = None) -> Part:
-        """Send one part, unless `listed` is its MD5. Raises ObjectDamaged when bytes are not what they were."""
-        if self.trust.confirms and listed is None and part.size_bytes > PIPE_BYTES:
+    async def send(self, upload_id: str, part: PartRange) -> Part:
+        """Send one part. Raises ObjectDamaged when bytes are not what they were."""
+        if self.trust.confirms and part.size_bytes > PIPE_BYTES:
             with await self.bodies.hold(PIPE_BYTES if self._whole is None else share_of_early(part.size_bytes)):
                 sent = await self._pipe(upload_id, part)
                 if sent is not None:
                     await self._wait_for_whole(part)
                     return sent
         with await self.bodies.hold(part.size_bytes):
-            sent = await self._send_whole(upload_id, part, listed)
+            sent = await self._send_whole(upload_id, part)
             await self._wait_for_whole(part)
         return sent
 
@@ -138,15 +135,12 @@ class StreamedParts:
             return None
         return Part(part.number, etag, told) if told == pipe.digest.hexdigest() else None
 
-    async def _send_whole(self, upload_id: str, part: PartRange, listed: str | None) -> Part:
+    async def _send_whole(self, upload_id: str, part: PartRange) -> Part:
         """Send a part, once it is read, with its digest, so that the server can check it; not if `listed` is that."""
         body = await self.read(part.first, part.last)
         if self._whole is not None:
             self._whole.add(part.first, body)
-        digest = await hash_body(body)
-        if listed is not None and digest == listed:
-            return Part(part.number, listed, listed)
-        return await self.send_body(upload_id, part, body, digest)
+        return await self.send_body(upload_id, part, body, await hash_body(body))
 
     async def send_body(self, upload_id: str, part: PartRange, body: bytes, digest: str) -> Part:
         """Send a part whose MD5 is known, so that the server can check it."""

@@ -5,17 +5,17 @@ import hashlib
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 
 from rowferry.errors import AccessDenied, NotFinished, ObjectDamaged, ObjectError, ObjectRejected, SideFault
 from rowferry.s3.operations import abort_multipart_upload, create_multipart_upload
 from rowferry.s3.results import read_upload_id
-from rowferry_worker.multipart.completion import Large, Part, Upload, complete_upload
+from rowferry_worker.multipart.completion import LOST, Large, Part, Upload, complete_upload
 from rowferry_worker.multipart.large import LargeObjects
 from rowferry_worker.multipart.part_size import part_size, split_range
 from rowferry_worker.multipart.records import Recorded, UploadRecord
-from rowferry_worker.multipart.sent_parts import ConfirmedParts, is_known, list_sent_parts, name_part
+from rowferry_worker.multipart.sent_parts import ConfirmedParts, is_known, name_part
 from rowferry_worker.multipart.side_by_side import PartRange, PartSender
 from rowferry_worker.multipart.streamed_parts import PartSource
 from rowferry_worker.objects.conditional_writes import ObjectExists
@@ -73,15 +73,17 @@ class LargeCopy:
     source: PartSource
     record: UploadRecord
     large_objects: LargeObjects
-    listed: dict[int, str] = field(default_factory=dict[int, str])
-    """ETags of parts that the server holds, but that no attempt has recorded: they may have been cut off."""
 
     async def open(self, part_bytes: int) -> tuple[Upload, Recorded]:
         """Return the upload that an earlier attempt has begun, with the parts that it has sent, or a new one."""
         plan, found = self.plan(part_bytes), self.record.recorded
         if found is not None:
             upload = self.gather(found)
-            if found.is_of(plan) and await self._find_sent(upload, found):
+            if found.is_of(plan) and await is_known(self.s3, upload):
+                fields = {"new_key": self.large.target_key, "sent": len(upload.parts)}
+                _log.info("continuing the upload of an earlier attempt", extra=fields)
+                if upload.parts:
+                    self.source.skip_whole()
                 return upload, found
             await send_abort(self.s3, upload)
         return await self.begin(plan)
@@ -99,9 +101,11 @@ class LargeCopy:
         return upload, plan
 
     def gather(self, found: Recorded) -> Upload:
-        """Return an upload that is recorded; with its recorded parts where others send them as well."""
-        parts = self.record.parts.items() if self.large_objects.is_shared else ()
-        named = sorted(name_part(number, etag) for number, etag in parts)
+        """Return an upload that is recorded, with its recorded parts.
+
+        What else the server may list is sent again: it may be the rest of a part that was cut off.
+        """
+        named = sorted(name_part(number, etag) for number, etag in self.record.parts.items())
         return Upload(self.large, found.upload_id, self.source.checks_digests, named)
 
     def plan(self, part_bytes: int) -> Recorded:
@@ -109,26 +113,6 @@ class LargeCopy:
         seen, legacy = self.large.seen, self.large_objects.records.legacy
         described = hashlib.sha256(repr(sorted(self.headers)).encode()).hexdigest()
         return Recorded("", legacy, self.large.source_key, f"{seen.etag} {described}", size_of(seen), part_bytes)
-
-    async def _find_sent(self, upload: Upload, found: Recorded) -> bool:
-        """Take over the parts that an earlier attempt has sent; return False where the upload cannot be continued."""
-        if self.large_objects.is_shared:
-            return await is_known(self.s3, upload)
-        ranges = list(split_range(found.size_bytes, found.part_bytes))
-        sent = await list_sent_parts(self.s3, upload, ranges, self.large_objects)
-        if sent is None:
-            return False
-        for part in sent:
-            recorded = self.record.parts.get(part.number, None if self.source.checks_digests else part.etag)
-            if recorded == part.etag:
-                upload.parts.append(part)
-            elif recorded is None:
-                self.listed[part.number] = part.etag
-        if upload.parts:
-            self.source.skip_whole()
-        fields = {"new_key": self.large.target_key, "parts": len(ranges), "sent": len(upload.parts)}
-        _log.info("continuing the upload of an earlier attempt", extra=fields)
-        return True
 
     @asynccontextmanager
     async def aborting(self, upload: Upload) -> AsyncGenerator[None]:
@@ -147,7 +131,7 @@ class LargeCopy:
         confirmed = ConfirmedParts(self.record, upload.id)
 
         async def send(part: PartRange) -> Part:
-            sent = await self.source.send(upload.id, part, self.listed.get(part.number))
+            sent = await self.source.send(upload.id, part)
             confirmed.add(sent)
             return sent
 
@@ -193,7 +177,7 @@ class LargeCopy:
 def may_continue(error: BaseException) -> bool:
     """Return whether another attempt can go on with an upload that has ended with this error."""
     if isinstance(error, ObjectError):
-        is_lost = isinstance(error, ObjectDamaged | AccessDenied) or error.code in {"ObjectChanged", "NoSuchUpload"}
+        is_lost = isinstance(error, ObjectDamaged | AccessDenied) or error.code in {"ObjectChanged", *LOST}
         return not is_lost and (error.retryable or isinstance(error, SideFault))
     return True
 
