@@ -362,10 +362,9 @@ def complete_multipart_upload(
     return _build("production", "CompleteMultipartUpload", "POST", key, query=query, headers=headers, body=body)
 
 
-def list_parts(key: str, *, upload_id: str, after: int = 0) -> Request:
-    """Return the request for the parts of an upload behind number `after`, at most 1,000 of them."""
-    query: Pairs = (("max-parts", "1000"), *((("part-number-marker", str(after)),) if after else ()))
-    return _build("production", "ListParts", "GET", key, query=(*query, ("uploadId", upload_id)))
+def list_parts(key: str, *, upload_id: str) -> Request:
+    """Return the request for a part of an upload, which tells whether the server still has that."""
+    return _build("production", "ListParts", "GET", key, query=(("max-parts", "1"), ("uploadId", upload_id)))
 
 
 def list_multipart_uploads(side: SideName, prefix: str = "", *, after: tuple[str, str] | None = None) -> Request:

@@ -3,7 +3,6 @@
 import re
 from html import unescape
 from typing import NamedTuple
-from xml.etree.ElementTree import Element
 
 from rowferry.errors import ObjectDamaged, ObjectError, ServerFault
 from rowferry.s3.operations import Request
@@ -86,35 +85,6 @@ def read_upload_id(response: Response) -> str:
         )
         raise ServerFault("UnreadableResponse", words)
     return upload_id
-
-
-class ListedPart(NamedTuple):
-    """A part that the server holds."""
-
-    number: int
-    etag: str
-    """Unquoted."""
-    size_bytes: int
-
-
-def read_parts(response: Response) -> tuple[list[ListedPart], bool]:
-    """Return the parts in a ListPartsResult, and whether more follow. Raises ServerFault where the body is none."""
-    root = parse_xml(response.body)
-    if root is None or not _is_list_of_parts(root):
-        raise ServerFault("UnreadableResponse", "the server did not list the parts of the upload")
-    listed = [{name_of(child): child.text or "" for child in part} for part in root if name_of(part) == "Part"]
-    try:
-        parts = [ListedPart(int(one["PartNumber"]), _unquote(one["ETag"]), int(one["Size"])) for one in listed]
-    except (KeyError, ValueError):
-        words = "the server's list of parts lacks a number, an ETag or a size"
-        raise ServerFault("UnreadableResponse", words) from None
-    return parts, any(name_of(child) == "IsTruncated" and child.text == "true" for child in root)
-
-
-def _is_list_of_parts(root: Element) -> bool:
-    """Return whether a list is one of parts; moto and others call it otherwise than S3."""
-    names = {name_of(child) for child in root}
-    return name_of(root).startswith("ListParts") or {"UploadId", "IsTruncated"} <= names
 
 
 def read_tag_count(response: Response) -> int | None:

@@ -17,7 +17,6 @@ from rowferry.s3.client import ObjectClient
 from rowferry.s3.listings.keys import list_range
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
-from rowferry.s3.results import read_parts, read_upload_id
 from support.s3.clients import GET, HEAD, opened, side_of
 from support.s3.fake_buckets import FakeBuckets, stored
 from support.s3.fake_s3 import endpoint_at
@@ -183,15 +182,10 @@ def test_what_is_compressed_whatever_is_asked_for_names_the_proxy() -> None:
 
 
 def test_the_lists_of_a_server_that_compresses_xml_are_read() -> None:
-    """As MinIO does from 1,000 bytes on: its buckets could not be listed, and no upload be continued."""
+    """As MinIO does from 1,000 bytes on: its buckets could not be listed."""
     keys = [f"image/{number:02}.png" for number in range(20)]
     fake = FakeBuckets(legacy={key: stored(b"x") for key in keys}, gzips_xml=True)
     with fake.serving():
-        legacy, production = fake.clients["legacy"], fake.clients["production"]
+        legacy = fake.clients["legacy"]
         listed = list_range(legacy.ask, "legacy", "image/", "image/", None, most_keys=99, is_enough=lambda _: False)
-        upload_id = read_upload_id(production.ask(operations.create_multipart_upload("k")))
-        for number in range(1, 13):
-            production.ask(operations.upload_part("k", b"part", upload_id=upload_id, part_number=number))
-        parts, _ = read_parts(production.ask(operations.list_parts("k", upload_id=upload_id)))
     assert listed.keys == keys
-    assert [part.number for part in parts] == [*range(1, 13)]

@@ -14,7 +14,6 @@ from rowferry.s3.responses import Response
 from rowferry.s3.results import (
     read_completed_etag,
     read_copied_etag,
-    read_parts,
     read_tag_count,
     read_upload_id,
     read_written_etag,
@@ -36,10 +35,6 @@ def xml(body: bytes) -> Response:
 COMPLETED = b"<CompleteMultipartUploadResult><Key>k</Key><ETag>%s</ETag></CompleteMultipartUploadResult>"
 BEGUN = b"<InitiateMultipartUploadResult><UploadId>%s</UploadId></InitiateMultipartUploadResult>"
 BEGUN_OTHERWISE = b"<InitiateMultipartUpload%s><Bucket>b</Bucket><UploadId>u</UploadId></InitiateMultipartUpload>"
-LISTED = (
-    b"<Parts><UploadId>u</UploadId><IsTruncated>false</IsTruncated><Part><PartNumber>1</PartNumber>"
-    b"<ETag>e</ETag><Size>3</Size></Part></Parts>"
-)
 Read = Callable[[Response], object]
 CONFIRMED: tuple[tuple[Read, Response, object], ...] = (
     (read_written_etag, Response(200, {"etag": '"e"'}), "e"),
@@ -62,7 +57,6 @@ CONFIRMED: tuple[tuple[Read, Response, object], ...] = (
     (read_completed_etag, xml(b"<CompleteMultipartUpload><ETag>e-2</ETag></CompleteMultipartUpload>"), "e-2"),
     (read_upload_id, xml(BEGUN % b"u"), "u"),
     (read_upload_id, xml(BEGUN_OTHERWISE % NAMESPACE), "u"),
-    (read_parts, xml(LISTED), ([(1, "e", 3)], False)),
     (read_tag_count, Response(200, {"x-amz-tagging-count": "3"}), 3),
     (read_tag_count, Response(200), None),
 )
@@ -96,7 +90,6 @@ UNCONFIRMED: tuple[tuple[Read, Response], ...] = (
     ),
     (read_completed_etag, Response(200, {"etag": "e-2"}, LOGIN_PAGE)),
     *((read_upload_id, xml(body)) for body in (LOGIN_PAGE, b"<UploadId>u</UploadId>", BEGUN % b"")),
-    (read_parts, xml(BEGUN_OTHERWISE % NAMESPACE)),
     *((read_tag_count, Response(200, {"x-amz-tagging-count": count})) for count in ("abc", "²", "9" * 5000, "-1", "")),
 )
 
