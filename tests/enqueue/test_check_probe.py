@@ -5,6 +5,7 @@ from botocore.exceptions import ClientError
 
 from rowferry_enqueue.checks.buckets.probe import HEADERS, METADATA, find_lost
 from support.entries.checks import check
+from support.entries.entry_table import FROM
 from support.entries.migration import Migration
 from support.processes.cli import well
 from support.s3.listing_page import http
@@ -94,9 +95,28 @@ def test_tags_and_uploads_that_a_server_does_not_take_or_drops_are_a_note(
     assert len(told) == 3, told
     assert all(words.endswith(": tags ") for words in told), told
     with log.refusing(lambda seen: "uploads" in seen.query, 501, "NotImplemented"):
-        (words,) = notes(logged_migration, "parts cannot be written (NotImplemented")
-    assert "objects of more than 5,120 MiB will fail" in words
-    assert "multipart_threshold_bytes" in words
+        assert notes(logged_migration, "parts cannot be written (NotImplemented")
+
+
+def test_objects_that_a_server_without_parts_cannot_take_are_counted(
+    logged_migration: Migration, log: RequestLog
+) -> None:
+    most = 5 * 1024**2
+    logged_migration.plan["migration"]["multipart_threshold_bytes"] = most
+    logged_migration.fill(2)
+    for level, words in (
+        ("note", "none of 2 sampled objects is"),
+        ("part", "1 of 3 sampled objects are larger than this server takes in one piece (5 MiB)"),
+        ("problem", "1 of 1 sampled object is larger"),
+    ):
+        if level == "part":
+            logged_migration.add(3, "u3/me.png", b"x" * (most + 1))
+        if level == "problem":
+            logged_migration.legacy.delete(f"{FROM}u1/me.png")
+            logged_migration.legacy.delete(f"{FROM}u2/me.png")
+        with log.refusing(lambda seen: "uploads" in seen.query, 501, "NotImplemented"):
+            (found,) = [each for each in check(logged_migration) if "parts cannot be written" in each.what]
+        assert (found.level, words in found.what, "multipart_threshold_bytes" in found.remedy) == (level, True, True)
 
 
 @pytest.mark.by_day("403-AccessDenied")

@@ -77,7 +77,7 @@ CASES = {
     "region": Case(Manner(), 2, "expecting 'eu-west-3'", {"region": "eu-west-3"}, REGION),
     "region as signature": Case(Manner(hides_region=True), 2, "correct `region`", facts=REGION),
     "no copies": Case(Manner(), 2, "copies no objects by itself", STREAM, unknown(copy=False)),
-    "no copies of parts": Case(Manner(), 0, "copies no parts", STREAM, unknown(copy_parts=False)),
+    "no copies of parts": Case(Manner(), 1, "copies no parts", STREAM, unknown(copy_parts=False)),
     "explicit deny": Case(
         Manner(demands=("x-amz-acl", "with an explicit deny in a resource-based policy")), 2, "or take its Deny out"
     ),
@@ -98,7 +98,7 @@ CASES = {
         Manner(refuses={"UploadPartCopy": (400, "InvalidRequest", "Source object is too small")}), 0, "can be written"
     ),
     "small parts": Case(
-        Manner(refuses={"CompleteMultipartUpload": (400, "EntityTooSmall", "")}), 0, "goes in one piece"
+        Manner(refuses={"CompleteMultipartUpload": (400, "EntityTooSmall", "")}), 1, "goes in one piece"
     ),
 }
 
@@ -194,6 +194,17 @@ def test_objects_with_tags_are_counted_where_the_production_server_takes_none(ma
     assert "! 1 of 4 sampled objects have tags" in checked.stdout
     assert type_cures(migration, checked.stdout) == NO_TAGS
     move_all(migration)
+
+
+def test_bodies_that_are_too_large_are_counted(make: Make) -> None:
+    store = Store()
+    migration = make(Double(list_providers()["aws"], store), Double(unknown(), store, Manner(largest_bytes=MIB)))
+    for number in range(5, 8):
+        migration.add(number, f"photo{number}.jpg", bytes(2 * MIB))
+    checked = check(migration)
+    assert checked.returncode == 1
+    assert "! 4 of 7 sampled objects are larger than this server takes in one piece (2,097,152 bytes" in checked.stdout
+    assert "client_max_body_size" in checked.stdout
 
 
 def test_etags_that_are_no_digest_do_not_stop_copies(make: Make) -> None:

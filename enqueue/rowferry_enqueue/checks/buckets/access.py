@@ -12,11 +12,12 @@ from rowferry.progress import OnProgress
 from rowferry.reports.facts import COPY_KEEPS_TAGS, COPY_LEAVES_TAGS_OUT, NO_TAGS, READABLE
 from rowferry.s3.client import ObjectClient, open_object_client
 from rowferry.s3.cures import cure_of, find_cure, refusal_of
-from rowferry.s3.operations import COPY_LIMIT_BYTES, PUT_LIMIT_BYTES, get_object
+from rowferry.s3.operations import get_object
 from rowferry.s3.results import read_tag_count
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists, explain, refuse, summarise_error
 from rowferry_enqueue.checks.buckets.kept_properties import Heads, check_kept_properties
+from rowferry_enqueue.checks.buckets.large import check_sizes
 from rowferry_enqueue.checks.buckets.legacy_acl import check_legacy_acl
 from rowferry_enqueue.checks.buckets.objects import Sample, check_objects, find_any_object
 from rowferry_enqueue.checks.buckets.prefixes import check_prefixes
@@ -170,10 +171,12 @@ def _try_writing(probe: Probe, plan: Plan, source_key: str | None, heads: Heads)
     elif probe.has_false_md5:
         what = "the production server's ETags look like the MD5 of the bytes and are not: no object would pass"
         yield problem(what, f"use a server whose ETags are, or one that says why not by {ENCRYPTED[0]}")
+    of_parts: ObjectError | None = None
     try:
         probe.write_parts(server_side=plan.server_side)
     except ObjectError as error:
-        yield from _judge_parts(plan, error)
+        of_parts = error
+    yield from check_sizes(probe, plan, of_parts)
     yield from _report_lost_properties(probe)
     if probe.lacks_tags and side.tags == "copy":
         yield from _count_tagged(plan, heads)
@@ -198,17 +201,6 @@ def _try_copying(probe: Probe, plan: Plan, source_key: str | None) -> Iterator[F
     if pin != "honoured":
         what = f"x-amz-copy-source-if-match is {pin} by CopyObject"
         yield note(f"{what}: an object that changes while it is copied is noticed only afterwards")
-
-
-def _judge_parts(plan: Plan, error: ObjectError) -> Iterator[Finding]:
-    """Yield from which size on objects fail; nothing where just the probe is too small, as at Garage."""
-    cure = find_cure(refusal_of(error), plan.production)
-    if cure is not None and cure.case == "small-source":
-        return
-    most = plan.migration.multipart_threshold_bytes or (COPY_LIMIT_BYTES if plan.server_side else PUT_LIMIT_BYTES)
-    what = f"an object of parts cannot be written ({summarise_error(error)})"
-    remedy = explain(plan.production, error) or "use a server that takes parts"
-    yield note(f"{what}: objects of more than {most / 1024**2:,.0f} MiB will fail", remedy)
 
 
 def _report_lost_properties(probe: Probe) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ from rowferry.errors import (
     PreconditionFailed,
     SideFault,
 )
+from rowferry.http.pipe import Pipe
 from rowferry.plan import ProductionSide, Side
 from rowferry.s3 import operations
 from rowferry.s3.client import ObjectClient
@@ -165,6 +166,15 @@ class Probe:
         return operations.complete_multipart_upload(
             key, upload_id=upload_id, parts=[(1, etag)], if_none_match=if_none_match
         )
+
+    def announce(self, body: Pipe) -> None:
+        """Begin to write an object whose body does not come. Raises what the server says to that.
+
+        A server may keep what came: it is removed with the rest.
+        """
+        key = f"{self.key}-large"
+        self._written[key] = None
+        self.ask(operations.put_object(key, b"", headers=self._demanded, source=body, if_none_match=False))
 
     def remove(self) -> Iterator[Finding]:
         """Remove all that was written, or may have been; yield what cannot be removed."""
