@@ -118,6 +118,8 @@ class ProductionSide(Side, frozen=True):
     """The encryption of each object at rest; None: what the bucket does by itself."""
     kms_key_id: str | None = None
     """The key of aws:kms and aws:kms:dsse; None: the account's own."""
+    public_url: str | None = None
+    """Where the public reads objects: the URL to which keys are appended. `rowferry check` fetches one."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,4 +1,4 @@
-"""A check tries what the plan says of production objects."""
+"""A check tries what the plan says of production objects, and fetches one as the public would."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -8,11 +8,12 @@ import pytest
 
 from rowferry_enqueue.checks.finding import Finding
 from support.entries.checks import check
-from support.entries.entry_table import FROM
+from support.entries.entry_table import FROM, TO
 from support.entries.estimating import fake_migration
 from support.entries.migration import Migration
 from support.s3.deviations import Deviations
 from support.s3.request_log import RequestLog, logged
+from support.s3.stand_in import StandIn, answer
 
 ALL = {
     "acl": "public-read",
@@ -151,3 +152,58 @@ def test_legacy_acls_that_cannot_be_read_are_a_problem(make_site: MakeSite) -> N
         with log.refusing(asks_legacy, *refusal):
             (words,) = problems(check(migration))
         assert expected in words
+
+
+def served(migration: Migration, *, everything: bool = False) -> StandIn:
+    """Return a web server in front of the production bucket, which shows only what is public unless told otherwise."""
+
+    def judge(head: str) -> Any:
+        key = head.split(" ")[1].removeprefix("/files/")
+        body = migration.production.read(key)
+        if body is None:
+            return answer(404)
+        acl = migration.production.client.get_object_acl(Bucket=migration.production.bucket, Key=key)["Grants"]
+        is_public = any("URI" in grant["Grantee"] for grant in acl)
+        return answer(200, body) if is_public or everything else answer(403)
+
+    return StandIn().judging(judge)
+
+
+def test_public_url_is_fetched_once_and_private_objects_are_a_problem_with_a_next_step(make_site: MakeSite) -> None:
+    migration, _ = make_site(acl="public-read")
+    with served(migration) as web:
+        migration.plan["production"]["public_url"] = f"{web.endpoint_url}/files"
+        findings = check(migration)
+        assert problems(findings) == []
+        assert find(findings, "shows the probe to anybody").level == "fine"
+        (line,) = web.request_lines
+        assert "/files/rowferry-check-" in line
+        del migration.plan["production"]["acl"]
+        (words,) = problems(check(migration))
+    assert "answers 403" in words
+    assert 'add `acl = "public-read"` or "copy" to [production]' in words
+
+
+def test_a_url_that_leads_elsewhere_or_that_nobody_serves_is_a_problem(make_site: MakeSite) -> None:
+    migration, _ = make_site(acl="public-read", public_url="http://127.0.0.1:9/")
+    (words,) = problems(check(migration))
+    assert "cannot be fetched: [Errno" in words
+    for behaviour in (answer(404), answer(200, b"<html>hello</html>")):
+        with StandIn(behaviour) as web:
+            migration.plan["production"]["public_url"] = web.endpoint_url
+            (words,) = problems(check(migration))
+        assert "correct public_url" in words
+
+
+def test_a_policy_that_makes_only_the_prefix_public_is_enough_where_there_is_an_object(make_site: MakeSite) -> None:
+    migration, _ = make_site()
+    with served(migration) as web:
+        migration.plan["production"]["public_url"] = f"{web.endpoint_url}/files/"
+        finding = find(check(migration, may_write=False), "whether public_url leads to production objects")
+        assert (finding.level, migration.production.listing()) == ("note", {})
+        migration.production.put(f"{TO}old.png", b"old", ACL="public-read")
+        findings = check(migration)
+        assert problems(findings) == []
+        assert "but not the probe" in find(findings, "public_url leads").what
+        findings = check(migration, may_write=False)
+    assert find(findings, "public_url leads").level == "fine"

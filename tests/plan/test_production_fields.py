@@ -14,12 +14,15 @@ from rowferry.s3.properties import content_headers, write_headers
 from rowferry_cli.setup.plan_words import describe_plan
 from support.entries.entry_table import EntryTable
 
-NO_HEADER = {"tags": "the Tagging of a worker gives them, since a server may drop the header"}
+NO_HEADER = {
+    "tags": "the Tagging of a worker gives them, since a server may drop the header",
+    "public_url": "only `rowferry check` reads it",
+}
 FIXED = {"bucket", "endpoint_url"}
 """They say which objects are meant; all other fields say how they are reached, and what they become."""
 NEEDED: dict[str, dict[str, Any]] = {"kms_key_id": {"encryption": "aws:kms"}}
 """What a field cannot be without."""
-OTHER: dict[str, str] = {"endpoint_url": "https://elsewhere.example.com"}
+OTHER: dict[str, str] = {"endpoint_url": "https://elsewhere.example.com", "public_url": "https://cdn.example.com/"}
 TYPES = {
     side.name: {name: kind for name, kind in get_type_hints(side).items() if name in side.__struct_fields__}
     for side in (LegacySide, ProductionSide)
@@ -59,8 +62,9 @@ def test_the_properties_are_the_fields_that_legacy_does_not_have() -> None:
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("text", ["", " max-age=1", "max-age=1\n", "dä", "a\r\nx-evil: 1", "a\0"])
 def test_a_text_that_fits_in_no_header_is_no_plan(name: str, text: str) -> None:
+    value = {name: "https://example.com/" + text} if name == "public_url" and text else {name: text}
     with pytest.raises(PlanError, match=rf"`{name}` of \[production\] must be"):
-        ProductionSide("new", **{**NEEDED.get(name, {}), name: text})
+        ProductionSide("new", **{**NEEDED.get(name, {}), **value})
 
 
 def describe_properties(**properties: Any) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import timedelta
+from functools import partial
 
 from rowferry.errors import ObjectError, RowferryError
 from rowferry.formatting import count
@@ -18,11 +19,11 @@ from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.buckets.bucket_errors import check_bucket_exists, explain, refuse, summarise_error
 from rowferry_enqueue.checks.buckets.kept_properties import Heads, check_kept_properties
 from rowferry_enqueue.checks.buckets.large import check_sizes
-from rowferry_enqueue.checks.buckets.legacy_acl import check_legacy_acl
 from rowferry_enqueue.checks.buckets.objects import Sample, check_objects, find_any_object
 from rowferry_enqueue.checks.buckets.prefixes import check_prefixes
 from rowferry_enqueue.checks.buckets.probe import ENCRYPTED, TAGGING, Probe, written_probe
 from rowferry_enqueue.checks.buckets.probe_properties import ShapedProbe
+from rowferry_enqueue.checks.buckets.public import check_legacy_acl, check_public_url
 from rowferry_enqueue.checks.finding import Finding, find_problems, fine, note, part, problem
 
 DEADLINE = timedelta(seconds=30)
@@ -140,6 +141,7 @@ def _try_production(
             return
         if not may_write:
             yield note(f"not checked, since a check would write: whether {side.bucket} takes objects and copies")
+            yield from check_public_url(plan, None, partial(_find_production_key, client, plan))
             return
         left: list[Finding] = []
         with written_probe(client, side, left) as probe:
@@ -148,11 +150,24 @@ def _try_production(
                 facts[COPY_KEEPS_TAGS] = probe.copy_keeps_tags
             if probe.is_written:
                 facts[NO_TAGS] = probe.lacks_tags
-                findings = list(ShapedProbe(probe, plan, acl).check())
+                findings = list(_try_properties(ShapedProbe(probe, plan, acl), plan, client))
                 yield from findings
                 if probe.copy_keeps_tags and side.tags == "none":
                     facts[COPY_LEAVES_TAGS_OUT] = not find_problems(findings)
         yield from left
+
+
+def _try_properties(shaped: ShapedProbe, plan: Plan, client: ObjectClient) -> Iterator[Finding]:
+    """Write probes that are what the plan says of objects, and fetch one as the public would."""
+    findings = list(shaped.check())
+    yield from findings
+    if not find_problems(findings):
+        yield from check_public_url(plan, shaped.probe, partial(_find_production_key, client, plan))
+
+
+def _find_production_key(client: ObjectClient, plan: Plan) -> str | None:
+    """Return the key of an object below `to`, if there is one."""
+    return find_any_object(client, plan.production, object_prefixes(plan.parts, "production"))
 
 
 def _try_writing(probe: Probe, plan: Plan, source_key: str | None, heads: Heads) -> Iterator[Finding]:

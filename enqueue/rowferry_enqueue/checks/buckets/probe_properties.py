@@ -63,10 +63,15 @@ class ShapedProbe:
         self._wishes = list_wishes(plan.production, self._acl)
         self._headers = tuple(header for wish in self._wishes for header in wish.headers)
 
+    @property
+    def probe(self) -> tuple[str, bytes]:
+        """Return the key of the probe in one part, and its bytes."""
+        return self.key, self._probe.body if self._plan.server_side else BODY
+
     def check(self) -> Iterator[Finding]:
         """Write the probes and yield what came of it; nothing where the plan says nothing of objects."""
         side = self._plan.production
-        if not self._wishes and side.tags != "none":
+        if not self._wishes and side.tags != "none" and side.public_url is None:
             return
         findings: list[Finding] = []
         for operation in ("CopyObject" if self._plan.server_side else "PutObject", "CreateMultipartUpload"):
