@@ -18,6 +18,7 @@ from rowferry.db.schema import check_version
 from rowferry.db.statements import statement
 from rowferry.errors import UsageError
 from rowferry.logs import set_process_fields
+from rowferry.queues import list_queues
 from rowferry_worker.ledger import Ledger
 from rowferry_worker.machine import log_machine
 from rowferry_worker.migration import MigrationContextCache
