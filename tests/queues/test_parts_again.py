@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rowferry_queues.parts.updated_parts import list_comparable
+from rowferry_queues.parts.send import list_comparable
 from support.entries.entry_table import FROM, TO
 from support.entries.parts_site import (
     BODY,

@@ -7,10 +7,9 @@ from typing import Literal
 from rowferry.batch import Outcome
 from rowferry.errors import Awaited, NotRecorded, ObjectError, ObjectNotFound
 from rowferry.formatting import count
-from rowferry.s3.clocks import NO_SKEW, Skew, put_in_order
 from rowferry.s3.operations import abort_multipart_upload
 from rowferry.s3.responses import Response
-from rowferry_queues.parts.spec import PartsSettings, Replaces
+from rowferry_queues.parts.spec import PartsSettings
 from rowferry_worker.copying.copy import CopyOptions, CopyResult
 from rowferry_worker.copying.transfer import UPLOAD, look_at_completed
 from rowferry_worker.multipart.completion import LOST, Large, Upload, complete_upload
@@ -24,11 +23,9 @@ from rowferry_worker.objects.own_copies import KnownCopy, demand_recorded
 from rowferry_worker.objects.requests import ObjectRequests, object_changed, size_of
 from rowferry_worker.properties.settle import Description
 
-Standing = Literal["nothing", "same", "own", "older", "different", "unknown"]
-"""No object; one with the bytes of the legacy object; a copy of ours of what the legacy object was before; another one,
-older than the legacy object; another one; one of the same size whose headers leave that open."""
-
-
+Standing = Literal["nothing", "same", "own", "different"]
+"""No object; one whose headers do not say that it has other bytes; a copy of ours of what the legacy object was before;
+another one."""
 Wanted = tuple[str, str, list[int]]
 """A production key, its upload, and the numbers of parts that are not recorded, as `rowferry.add_parts` takes them."""
 
@@ -38,19 +35,15 @@ class SharedCopies:
     """The large objects of one attempt at a batch; on the event loop only."""
 
     s3: ObjectRequests
+    records: UploadRecords
     options: CopyOptions
     settings: PartsSettings
-    replaces: Replaces
-    """Which different production objects may be replaced."""
+    replaces_own: bool
+    """Whether a copy of ours is brought up to date."""
     begun: frozenset[str]
     """The production keys that have an upload recorded."""
     wanted: dict[str, Wanted] = field(default_factory=dict[str, Wanted])
     """By legacy key: parts that are to be batches, unless they are."""
-
-    @property
-    def records(self) -> UploadRecords:
-        """Those of the attempt."""
-        return self.options.large_objects.records
 
     async def advance(self, source_key: str, target_key: str) -> CopyResult:
         """Bring an object as far as this attempt can.
@@ -64,12 +57,7 @@ class SharedCopies:
             return CopyResult(Outcome.KEPT)
         existing = await self.s3.find("production", target_key)
         known = await self.records.find_copy_of(source_key, target_key)
-        skew = NO_SKEW
-        if existing is not None and compare_headers(seen, existing) is False:
-            skew = await self.options.clocks.measure(self.s3, source_key, target_key)
-        standing = judge_standing(seen, existing, known, skew)
-        if standing == "older" and self.options.timeline.switched is not None:
-            standing = "different"  # it may be the application's: the queue `migrate` finds that out
+        standing = judge_standing(seen, existing, known)
         if standing == "same" and target_key not in self.begun:
             return CopyResult(Outcome.KEPT)
         record = await self.records.take(target_key, source_key)
@@ -78,9 +66,9 @@ class SharedCopies:
         work, described = await self._describe(Large(source_key, seen, target_key), record)
         if existing is not None and (completed := find_completed(work, existing)):
             return await self._settle(completed, described)
-        if not may_replace(standing, self.replaces):
+        if standing != "nothing" and not (standing == "own" and self.replaces_own):
             await work.forget()
-            return CopyResult(Outcome.KEPT if standing in {"same", "unknown"} else Outcome.CONFLICT)
+            return CopyResult(Outcome.KEPT if standing == "same" else Outcome.CONFLICT)
         upload, plan = await work.open(self._choose_part(size_of(seen), known if standing == "own" else None))
         if not record.stands:
             await work.abort(upload)
@@ -165,24 +153,14 @@ def find_completed(work: LargeCopy, existing: Response) -> Upload | None:
     return upload if is_it else None
 
 
-def judge_standing(seen: Response, existing: Response | None, known: KnownCopy | None, skew: Skew) -> Standing:
+def judge_standing(seen: Response, existing: Response | None, known: KnownCopy | None) -> Standing:
     """Return what stands at the production key.
 
     `seen`, `existing`: the headers of the legacy and the production object; `known`: what is remembered of an earlier
-    copy of this legacy object; `skew`: by how much the clocks of the two servers differ.
+    copy of this legacy object.
     """
     if existing is None:
         return "nothing"
     if known is not None and (known.etag, known.size_bytes) == (existing.etag, size_of(existing)):
         return "same" if known.source_etag == seen.etag else "own"
-    same = compare_headers(seen, existing)
-    if same is None:
-        return "unknown"
-    if same:
-        return "same"
-    return "older" if put_in_order(seen, existing, skew) == "newer" else "different"
-
-
-def may_replace(standing: Standing, replaces: Replaces) -> bool:
-    """Return whether the copy may take the place of what stands there; of an object that is the same, never."""
-    return standing == "nothing" or (standing == "own" and replaces != "nothing") or standing == replaces == "older"
+    return "different" if compare_headers(seen, existing) is False else "same"

@@ -49,34 +49,28 @@ def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
 
 
 def list_awaited(by_key: Mapping[str, ObjectResult]) -> list[str]:
-    """Return the keys of objects that other batches are at work on."""
+    """Return the keys of objects that other batches are at work on; then the batch looks again later."""
     return [key for key, result in by_key.items() if isinstance(result, Awaited)]
 
 
 def copy_large(context: BatchContext, objects: Mapping[str, str], *, stays: bool) -> dict[str, ObjectResult]:
-    """Bring each object, legacy key to production key, a step further, and return by legacy key how that ended.
-
-    Awaited: other batches are at work on it; then the batch looks again later, and nothing is asked of S3 for it.
-    """
+    """Bring each object, legacy key to production key, a step further, and return by legacy key how that ended."""
     settings, s3, options = context.settings, context.object_requests(), choose_options(context, stays=stays)
     assert isinstance(settings, PartsSettings)
-    found = call(context.connection, "list_uploads", context.batch.id, options.copies.production, [*objects.values()])
-    uploads = {row["key"]: row["is_awaited"] for row in found}
-    replaces = settings.replace or ("older" if stays else "nothing")
-    copies = SharedCopies(s3, options, settings, replaces, frozenset(uploads))
-    awaited = {key for key in objects if uploads.get(objects[key])}
-    ready = [key for key in objects if key not in awaited]
-    by_key = run_copies(context, lambda key: copies.advance(key, objects[key]), ready)
+    production = options.copies.production
+    listed = call(context.connection, "list_uploads", context.batch.id, production, [*objects.values()])
+    begun = frozenset(row["key"] for row in listed)
+    replaces_own = settings.replace == "own" or (settings.replace is None and stays)
+    copies = SharedCopies(s3, options.large_objects.records, options, settings, replaces_own, begun)
+    by_key = run_copies(context, lambda key: copies.advance(key, objects[key]), objects)
     for key, wanted in copies.wanted.items():
-        by_key[key] = share_parts(context, options.copies.production, wanted, settings.batch_parts)
-    return by_key | {key: Awaited("PartsLeft", "parts are not sent yet") for key in awaited}
+        by_key[key] = share_parts(context, production, wanted, settings.batch_parts)
+    return by_key
 
 
 def share_parts(context: BatchContext, production: str, wanted: Wanted, batch_parts: int) -> Awaited | ObjectRejected:
     """Put parts in the queue, unless they are there, and return what their object is to wait for."""
     (row,) = call(context.connection, "add_parts", context.batch.id, production, *wanted, batch_parts)
-    left = count(len(wanted[-1]), "part", "parts")
     if row["waiting"]:
-        return Awaited("PartsLeft", f"{left} not sent yet")
-    words = f"{left} not sent, with {count_batches(row['failed'])} of them in ERROR; requeue them as well"
-    return ObjectRejected("PartsFailed", words)
+        return Awaited("PartsLeft", f"{count(len(wanted[-1]), 'part', 'parts')} not sent yet")
+    return ObjectRejected("PartsFailed", f"{count_batches(row['failed'])} of its parts in ERROR; requeue them as well")

@@ -6,11 +6,7 @@ from msgspec import Meta
 
 from rowferry.batch import Outcome
 from rowferry.plan import QueueSettings
-from rowferry.queue_spec import ROW_CHANGED, QueueChoices, QueueSpec, Words
-
-Replaces = Literal["nothing", "own", "older"]
-"""Which different production objects are replaced: none; a copy of this queue that is still as it was left; those, and
-any that is older than its legacy object."""
+from rowferry.queue_spec import ROW_CHANGED, QueueSpec, Words
 
 
 class PartsSettings(QueueSettings, frozen=True, kw_only=True):
@@ -23,16 +19,9 @@ class PartsSettings(QueueSettings, frozen=True, kw_only=True):
     would have more than 10,000 parts. Source: Amazon S3 User Guide, "Multipart upload limits"."""
     batch_parts: Annotated[int, Meta(ge=1, le=1000)] = 16
     """The most parts in a batch. What a time budget does not suffice for goes back as a batch of its own."""
-    replace: Replaces | None = None
-    """Which production objects a pass brings up to date; None: nothing, and "older" where no row moves."""
-
-
-class PartsChoices(QueueChoices, frozen=True, kw_only=True):
-    """What a pass of `parts` is asked for: nothing beside the settings."""
-
-    def replaces(self, *, stays: bool) -> bool:
-        """Return whether objects of others are replaced; what is replaced as "own" was written by this queue."""
-        return stays
+    replace: Literal["nothing", "own"] | None = None
+    """Which production objects a pass brings up to date: copies of ours that are still as they were left, or none.
+    None: "own" where no row moves, else "nothing"."""
 
 
 PARTS = QueueSpec(
@@ -44,8 +33,7 @@ PARTS = QueueSpec(
         | {
             Outcome.MIGRATED: "large object copied, or a part of it sent; the row stays as it is",
             Outcome.KEPT: "nothing to send: smaller, there already, or an unchanged part",
-            Outcome.CHANGED: "the application changed the row, or the object of the part, meanwhile",
-            Outcome.DELETED: "the row was deleted meanwhile, or the upload of the part has ended",
+            Outcome.CHANGED: "the application changed the row meanwhile, or the upload of the part has ended",
             Outcome.MISSING: "no legacy object",
             Outcome.CONFLICT: "a different production object exists",
             Outcome.FAILED: "any other error",
@@ -56,6 +44,5 @@ PARTS = QueueSpec(
     sources=frozenset({"table", "listing"}),
     sides=frozenset({"legacy", "production"}),
     settings=PartsSettings,
-    choices=PartsChoices,
     writes_objects=True,
 )

@@ -53,8 +53,6 @@ class PartTrust:
 
     confirms: bool = True
     """Whether it tells the MD5 of a part as its ETag."""
-    copies_in_place: bool = True
-    """Whether it copies parts within its bucket, and tells their MD5."""
 
 
 def demands_digest(error: ObjectRejected) -> bool:
