@@ -39,13 +39,13 @@ class Throughput:
     def time_left(self) -> timedelta | None:
         """Return the estimated time for what is left; None before enough is worked off to tell.
 
-        Enough are FEW entries, a tenth of all, or what was worked off in SOON. What a dead worker had reached counts:
+        Enough are FEW entries, a tenth of all, or what was worked off in SOON. What a dead worker had in hand counts:
         it is found again at once.
         """
         counts = self.counts
-        reached = counts.finished + counts.reached
+        reached = counts.finished + counts.in_hand
         is_early = reached < min(FEW, counts.entries / 10) and self.elapsed < SOON
-        return (counts.waiting - counts.reached) / reached * self.elapsed if reached and not is_early else None
+        return (counts.waiting - counts.in_hand) / reached * self.elapsed if reached and not is_early else None
 
     def __str__(self) -> str:
         """Return the progress as one line."""

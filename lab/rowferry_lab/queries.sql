@@ -72,7 +72,7 @@ select
     a.in_hand between 1 and 0.7 * a.entry_count as is_busy
 from rowferry.open_attempts as a
 inner join rowferry.migration as m on a.migration_id = m.id
-where m.name = %(migration)s and a.is_live
+where m.name = %(migration)s and a.silent_for < interval '30 seconds'
 order by is_busy desc, a.in_hand desc
 limit 1;
 

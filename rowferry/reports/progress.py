@@ -27,9 +27,7 @@ class Counts:
     failed: int = 0
     bytes: int = 0
     in_hand: int = 0
-    """Of the waiting entries, those that live workers have settled inside their batches, before the verdicts."""
-    reached: int = 0
-    """The same, with what dead workers had settled: the time left does without them."""
+    """Of the waiting entries, those that workers have settled inside their batches, before the verdicts."""
 
     @property
     def outcomes(self) -> dict[Outcome, int]:
@@ -43,11 +41,11 @@ class Counts:
 
     @property
     def worked_off(self) -> int:
-        """Return the entries that have an outcome, and those reached; all but one at most while a batch is open.
+        """Return the entries that have an outcome, and those in hand; all but one at most while a batch is open.
 
-        The death of a worker does not lower it: what the worker had reached is found again.
+        The death of a worker does not lower it: what the worker had in hand is found again.
         """
-        return self.finished + min(self.reached, max(self.waiting - 1, 0))
+        return self.finished + min(self.in_hand, max(self.waiting - 1, 0))
 
     @property
     def percent(self) -> int:
@@ -72,7 +70,7 @@ class Counts:
         An entry that had an outcome, and is read again, counts where it is now: no count falls below zero.
         """
         gone = {field.name: max(0, getattr(self, field.name) - getattr(start, field.name)) for field in fields(self)}
-        gone |= {name: getattr(self, name) for name in ("waiting", "batches_init", "in_hand", "reached")}
+        gone |= {name: getattr(self, name) for name in ("waiting", "batches_init", "in_hand")}
         gone |= {"entries": gone["waiting"] + sum(gone[outcome] for outcome in Outcome)}
         gone |= {"batches": gone["batches_init"] + gone["batches_done"] + gone["batches_error"]}
         return Counts(**gone)

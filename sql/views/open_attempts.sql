@@ -3,7 +3,6 @@
 -- objects stand, their rows and the verdict are still to be written. `reported_at`: when the worker last said how far
 -- its batches are, once a second while that changes; `silent_for`: since its last sign of life. 10 seconds after that
 -- it counts as dead, for processes that share its kernel as soon as it has ended; another worker takes the batch over.
--- `is_live`: that sign is less than 30 seconds old.
 -- `is_last`: no other worker has begun with the batch since; one that had to put it back has not.
 create or replace view rowferry.open_attempts as
 select
@@ -22,7 +21,6 @@ select
         least(coalesce((w.in_hand ->> a.id::text)::integer, 0), (rowferry.count_batch(q, 1)).waiting), 0
     )::integer as in_hand,
     now() - w.last_seen_at as silent_for,
-    w.last_seen_at > now() - interval '30 seconds' as is_live,
     not exists (
         select from rowferry.batch_attempt as l
         where l.batch_id = a.batch_id and l.id > a.id and l.verdict is distinct from 'RELEASED'

@@ -19,8 +19,7 @@ in_hand as (
     select
         h.migration_id,
         h.queue_name,
-        sum(h.entries)::bigint as entries,
-        sum(h.reached)::bigint as reached
+        sum(h.entries)::bigint as entries
     from rowferry.in_hand as h
     group by h.migration_id, h.queue_name
 )
@@ -33,15 +32,14 @@ select
     c.started_at,
     c.finished_at,
     coalesce(h.entries, 0) as in_hand,
-    coalesce(h.reached, 0) as reached,
     coalesce(r.rate_1m, 0) as rate_1m,
     coalesce(r.rate_10m, 0) as rate_10m,
     case
         when r.rate_10m > 0
-            then make_interval(secs => ((c.counts).waiting - coalesce(h.reached, 0)) / r.rate_10m)
+            then make_interval(secs => ((c.counts).waiting - coalesce(h.entries, 0)) / r.rate_10m)
     end as time_left,
     rowferry.share_done(
-        (c.counts).entries, (c.counts).waiting, coalesce(h.reached, 0), (c.counts).unsettled
+        (c.counts).entries, (c.counts).waiting, coalesce(h.entries, 0), (c.counts).unsettled
     ) as done_share
 from counted as c
 inner join rowferry.migration as m on c.migration_id = m.id

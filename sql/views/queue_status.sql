@@ -5,7 +5,7 @@
 -- `next_at`: when the first of its batches is due, if none is yet (null: never).
 -- `waiting` are its own entries; `pending` are these and the waiting entries of all queues that lead to it, as
 -- `pending_batches` are the batches in INIT. `in_hand` are its own entries that workers have settled inside their
--- batches (rowferry.in_hand); `reached`: the same, with what dead workers had settled.
+-- batches (rowferry.in_hand).
 -- `rate_1m` is that of the last minute, 0 once nothing is pending, no worker serves it, or it is paused and no batch is
 -- claimed; `rate_10m` that of the last ten. `time_left` is how long it takes until nothing is pending, at this rate:
 -- the longest of its own and those of the queues before it; null while that is unknown, nothing is pending, one of them
@@ -131,7 +131,6 @@ known as (
         greatest(p.finished_at, d.at, v.served_since, c.moved_at, r.resumed_at) as moved_at,
         coalesce(k.next, '{}') as next,
         coalesce(p.in_hand, 0) as in_hand,
-        coalesce(p.waiting - p.reached, 0) as unreached,
         coalesce(p.rate_1m, 0) as rate_1m,
         coalesce(p.rate_10m, 0) as rate_10m,
         p.done_share,
@@ -171,7 +170,6 @@ coming as (
         min(k.started_at) as began_at,
         sum((k.counts).waiting)::bigint as waiting,
         sum((k.counts).waiting - k.in_hand)::bigint as entries_left,
-        sum(k.unreached)::bigint as unreached,
         sum((k.counts).batches_init)::bigint as batches_init
     from leads as l
     inner join known as k on l.migration_id = k.migration_id and l.queue_name = k.queue_name
@@ -192,7 +190,7 @@ paced as (
         case
             when (o.counts).batches_init + coalesce(c.batches_init, 0) = 0 then 0
             when (o.counts).batches_init > 0 and o.paused_at is not null then 'infinity'
-            when o.rate_10m > 0 then (o.unreached + coalesce(c.unreached, 0)) / o.rate_10m
+            when o.rate_10m > 0 then ((o.counts).waiting - o.in_hand + coalesce(c.entries_left, 0)) / o.rate_10m
             when (o.counts).batches_init > 0 then 'infinity'
             else 0
         end as seconds
@@ -310,7 +308,6 @@ select
     r.is_slowest,
     r.state,
     r.in_hand,
-    (r.counts).waiting - r.unreached as reached,
     r.still_since,
     r.done_share,
     r.pause_reason,

@@ -4,7 +4,7 @@
 -- `in_error`: these, and those without an outcome, of batches in ERROR.
 -- `started_at` and `finished_at`: when the first attempt began and the last batch ended, even if they were pruned or
 -- requeued since. `in_hand`: those of the waiting entries that workers have settled inside their batches, their rows
--- and verdicts being still to be written; `reached`: the same, with what dead workers had settled (rowferry.in_hand).
+-- and verdicts being still to be written (rowferry.in_hand).
 -- `done_share`: see rowferry.share_done; `entries_left`: the waiting entries that no worker has settled. Reads the
 -- tally, some hundred rows, not the queue.
 create or replace view rowferry.table_progress as
@@ -30,9 +30,8 @@ select
     c.started_at,
     c.finished_at,
     coalesce(h.entries, 0) as in_hand,
-    coalesce(h.reached, 0) as reached,
     rowferry.share_done(
-        (c.counts).entries, (c.counts).waiting, coalesce(h.reached, 0), (c.counts).unsettled
+        (c.counts).entries, (c.counts).waiting, coalesce(h.entries, 0), (c.counts).unsettled
     ) as done_share,
     (c.counts).waiting - coalesce(h.entries, 0) as entries_left
 from counted as c

@@ -140,11 +140,11 @@ def test_a_worker_that_was_only_cut_off_responds_again(lines: Lines, connection:
 
 
 def test_a_moving_migration_has_a_pace_before_its_first_batch_ends_and_is_not_at_its_end_while_one_is_open() -> None:
-    counts = Counts(batches=2, batches_init=2, entries=1000, waiting=1000, in_hand=3, reached=3)
+    counts = Counts(batches=2, batches_init=2, entries=1000, waiting=1000, in_hand=3)
     line = str(Throughput(counts, timedelta(seconds=10), MIGRATE.words, "migrate"))
     assert "3 more in open batches" in line
     assert "0.3 entries/s" in line
     none = str(Throughput(Counts(entries=1000, waiting=1000), timedelta(seconds=10), MIGRATE.words, "migrate"))
     assert "entries/s" not in none, "it has not begun yet"
-    counts = Counts(batches=1, batches_init=1, entries=500, waiting=500, in_hand=500, reached=500)
+    counts = Counts(batches=1, batches_init=1, entries=500, waiting=500, in_hand=500)
     assert Throughput(counts, timedelta(seconds=1), MIGRATE.words, "migrate").counts.percent == 99
