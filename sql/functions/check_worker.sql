@@ -2,7 +2,7 @@
 -- does, behind PgBouncer only during a transaction of its ledger. A free lock is taken until the transaction
 -- ends.
 -- Writes: nothing. Called by: rowferry.begin_attempts, rowferry.end_attempt, rowferry.lose_attempts,
--- rowferry.heartbeat, rowferry.deregister_worker.
+-- rowferry.heartbeat, rowferry.update_worker.
 create or replace function rowferry.check_worker(p_worker_id text)
 returns void
 language plpgsql

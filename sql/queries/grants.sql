@@ -34,10 +34,10 @@ grant insert (migration_id, queue_name, payload, entry_count, max_attempts) on r
 grant execute on function
     rowferry.find_oldest, rowferry.claim_batch, rowferry.find_lines, rowferry.begin_attempts, rowferry.end_attempt,
     rowferry.lose_attempts, rowferry.finish_batch, rowferry.fail_batch, rowferry.split_batch, rowferry.add_ranges,
-    rowferry.heartbeat, rowferry.deregister_worker, rowferry.take_row_turn, rowferry.judge_fault,
+    rowferry.heartbeat, rowferry.update_worker, rowferry.take_row_turn, rowferry.judge_fault,
     rowferry.pause_migration, rowferry.take_upload, rowferry.record_upload, rowferry.record_parts, rowferry.end_upload,
     rowferry.add_parts, rowferry.list_uploads, rowferry.record_copy, rowferry.note_write, rowferry.note_copy,
-    rowferry.find_copy, rowferry.report_progress, rowferry.note_unusable, rowferry.note_folder, rowferry.record_fact,
+    rowferry.find_copy, rowferry.note_folder, rowferry.record_fact,
     rowferry.share_connections
 to {role};
 

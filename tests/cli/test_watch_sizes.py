@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from psycopg.rows import DictRow
+from psycopg.types.json import Jsonb
 
 from rowferry.db.connection import Connection, connect
 from rowferry_cli.status.chain import read_chain
@@ -129,7 +130,7 @@ def test_a_worker_that_skips_the_migration_is_not_called_idle(table: EntryTable)
         actor.send_heartbeat()
         error = "The production bucket b cannot be used: AccessDenied"
         (migration,) = table.execute("select id from rowferry.migration")
-        actor.ledger.call("note_unusable", "fra-1:4711:a", migration["id"], None, error)
+        actor.ledger.call("update_worker", "fra-1:4711:a", Jsonb({"unusable": {migration["id"]: error}}))
         snapshot = read_now()
         lines = shown(State(snapshot))
     assert snapshot.state["state"] == "no_workers"

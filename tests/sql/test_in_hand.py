@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from psycopg import errors
 from psycopg.rows import DictRow
+from psycopg.types.json import Jsonb
 
 from support.queue.lines import Lines
 from support.queue.rows import add, add_worker, change
@@ -38,8 +39,7 @@ def begin(lines: Lines, worker: str, *, ago: str = "10 s", verdict: str | None =
 
 
 def tell(lines: Lines, worker: str, entries: dict[int, int]) -> None:
-    told = "select rowferry.report_progress(%s, %s, %s)"
-    lines.session.execute(told, (worker, list(entries.keys()), list(entries.values())))
+    lines.session.execute("select rowferry.update_worker(%s, %s)", (worker, Jsonb({"in_hand": entries})))
 
 
 def read(lines: Lines, view: str) -> DictRow:

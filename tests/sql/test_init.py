@@ -62,15 +62,15 @@ def test_a_second_time_applies_nothing_restores_what_was_changed_and_keeps_what_
     init()
     for change in (
         "insert into rowferry.migration (name, plan) values ('mine', '{}')",
-        "create or replace function rowferry.deregister_worker(p_id text) returns void language sql as 'select null'",
+        "create or replace function rowferry.check_worker(p_worker_id text) returns void language sql as 'select null'",
         "grant select on rowferry.progress to public",
     ):
         ask(empty_database, change)
     done = init()
     assert (done.migrations, done.version_before) == ((), __version__)
     assert ask(empty_database, "select name from rowferry.migration") == [("mine",)]
-    ((source,),) = ask(empty_database, "select prosrc from pg_proc where proname = 'deregister_worker'")
-    assert "stopped_at" in str(source)
+    ((source,),) = ask(empty_database, "select prosrc from pg_proc where proname = 'check_worker'")
+    assert "rowferry.ledger" in str(source)
     assert ask(empty_database, "select has_table_privilege('public', 'rowferry.progress', 'select')") == [(True,)]
     ask(empty_database, "drop view rowferry.claimed_batches cascade")
     ask(empty_database, "create view rowferry.claimed_batches as select 1 as something_else")

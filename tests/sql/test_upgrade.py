@@ -6,6 +6,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from rowferry import __version__
 from rowferry.db.connection import Connection, call, connect
@@ -22,7 +23,7 @@ NAME = f"{NEXT:04}_made_up"
 MIGRATION = """
 alter table rowferry.migration add column note text not null default 'none';
 alter table rowferry.batch_queue add column priority integer not null default 0;
-drop function rowferry.deregister_worker(text);
+drop function rowferry.update_worker(text, jsonb);
 """
 """Stands for what a later version brings: columns, and room for the successor of a function."""
 DATA = """
@@ -93,7 +94,7 @@ def test_what_was_counted_stays_counted_and_what_waits_goes_on_with_the_new_vers
         assert reader.execute("select name, note from rowferry.migration where paused_at is null").fetchall() == [
             ("avatars", "none")
         ]
-        call(worker, "deregister_worker", "w")  # functions come after the migrations that make room for them
+        call(worker, "update_worker", "w", Jsonb({}))  # functions come after the migrations that make room for them
 
 
 def test_a_migration_that_fails_changes_nothing(old: str, made_up: Path) -> None:

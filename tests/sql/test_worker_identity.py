@@ -22,7 +22,7 @@ AS_LIVE = {
     "lose_attempts": ([1], LIVE),
     "end_attempt": (1, "RELEASED", "it was told so"),
     "heartbeat": (LIVE, "h", 1, "0", 9, 9, ["migrate"], Jsonb({"x PUT": 1})),
-    "deregister_worker": (LIVE,),
+    "update_worker": (LIVE, Jsonb({"in_hand": {"1": 9}, "stopped": True})),
 }
 
 
@@ -73,6 +73,6 @@ def test_a_role_may_register_work_and_stop_as_a_worker_of_its_own(session: Sessi
     call(session, "heartbeat", OWN, "h", 2, "0", 1, 1, ["migrate"], Jsonb({}))
     call(session, "begin_attempts", [1], [0], OWN, None)
     call(session, "end_attempt", 2, "RELEASED", "it was mine")
-    call(session, "deregister_worker", OWN)
+    call(session, "update_worker", OWN, Jsonb({"stopped": True}))
     (row,) = ten.execute("select verdict from rowferry.batch_attempt where id = 2")
     assert row["verdict"] == "RELEASED"

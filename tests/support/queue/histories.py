@@ -252,10 +252,11 @@ class World:
 
     def leave(self, worker: str) -> None:
         self.let_go(worker)
-        self.ledger.call("deregister_worker", worker)
+        self.ledger.call("update_worker", worker, Jsonb({"stopped": True}))
 
     def skip(self, worker: str, migration: str, queue: str | None) -> None:
-        self.ledger.call("note_unusable", worker, self._find_migration(migration)[0], queue, "No such bucket")
+        key = " ".join([str(self._find_migration(migration)[0]), *([queue] if queue else [])])
+        self.ledger.call("update_worker", worker, Jsonb({"unusable": {key: "No such bucket"}}))
 
     def work(self, worker: str, queue: str, outcomes: Sequence[str], passing: str, hours: int) -> bool:
         """Claim a batch, give its entries these outcomes in turn, and commit; return whether there was one."""
@@ -300,7 +301,7 @@ class World:
         if worker in self.held:
             batch, attempt = self.held[worker]
             settled = min(in_hand, len(_find_entries(batch)))
-            self.ledger.call("report_progress", worker, [attempt.id], [settled])
+            self.ledger.call("update_worker", worker, Jsonb({"in_hand": {attempt.id: settled}}))
 
     def let_go(self, worker: str) -> None:
         """Put the batch back that is kept."""

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Literal
 
 import psycopg
+from psycopg.types.json import Jsonb
 
 from rowferry.batch import Attempt, Batch, Judgement, Outcome, Verdict
 from rowferry.db.connection import Connection, summarise, translate
@@ -103,9 +104,10 @@ class ClaimedBatch:
     def _tell_usable(self, queue: str | None, error: str | None) -> None:
         """Tell operators why this worker cannot work on the migration, or on this queue of it; None: it can."""
         ledger = self.state.ledger
-        arguments = ledger.worker_id, self.batch.migration_id, queue, error
+        key = f"{self.batch.migration_id}{f' {queue}' if queue else ''}"
+        arguments = ledger.worker_id, Jsonb({"unusable": {key: error}})
         with suppress(UsageError):  # the database's encoding may lack what a server has said
-            ledger.call("note_unusable", *arguments, if_lost=("note_unusable", arguments))
+            ledger.call("update_worker", *arguments, if_lost=("update_worker", arguments))
 
     def _hold_back(self, migration: MigrationContext) -> None:
         """Put the batch back unchanged, and skip its migration until the replicas may have caught up."""

@@ -122,7 +122,7 @@ class Heartbeat:
         """
         now = self.in_hand()
         if now != told:
-            self.ledger.call("report_progress", self.worker_id, list(now.keys()), list(now.values()))
+            self.ledger.call("update_worker", self.worker_id, Jsonb({"in_hand": dict(now)}))
         return now
 
     def _run(self) -> None:
@@ -154,7 +154,7 @@ class Heartbeat:
         self.stopped.set()
         for is_last in (False, True):
             try:
-                self.ledger.call("deregister_worker", self.worker_id)
+                self.ledger.call("update_worker", self.worker_id, Jsonb({"stopped": True}))
                 break
             except RowferryError as error:
                 if is_last:
