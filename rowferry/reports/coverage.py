@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from psycopg.types.json import Jsonb
+
 from rowferry.db.connection import Connection, call
 from rowferry.db.statements import statement
 from rowferry.formatting import count
@@ -12,6 +14,7 @@ from rowferry.reports.facts import NOT_RECORDED
 LEAST_SHARE = 0.1
 """Of the objects of a folder: where fewer are named by nothing, they are what deleted rows have left."""
 MOST_SHOWN = 6
+RECORDED = ("folder", "objects", "unnamed", "is_complete", "is_exact")
 NEXT = "Name these in the plan by [[objects]] or [[entries]], unless they may stay behind."
 
 
@@ -102,11 +105,11 @@ def _show(number: int, *, is_complete: bool, is_exact: bool) -> str:
 
 def record_coverage(connection: Connection, migration: str, coverage: Coverage) -> bool:
     """Record what was found in the place of what was known; return False where this role may not, or has no schema."""
-    names = ("folder", "objects", "unnamed", "is_complete", "is_exact")
-    values = [[getattr(folder, name) for folder in coverage.folders] for name in names]
+    folders = [{name: getattr(one, name) for name in RECORDED} for one in coverage.folders]
+    left_behind = sum(one.unnamed for one in coverage.left)
     try:
         with connection.transaction():
-            call(connection, "record_coverage", migration, *values)
+            call(connection, "record_coverage", migration, Jsonb(folders), left_behind)
     except NOT_RECORDED:
         return False
     return True
@@ -114,5 +117,5 @@ def record_coverage(connection: Connection, migration: str, coverage: Coverage) 
 
 def read_coverage(connection: Connection, migration: str) -> Coverage:
     """Return what was recorded last; nothing where nobody has looked."""
-    rows = connection.execute(statement("read_coverage"), {"migration": migration}).fetchall()
-    return Coverage(tuple(FolderCoverage(**row) for row in rows))
+    row = connection.execute(statement("read_coverage"), {"migration": migration}).fetchone()
+    return Coverage(tuple(FolderCoverage(**folder) for folder in row["folders"]) if row else ())

@@ -430,23 +430,15 @@ comment on column rowferry.copied_object.digests is
 
 create table rowferry.coverage (
     migration text not null,
-    folder text not null,
-    objects bigint not null,
-    unnamed bigint not null,
-    is_complete boolean not null,
-    is_exact boolean not null,
+    folders jsonb not null,
+    left_behind bigint not null,
     looked_at timestamptz not null default now(),
-    constraint coverage_pkey primary key (migration, folder),
-    constraint coverage_unnamed_check check (unnamed between 0 and objects)
+    constraint coverage_pkey primary key (migration)
 );
 comment on table rowferry.coverage is
-'One folder of a migration''s legacy bucket a row, as `rowferry check` and `rowferry migrate` saw it last: how many '
-'objects it has, and how many of them no row and no [[objects]] of the plan names. No rows: nothing was looked at. By '
-'the name of the migration, which a check precedes.';
-comment on column rowferry.coverage.is_complete is
-'False: the count was given up, and there are at least so many objects.';
-comment on column rowferry.coverage.is_exact is
-'False: `unnamed` is computed from a part of the keys.';
+'The folders of a migration''s legacy bucket, as `rowferry check` and `rowferry migrate` saw them last, and how many '
+'objects no row and no [[objects]] of the plan names, in folders of which a tenth or more is not named. No row: nothing '
+'was looked at. By the name of the migration, which a check precedes.';
 
 create table rowferry.server_fact (
     migration text not null,

@@ -70,12 +70,6 @@ order by s.migration, s.position;
 
 -- name: read_coverage
 -- The folders of a migration's legacy bucket, as they were seen last.
-select
-    c.folder,
-    c.objects,
-    c.unnamed,
-    c.is_complete,
-    c.is_exact
-from rowferry.coverage as c
-where c.migration = %(migration)s
-order by c.folder;
+select folders
+from rowferry.coverage
+where migration = %(migration)s;

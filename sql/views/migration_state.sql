@@ -159,15 +159,6 @@ caused as (
         end as cause
     from stated as s
     left join deserted as d on s.migration_id = d.migration_id
-),
-
-left_out as (
-    select
-        c.migration,
-        sum(c.unnamed)::bigint as left_behind
-    from rowferry.coverage as c
-    where c.unnamed > 0 and c.unnamed >= 0.1 * c.objects
-    group by c.migration
 )
 
 select
@@ -220,7 +211,7 @@ select
             else ''
         end
     end as what_to_do,
-    l.left_behind,
+    nullif(l.left_behind, 0) as left_behind,
     case s.state
         when 'done' then coalesce(s.finished_at, s.created_at)
         when 'needs_operator' then coalesce(s.finished_at, s.created_at)
@@ -249,4 +240,4 @@ select
         else 5
     end as urgency
 from caused as s
-left join left_out as l on s.migration = l.migration;
+left join rowferry.coverage as l on s.migration = l.migration;
