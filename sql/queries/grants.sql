@@ -24,7 +24,7 @@ to {role};
 -- Enqueue: store the plan, and add batches without a status, counts or times of their own.
 grant execute on function
     rowferry.register_migration, rowferry.renew_batches, rowferry.record_pass, rowferry.begin_pass,
-    rowferry.confirm_switch, rowferry.note_moment, rowferry.enqueue_items, rowferry.replace_items,
+    rowferry.note_switch, rowferry.enqueue_items, rowferry.replace_items,
     rowferry.choose_on_conflict, rowferry.record_coverage, rowferry.record_fact
 to {role};
 grant insert (migration_id, queue_name, payload, entry_count, max_attempts) on rowferry.batch_queue to {role};

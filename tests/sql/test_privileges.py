@@ -65,8 +65,7 @@ EXPECTED: dict[Purpose, set[str]] = {
     | {
         "EXECUTE rowferry.begin_pass",
         "EXECUTE rowferry.choose_on_conflict",
-        "EXECUTE rowferry.confirm_switch",
-        "EXECUTE rowferry.note_moment",
+        "EXECUTE rowferry.note_switch",
         "EXECUTE rowferry.enqueue_items",
         "EXECUTE rowferry.replace_items",
         "EXECUTE rowferry.record_coverage",

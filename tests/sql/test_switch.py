@@ -32,11 +32,11 @@ def read(connection: Session) -> tuple[Any, ...]:
 
 
 def note(connection: Session, moment: datetime) -> None:
-    connection.execute("select rowferry.note_moment(1, %s)", (moment,))
+    connection.execute("select rowferry.note_switch(1, %s, false)", (moment,))
 
 
 def confirm(connection: Session, moment: datetime | None) -> None:
-    connection.execute("select rowferry.confirm_switch(1, %s)", (moment,))
+    connection.execute("select rowferry.note_switch(1, %s, true)", (moment,))
 
 
 def test_the_first_moment_counts(migration: Session) -> None:

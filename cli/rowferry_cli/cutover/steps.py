@@ -148,7 +148,7 @@ def _announce(cutover: Cutover, moment: str) -> None:
     cutover.ready_at = fetch_one(connection, statement("read_now"))["now"]
     if state is not None:
         with translated_errors():
-            call(connection, "note_moment", state["id"], cutover.ready_at)
+            call(connection, "note_switch", state["id"], cutover.ready_at, False)
     bucket, left = cutover.run.plan.production.bucket, cutover.passes[-1].unsettled
     document = {"moment": True, "reason": moment, "left": left}
     cutover.print(f"Now is the moment to switch the application to {bucket}: {moment}.", document)
@@ -181,10 +181,10 @@ def confirm_switch(cutover: Cutover) -> None:
     if state is None:
         raise UsageError(f"There is no migration {cutover.run.plan.name} in this database.")
     with translated_errors():
-        (row,) = call(connection, "confirm_switch", state["id"], cutover.ready_at)
+        (row,) = call(connection, "note_switch", state["id"], cutover.ready_at, True)
     cutover.overwrite_no_more()
     skew = measure_clocks(cutover.run.plan, cutover.run.reporter)
-    cutover.choose(switched_at=row["confirm_switch"], skew=skew)
+    cutover.choose(switched_at=row["note_switch"], skew=skew)
     if cutover.count().batches_init:
         choices = Jsonb(cutover.choices.payload(stays=True))
         with translated_errors():

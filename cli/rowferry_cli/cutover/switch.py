@@ -25,7 +25,7 @@ def note_switched_back(connection: Connection, plan: Plan, reporter: Reporter) -
             "`rowferry cutover` without --switched-back."
         )
     with translated_errors():
-        call(connection, "confirm_switch", state["id"], None)
+        call(connection, "note_switch", state["id"], None, True)
     reporter.print("Noted: the application uses the legacy bucket again. `rowferry cutover` begins anew.")
     return 0
 
