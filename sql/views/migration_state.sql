@@ -8,31 +8,26 @@
 --   no_workers     no live worker serves one of its queues with waiting batches, and no other queue moves
 --   waiting        no batch is due: they wait for their next attempt; or there is none yet; or batches are only put
 --                  back (rowferry.outages), as while a server is away
--- `since`: since when it is in this state: it ended, was paused, nothing has moved, it was put back first, its last
--- worker left, was tried last, was begun or resumed. `cause`: what holds it, in one of these words; empty while it is
--- running, and when all is done:
+-- `cause`: what holds it, in one of these words; empty while it is running, and when all is done:
 --   errors       entries need an operator           person, worker, queues  that has paused it, or its queues
 --   nothing_moves                                   no_workers, skipped     by all workers that serve it
 --   no_batches   nothing was enqueued               server_away             batches are only put back
 --   retries      that are not due                   deferred                for ever, by their run_after
--- `what_to_do`: the same in one sentence, with what to type; empty while it is running, and when all is done.
+-- `what_to_do`: the same in one sentence, with what to type. `since`: since when it is in this state. `urgency`: the
+-- order of screens. 1: it could go on and does not, or a worker has paused it; 2: only errors are left; 3: it waits, or a
+-- person has paused it; 4: it runs; 5: it is done.
 -- `paused_at`: since when it is paused, or all its queues with waiting batches are. `paused_by`: the database's role
 -- that did; `pause_reason`: why; null: no reason was given. `paused_by_worker`: whether a worker paused it.
 -- `done_share`: that of the queue that is behind the others (rowferry.share_done); null without entries.
--- `waiting`: entries that have not left all queues of the chain, less those that live workers have settled;
--- `batches_init`: the batches of these queues that wait or run, of which those that list a bucket have no entries yet.
--- `needs_operator`: entries of all queues that are missing, conflict or failed, or were set to ERROR by hand; at least
--- one for each batch in ERROR. `next_at`: when the first batch is due, if none of a queue that is not paused is yet.
+-- `waiting`: entries that have not left all queues of the chain, less those that workers have settled; `batches_init`:
+-- the batches of these queues that wait or run. `needs_operator`: the sum of its queues'. `next_at`: when the first batch
+-- is due, if none of a queue that is not paused is yet; `due_since`: since when its oldest due batch has been (null: none
+-- is due; a claimed batch counts). `still_since`: as in rowferry.queue_status. `passes`: the enqueues so far.
 -- `rate_1m`: entries a second in the last minute, of the slowest queue that has waiting batches; 0 where none waits.
--- `seconds_left`: until the last queue has finished, at the rate of ten minutes (rowferry.rates); null unless
--- it is running and all queues with waiting batches move. `ends_at`: that as a time. `held_by`: the queue that holds
--- the end, where it has several (`is_slowest` in rowferry.queue_status).
--- `still_since`: since when nothing has moved that could (rowferry.queue_status); null where nothing could.
--- `passes`: the enqueues so far. `due_since`: since when its oldest due batch has been due (null: none is due; a claimed
--- batch counts). `left_behind`: objects of the legacy bucket, as they were seen last, that the plan does not name
--- (rowferry.coverage), in folders of which a tenth or more is not named; null: none is known.
--- `urgency`: the order of screens. 1: it could go on and does not, or a worker has paused it; 2: only errors are left;
--- 3: it waits, or a person has paused it; 4: it runs; 5: it is done.
+-- `seconds_left`: until the last queue has finished, at the rate of ten minutes (rowferry.rates); null unless it is
+-- running and all queues with waiting batches move. `ends_at`: that as a time. `held_by`: the queue that holds the end,
+-- where it has several (`is_slowest` in rowferry.queue_status).
+-- `left_behind`: objects of the legacy bucket that the plan does not name (rowferry.coverage); null: none is known.
 create or replace view rowferry.migration_state as
 with queues as (
     select
