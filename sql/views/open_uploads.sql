@@ -1,7 +1,6 @@
 -- The multipart uploads that are under way or wait to be continued, the oldest first.
 -- `will_continue`: its batch, or the one that this was split from, waits or is claimed; otherwise nothing continues
--- it, and `rowferry clean-uploads` aborts it. `sent_bytes` are stored at the production server, and billed: as far
--- as parts are recorded.
+-- it, and `rowferry clean-uploads` aborts it.
 create or replace view rowferry.open_uploads as
 select
     m.name as migration,
@@ -11,11 +10,6 @@ select
     u.batch_id,
     coalesce('INIT' in (q.status, began.status), false) as will_continue,
     u.size_bytes,
-    least(u.size_bytes, u.part_bytes * (
-        select count(*)
-        from rowferry.upload_part as p
-        where p.upload = u.id
-    )) as sent_bytes,
     u.begun_at,
     u.touched_at
 from rowferry.upload as u

@@ -11,7 +11,6 @@ from support.entries.entry_table import FROM, TO
 from support.entries.parts_site import (
     BODY,
     NAME,
-    PART_BYTES,
     PARTS,
     REAL_PART_BYTES,
     REAL_PARTS,
@@ -296,7 +295,7 @@ def test_an_upload_that_nothing_completes_is_found_by_clean_uploads(site: Site) 
         take_turn()
         take_turn()
     (upload,) = site.migration.execute("select * from rowferry.open_uploads")
-    assert (upload["will_continue"], upload["sent_bytes"]) == (True, 4 * PART_BYTES)
+    assert upload["will_continue"]
     site.migration.execute("update rowferry.batch_queue set status = 'ERROR' where not payload ? 'upload'")
     (upload,) = site.migration.execute("select * from rowferry.open_uploads")
     assert not upload["will_continue"]
