@@ -9,36 +9,23 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-declare
-    v_circle text;
 begin
     perform from rowferry.migration as m where m.id = new.migration_id for no key update;
-    with recursive followers as (
-        select
-            q.migration_id,
-            q.name,
-            n.name as follower
-        from rowferry.queue as q
-        cross join unnest(q.next) as n (name)
-        where q.migration_id = new.migration_id
-        union
-        select
-            f.migration_id,
-            f.name,
-            n.name as follower
-        from followers as f
-        inner join rowferry.queue as q on f.migration_id = q.migration_id and f.follower = q.name
-        cross join unnest(q.next) as n (name)
-    )
+    if new.name in (
+        with recursive followers as (
+            select n.name
+            from unnest(new.next) as n (name)
+            union
+            select n.name
+            from followers as f
+            inner join rowferry.queue as q on q.migration_id = new.migration_id and f.name = q.name
+            cross join unnest(q.next) as n (name)
+        )
 
-    select f.name into v_circle
-    from followers as f
-    where f.name = f.follower
-    order by f.name
-    limit 1;
-    if v_circle is not null then
+        select f.name from followers as f
+    ) then
         raise invalid_parameter_value using
-        message = format('queue "%s" would hand on to itself, by way of the queues after it', v_circle);
+        message = format('queue "%s" would hand on to itself, by way of the queues after it', new.name);
     end if;
     return null;
 end;

@@ -88,7 +88,7 @@ def test_what_cannot_be_is_refused(lines: Lines, subtests: pytest.Subtests) -> N
 def test_a_chain_that_leads_back_to_its_beginning_is_refused(lines: Lines) -> None:
     """In the plan, and by hand: its batches would be handed on for ever."""
     circle = {"tag": {"next": ["inspect"]}, "inspect": {"next": ["verify"]}, "verify": {"next": ["tag"]}}
-    with pytest.raises(errors.InvalidParameterValue, match='queue "inspect" would hand on to itself'):
+    with pytest.raises(errors.InvalidParameterValue, match=r'queue "(tag|inspect|verify)" would hand on to itself'):
         lines.register("one", circle)
     lines.register("one", circle | {"verify": {}})
     lines.register("two", {"verify": {"next": ["tag"]}})
