@@ -1,6 +1,7 @@
 -- Cuts what a claimed listing has found into ranges, puts a batch for each in the queue, and returns how many batches
--- and objects. `p_keys` are keys of the listing's range in the order of their bytes, which its caller checks. `p_next` is the key after them, with which a new
--- listing continues, before those ranges in the queue; null: the listing has come to its end.
+-- and objects. `p_keys` are keys of the listing's range in the order of their bytes, which its caller checks. `p_next`
+-- is the key after them, with which a new listing continues, before those ranges in the queue; null: the listing has
+-- come to its end.
 -- In the payload, `size` is the most objects of a range, and `limit`, if it is there, of the whole listing. Where it
 -- has `beside_waiting`, keys that another batch covers which is INIT or in ERROR are left out, and no range reaches
 -- across such a batch.

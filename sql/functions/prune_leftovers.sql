@@ -1,6 +1,6 @@
--- Deletes what is from longer ago than `p_older_than` and belongs to nothing any more: events, workers that were last seen
--- before then and have no open attempt, the records of uploads that no batch continues, and attempts whose batch was
--- deleted by hand.
+-- Deletes what is from longer ago than `p_older_than` and belongs to nothing any more: events, workers that were last
+-- seen before then and have no open attempt, the records of uploads that no batch continues, and attempts whose batch
+-- was deleted by hand.
 -- Writes: batch_attempt, event, worker, upload. Called by: rowferry prune.
 create or replace function rowferry.prune_leftovers(p_older_than interval)
 returns void

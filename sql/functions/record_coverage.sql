@@ -1,5 +1,5 @@
--- Records which objects of the legacy bucket the plan of a migration names, by folder (rowferry/reports/coverage.py), in the
--- place of what was recorded of it before. The migration need not be there yet.
+-- Records which objects of the legacy bucket the plan of a migration names, by folder (rowferry/reports/coverage.py),
+-- in the place of what was recorded of it before. The migration need not be there yet.
 -- Writes: coverage. Called by: rowferry/reports/coverage.py.
 create or replace function rowferry.record_coverage(p_migration text, p_folders jsonb, p_left_behind bigint)
 returns void

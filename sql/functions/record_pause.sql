@@ -1,6 +1,7 @@
--- Trigger: records when a migration or a queue is paused or resumed, whoever does it. One that is paused gets the name of
--- the role that did; one that is resumed loses it, and its reason to be paused.
--- Writes: event, the row itself. Called by: any change of migration.paused_at or queue.paused_at between null and a time.
+-- Trigger: records when a migration or a queue is paused or resumed, whoever does it. One that is paused gets the name
+-- of the role that did; one that is resumed loses it, and its reason to be paused.
+-- Writes: event, the row itself. Called by: any change of migration.paused_at or queue.paused_at between null and a
+-- time.
 create or replace function rowferry.record_pause()
 returns trigger
 language plpgsql

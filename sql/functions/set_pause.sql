@@ -1,10 +1,10 @@
--- Pauses (`p_is_paused`) or resumes the migration of this name, or every migration where null: no batch of a paused one is
--- claimed. With `p_queue_name` only this queue of theirs. `p_reason`: why, for all who look at it; a reason that is there
--- stays until it is resumed. Returns each migration, whether this call changed it, since when it is or was paused, why,
--- and whether a worker paused it. No row: there is no such migration; or none has batches of such a queue, says anything
--- of it, or hands on to it.
--- The same as an UPDATE of `paused_at` in rowferry.migration or rowferry.queue, where it adds the row of a queue that is
--- paused and has none.
+-- Pauses (`p_is_paused`) or resumes the migration of this name, or every migration where null: no batch of a paused one
+-- is claimed. With `p_queue_name` only this queue of theirs. `p_reason`: why, for all who look at it; a reason that is
+-- there stays until it is resumed. Returns each migration, whether this call changed it, since when it is or was
+-- paused, why, and whether a worker paused it. No row: there is no such migration; or none has batches of such a queue,
+-- says anything of it, or hands on to it.
+-- The same as an UPDATE of `paused_at` in rowferry.migration or rowferry.queue, where it adds the row of a queue that
+-- is paused and has none.
 -- Writes: migration, or queue. Called by: rowferry_cli/status/pause.py.
 create or replace function rowferry.set_pause(
     p_is_paused boolean, p_name text default null, p_queue_name text default null, p_reason text default null

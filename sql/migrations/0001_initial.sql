@@ -110,8 +110,8 @@ comment on column rowferry.queue.priority is
 comment on column rowferry.queue.weight is
 'Its share of the claims, beside the other queues, of all migrations, that have its priority and due batches.';
 comment on column rowferry.queue.max_claimed is
-'The most batches that workers have claimed at once, on all hosts. Null: no limit. Batches that were claimed under another '
-'limit, or none, are finished beside these.';
+'The most batches that workers have claimed at once, on all hosts. Null: no limit. Batches that were claimed under '
+'another limit, or none, are finished beside these.';
 comment on column rowferry.queue.paused_at is
 'Set: no batch of this queue is claimed, claimed batches are finished. Null: it runs. pause_reason: why, as a person '
 'said; paused_by: the role that did, as a trigger sets it. A resume clears both.';

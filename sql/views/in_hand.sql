@@ -1,7 +1,7 @@
 -- The entries that workers have settled inside batches that are not finished: their objects stand, their rows and the
 -- verdict are still to be written. One row per migration, queue and table with such entries.
--- `entries`: of each batch the most that any attempt at it has settled, that of a dead worker included: what is there is
--- found again, and takes no time to speak of. So the death of a worker raises no time left.
+-- `entries`: of each batch the most that any attempt at it has settled, that of a dead worker included: what is there
+-- is found again, and takes no time to speak of. So the death of a worker raises no time left.
 -- `started_at`: when the first of these attempts began; `reported_at`: when one of the numbers last changed.
 -- `last_minute`, `last_ten_minutes`: about how many of them are of that time; none where nothing has changed in it.
 create or replace view rowferry.in_hand as

@@ -1,5 +1,5 @@
--- One row a migration: its state in one word, since when, what holds it, and how long it takes, for screens, metrics and
--- alerts alike. `state`, the first that is true:
+-- One row a migration: its state in one word, since when, what holds it, and how long it takes, for screens, metrics
+-- and alerts alike. `state`, the first that is true:
 --   done           it had batches, and all batches of all its queues are DONE
 --   needs_operator  no batch waits or runs, and some are in ERROR
 --   paused         all queues with waiting batches are paused, or the migration is
@@ -14,19 +14,19 @@
 --   no_batches   nothing was enqueued               server_away             batches are only put back
 --   retries      that are not due                   deferred                for ever, by their run_after
 -- `what_to_do`: the same in one sentence, with what to type. `since`: since when it is in this state. `urgency`: the
--- order of screens. 1: it could go on and does not, or a worker has paused it; 2: only errors are left; 3: it waits, or a
--- person has paused it; 4: it runs; 5: it is done.
+-- order of screens. 1: it could go on and does not, or a worker has paused it; 2: only errors are left; 3: it waits,
+-- or a person has paused it; 4: it runs; 5: it is done.
 -- `paused_at`: since when it is paused, or all its queues with waiting batches are. `paused_by`: the database's role
 -- that did; `pause_reason`: why; null: no reason was given. `paused_by_worker`: whether a worker paused it.
--- `done_share`: that of the queue that is behind the others (rowferry.share_done); null without entries.
--- `waiting`: entries that have not left all queues of the chain, less those that workers have settled; `batches_init`:
--- the batches of these queues that wait or run. `needs_operator`: the sum of its queues'. `next_at`: when the first batch
--- is due, if none of a queue that is not paused is yet; `due_since`: since when its oldest due batch has been (null: none
--- is due; a claimed batch counts). `still_since`: as in rowferry.queue_status. `passes`: the enqueues so far.
+-- `done_share`: that of the queue that is behind the others (rowferry.share_done); null without entries. `waiting`:
+-- entries that have not left all queues of the chain, less those that workers have settled; `batches_init`: the
+-- batches of these queues that wait or run. `needs_operator`: the sum of its queues'. `next_at`: when the first batch
+-- is due, if none of a queue that is not paused is yet; `due_since`: since when its oldest due batch has been (null:
+-- none is due; a claimed batch counts). `still_since`: as in rowferry.queue_status. `passes`: the enqueues so far.
 -- `rate_1m`: entries a second in the last minute, of the slowest queue that has waiting batches; 0 where none waits.
 -- `seconds_left`: until the last queue has finished, at the rate of ten minutes (rowferry.rates); null unless it is
--- running and all queues with waiting batches move. `ends_at`: that as a time. `held_by`: the queue that holds the end,
--- where it has several (`is_slowest` in rowferry.queue_status).
+-- running and all queues with waiting batches move. `ends_at`: that as a time. `held_by`: the queue that holds the
+-- end, where it has several (`is_slowest` in rowferry.queue_status).
 -- `left_behind`: objects of the legacy bucket that the plan does not name (rowferry.coverage); null: none is known.
 create or replace view rowferry.migration_state as
 with queues as (

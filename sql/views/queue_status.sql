@@ -1,16 +1,18 @@
--- One row a migration and queue, for each queue that has batches or a row in rowferry.queue, or that one of these names
--- in `next`. `position` counts them from 1, in the order of the chain: a queue comes after all that lead to it, and a
--- chain after those that began before it. The counts, `started_at` and `finished_at` are those of rowferry.progress, 0
--- where it has none; `claimed`: batches that live workers have claimed, of `max_claimed` at most (null: no limit).
--- `due_since`: since when its oldest due batch has been due (null: none is); `next_at`: when the first of its batches is
--- due, if none is yet (null: never); `next_error`: why that has to be tried again; `last_tried_at`: when it was, or made.
+-- One row a migration and queue, for each queue that has batches or a row in rowferry.queue, or that one of these
+-- names in `next`. `position` counts them from 1, in the order of the chain: a queue comes after all that lead to it,
+-- and a chain after those that began before it. The counts, `started_at` and `finished_at` are those of
+-- rowferry.progress, 0 where it has none; `claimed`: batches that live workers have claimed, of `max_claimed` at most
+-- (null: no limit).
+-- `due_since`: since when its oldest due batch has been due (null: none is); `next_at`: when the first of its batches
+-- is due, if none is yet (null: never); `next_error`: why that has to be tried again; `last_tried_at`: when it was, or
+-- made.
 -- `waiting` are its own entries; `pending` are these and the waiting entries of all queues that lead to it, as
--- `pending_batches` are the batches in INIT. Less what workers have settled inside their batches (`in_hand`, of its own)
--- they are `entries_left` and `pending_left`. `batches_left`: its batches in INIT that no worker has claimed.
--- `rate_1m` is that of the last minute, 0 once nothing is pending, no worker serves it, or it is paused and no batch is
--- claimed; `rate_10m` that of the last ten. `time_left` is how long it takes until nothing is pending, at this rate:
--- the longest of its own and those of the queues before it; null while that is unknown, nothing is pending, one of them
--- with waiting batches is paused or served by no live worker, or no batch of the migration is due.
+-- `pending_batches` are the batches in INIT. Less what workers have settled inside their batches (`in_hand`, of its
+-- own) they are `entries_left` and `pending_left`. `batches_left`: its batches in INIT that no worker has claimed.
+-- `rate_1m` is that of the last minute, 0 once nothing is pending, no worker serves it, or it is paused and no batch
+-- is claimed; `rate_10m` that of the last ten. `time_left` is how long it takes until nothing is pending, at this
+-- rate: the longest of its own and those of the queues before it; null while that is unknown, nothing is pending, one
+-- of them with waiting batches is paused or served by no live worker, or no batch of the migration is due.
 -- `needs_operator`: `in_error`, and at least one for each batch in ERROR. `done_share`: its settled entries, 0 to 1
 -- (rowferry.share_done). `failed_share`: those of its finished entries that are unsettled, 0 to 1; null while none is
 -- finished. `is_done`: it had batches, none waits here or before, and none of its own is in ERROR.
@@ -18,9 +20,9 @@
 -- `still_since`: the last time at which anything moved that could: a batch ended, entries were settled inside one, a
 -- part of an upload was written; or a batch became due, a worker came to serve it, or it was resumed. A batch in its
 -- first attempt that has reported nothing moves for 30 minutes. Null unless a batch is due, served and not paused.
--- `state`: as that of a migration, of this queue alone, or `idle`: it waits for the queues before it. It is `waiting` as
--- well where batches are only put back (rowferry.outages), and where its batches are due and workers claim only from
--- other queues. `pause_reason`: of the queue, or of its migration.
+-- `state`: as that of a migration, of this queue alone, or `idle`: it waits for the queues before it. It is `waiting`
+-- as well where batches are only put back (rowferry.outages), and where its batches are due and workers claim only
+-- from other queues. `pause_reason`: of the queue, or of its migration.
 create or replace view rowferry.queue_status as
 with recursive links as (
     select
