@@ -72,7 +72,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt, as `rowferry.begin_attempts` returns it."""
+    """An attempt, as `rowferry.begin_attempt` returns it."""
 
     id: int
     number: int

@@ -1,7 +1,7 @@
 -- Raises insufficient_privilege where another session is this worker: it holds the lock of its ledger, as a live worker
 -- does, behind PgBouncer only during a transaction of its ledger. A free lock is taken until the transaction
 -- ends.
--- Writes: nothing. Called by: rowferry.begin_attempts, rowferry.end_attempt, rowferry.lose_attempts,
+-- Writes: nothing. Called by: rowferry.begin_attempt, rowferry.end_attempt, rowferry.lose_attempts,
 -- rowferry.heartbeat, rowferry.update_worker.
 create or replace function rowferry.check_worker(p_worker_id text)
 returns void

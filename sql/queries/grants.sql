@@ -32,7 +32,7 @@ grant insert (migration_id, queue_name, payload, entry_count, max_attempts) on r
 -- name: grant_worker
 -- Work: claim batches and write their verdicts, through these functions only.
 grant execute on function
-    rowferry.find_oldest, rowferry.claim_batch, rowferry.find_lines, rowferry.begin_attempts, rowferry.end_attempt,
+    rowferry.find_oldest, rowferry.claim_batch, rowferry.find_lines, rowferry.begin_attempt, rowferry.end_attempt,
     rowferry.lose_attempts, rowferry.finish_batch, rowferry.fail_batch, rowferry.split_batch, rowferry.add_ranges,
     rowferry.heartbeat, rowferry.update_worker, rowferry.take_row_turn, rowferry.judge_fault,
     rowferry.pause_migration, rowferry.take_upload, rowferry.record_upload, rowferry.record_parts, rowferry.end_upload,

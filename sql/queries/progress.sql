@@ -31,7 +31,7 @@ where m.name = %(migration)s and a.is_last
 order by a.attempt_id;
 
 -- name: count_live_workers
--- The workers of all migrations but for those that count as dead, as in begin_attempts.sql.
+-- The workers of all migrations but for those that count as dead, as in begin_attempt.sql.
 select count(*) as workers
 from rowferry.live_workers
 where not is_silent;

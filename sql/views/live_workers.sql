@@ -3,7 +3,7 @@
 -- are the entries that it has settled so far in its claimed batches, by attempt. `unusable`: why it cannot work on a
 -- migration, by its id, or on one queue of it, by the id and the name. `waits_for`: why it gets no connection for a
 -- batch. `is_silent`: it has given no sign of life for
--- ten seconds, and counts as dead, as in rowferry.begin_attempts.
+-- ten seconds, and counts as dead, as in rowferry.begin_attempt.
 create or replace view rowferry.live_workers as
 select
     w.id,

@@ -42,8 +42,7 @@ def busy_queue(migration: Migration) -> Migration:
     migration.fill(3, start=9).enqueue(batch_size=3)
     migration.execute("select rowferry.heartbeat('host:1:a', 'host', 1, '0.1.0', 2, 64, '{migrate}')")
     migration.execute(
-        "select rowferry.begin_attempts(array[id], array[requeues], 'host:1:a') "
-        "from rowferry.batch_queue where status = 'INIT'"
+        "select rowferry.begin_attempt(id, requeues, 'host:1:a') from rowferry.batch_queue where status = 'INIT'"
     )
     assert migration.statuses() == {"INIT", "DONE", "ERROR"}
     return migration

@@ -35,7 +35,7 @@ def claim(worker: Connection) -> tuple[int, int]:
 
 
 def begin(worker: Connection, batch_id: int) -> int:
-    (attempt,) = call(worker, "begin_attempts", [batch_id], [0], "w")
+    (attempt,) = call(worker, "begin_attempt", batch_id, 0, "w")
     return attempt["attempt_id"]
 
 

@@ -84,7 +84,7 @@ EXPECTED: dict[Purpose, set[str]] = {
     | {
         "EXECUTE rowferry.heartbeat",
         "EXECUTE rowferry.add_ranges",
-        "EXECUTE rowferry.begin_attempts",
+        "EXECUTE rowferry.begin_attempt",
         "EXECUTE rowferry.claim_batch",
         "EXECUTE rowferry.end_attempt",
         "EXECUTE rowferry.fail_batch",

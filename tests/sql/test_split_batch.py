@@ -93,7 +93,7 @@ def test_only_the_uploads_of_the_batch_go_on_with_its_part(ten: EntryTable, work
     for batch_id in (1, 2):
         ten.execute(
             "select rowferry.take_upload(%s, a.attempt_id, 'https://s3.test/new', %s, 'old', 'image/large.bin') "
-            "from rowferry.begin_attempts(array[%s], '{0}', 'w') as a",
+            "from rowferry.begin_attempt(%s, 0, 'w') as a",
             (batch_id, f"avatar/{batch_id}.bin", batch_id),
         )
     part_id = split(worker, claim(worker), UPPER, LOWER)

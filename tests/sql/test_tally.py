@@ -163,7 +163,7 @@ class Queue(RuleBasedStateMachine):
     def work(self, who: int, verdict: str, failed: list[tuple[str, str]]) -> None:
         with self.acting(who) as session:
             for batch in call(session, "claim_batch", *LINES):
-                (attempt,) = call(session, "begin_attempts", [batch["id"]], [batch["requeues"]], f"w{who}")
+                (attempt,) = call(session, "begin_attempt", batch["id"], batch["requeues"], f"w{who}")
                 ends = ([batch["id"]], attempt["attempt_id"])
                 ids = [str(number) for number, _ in enumerate(failed)]
                 outcomes, reasons = [one[0] for one in failed], [one[1] for one in failed]
@@ -174,7 +174,7 @@ class Queue(RuleBasedStateMachine):
     def fail(self, who: int, verdict: str) -> None:
         with self.acting(who) as session:
             for batch in call(session, "claim_batch", *LINES):
-                (attempt,) = call(session, "begin_attempts", [batch["id"]], [batch["requeues"]], f"w{who}")
+                (attempt,) = call(session, "begin_attempt", batch["id"], batch["requeues"], f"w{who}")
                 call(session, "fail_batch", batch["id"], attempt["attempt_id"], verdict, "0 s", "e")
 
     @rule(who=st.integers(0, 2), since=st.integers(0, 400))

@@ -72,7 +72,7 @@ def upgrade() -> Initialised:
 
 def finish_the_last(connection: Connection) -> None:
     (batch,) = call(connection, "claim_batch", [1], ["migrate"])
-    (attempt,) = call(connection, "begin_attempts", [batch["id"]], [batch["requeues"]], "w2")
+    (attempt,) = call(connection, "begin_attempt", batch["id"], batch["requeues"], "w2")
     assert (batch["id"], attempt["number"], attempt["crashes"]) == (3, 2, 0)
     call(connection, "finish_batch", 3, attempt["attempt_id"], "DONE", "0 s", None, 5, 0, 0, *[[]] * 6)
     connection.commit()

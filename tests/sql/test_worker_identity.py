@@ -18,7 +18,7 @@ from support.queue.held_batches import claim
 Session = psycopg.Connection[tuple[object, ...]]
 LIVE, OWN = "h:1:live", "h:2:own"
 AS_LIVE = {
-    "begin_attempts": ([1], [0], LIVE, None),
+    "begin_attempt": (1, 0, LIVE, None),
     "lose_attempts": ([1], LIVE),
     "end_attempt": (1, "RELEASED", "it was told so"),
     "heartbeat": (LIVE, "h", 1, "0", 9, 9, ["migrate"], Jsonb({"x PUT": 1})),
@@ -71,7 +71,7 @@ select
 
 def test_a_role_may_register_work_and_stop_as_a_worker_of_its_own(session: Session, ten: EntryTable) -> None:
     call(session, "heartbeat", OWN, "h", 2, "0", 1, 1, ["migrate"], Jsonb({}))
-    call(session, "begin_attempts", [1], [0], OWN, None)
+    call(session, "begin_attempt", 1, 0, OWN, None)
     call(session, "end_attempt", 2, "RELEASED", "it was mine")
     call(session, "update_worker", OWN, Jsonb({"stopped": True}))
     (row,) = ten.execute("select verdict from rowferry.batch_attempt where id = 2")

@@ -21,10 +21,10 @@ def begin_attempt(ledger: Ledger, batch: Batch, worker_id: str, ended: Collectio
     """
     # An attempt that this worker never heard of must not stay open: it would count as a crash.
     if_lost = "lose_attempts", ([batch.id], worker_id)
-    arguments = ([batch.id], [batch.requeues], worker_id, ledger.connected_for(), list(ended))
+    arguments = (batch.id, batch.requeues, worker_id, ledger.connected_for(), list(ended))
     within, began = POOL_TIMEOUT if ledger.is_pooled else None, time.monotonic()
     try:
-        (row,) = ledger.call("begin_attempts", *arguments, if_lost=if_lost, within=within)
+        (row,) = ledger.call("begin_attempt", *arguments, if_lost=if_lost, within=within)
     except DatabaseUnavailable as error:
         if within is not None and time.monotonic() - began >= within.total_seconds() * 0.9:
             raise PoolExhausted(f"PgBouncer gave the ledger no connection within {POOL_TIMEOUT.seconds} s") from error

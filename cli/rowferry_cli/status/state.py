@@ -12,7 +12,7 @@ SHOWN: dict[str, str] = {"needs_operator": "needs an operator", "no_workers": "n
 NOT_STORED: DictRow = {"state": None, "since": None, "cause": "", "what_to_do": "", "needs_operator": 0}
 """What is so of a migration that the database does not have."""
 DEAD_AFTER = timedelta(seconds=10)
-"""A worker without a sign of life, one every 5 s, counts as dead after so long (sql/functions/begin_attempts.sql)."""
+"""A worker without a sign of life, one every 5 s, counts as dead after so long (sql/functions/begin_attempt.sql)."""
 
 
 def read_state(connection: Connection, migration: str) -> DictRow:

@@ -50,7 +50,7 @@ def claim(connection: Connection, *queues: str) -> Batch:
 
 def begin(connection: Connection, batch: Batch) -> Attempt:
     """Record an attempt at a batch in the session that has claimed it."""
-    (row,) = call(connection, "begin_attempts", [batch.id], [batch.requeues], "h:1:x")
+    (row,) = call(connection, "begin_attempt", batch.id, batch.requeues, "h:1:x")
     return Attempt(row["attempt_id"], row["number"], row["crashes"])
 
 
