@@ -47,7 +47,7 @@ def initialise(connection: Connection) -> Initialised:
     Raises UsageError, and changes nothing, when a newer or an unreleased rowferry has been here or the role may not
     create a schema; DatabaseBusy, when workers hold what has to change.
     """
-    with _worded(connection), translated_errors(), connection.transaction():
+    with _worded(), translated_errors(), connection.transaction():
         set_local(connection, statement_timeout="0")  # counting millions of batches takes long; locks wait as usual
         connection.execute(statement("lock_schema"))
         _refuse_something_else(connection)
@@ -70,25 +70,16 @@ def initialise(connection: Connection) -> Initialised:
 
 
 @contextmanager
-def _worded(connection: Connection) -> Generator[None]:
-    """Say which sessions keep a table or a view in use, and what to do about them."""
+def _worded() -> Generator[None]:
+    """Say what to do about sessions that keep a table or a view in use."""
     try:
         yield
     except DatabaseBusy as error:
-        holders = connection.execute(statement("find_schema_holders")).fetchall()
-        held = "; ".join(_describe_holder(**row) for row in holders)
         raise DatabaseBusy(
-            f"The tables of rowferry are in use, so nothing was changed{f': {held}' if held else ''}. End these "
-            "transactions; stop workers, or pause them with `rowferry pause --all-migrations` and wait for the running "
-            "batches; then run `rowferry init` again."
+            "The tables of rowferry are in use, so nothing was changed. Stop workers, or pause them with `rowferry "
+            "pause --all-migrations` and wait for the running batches; end other transactions that have read or "
+            "changed them (pg_locks names their sessions); then run `rowferry init` again."
         ) from error
-
-
-def _describe_holder(pid: int, role: str, application: str | None, relation: str, more: int) -> str:
-    """Return which session has an open transaction, and what it has read or changed in it."""
-    program = f" ({hide_unfit(application)})" if application else ""
-    others = f" and {more} more" if more else ""
-    return f"session {pid} of {hide_unfit(role)}{program} has an open transaction with {relation}{others}"
 
 
 def check_version(connection: Connection) -> None:

@@ -117,28 +117,6 @@ set version = excluded.version, views = excluded.views, initialised_at = now();
 -- waits for each transaction that has read it.
 select md5(pg_get_viewdef(to_regclass(%(name)s))) as definition;
 
--- name: find_schema_holders
--- The sessions whose transactions keep `rowferry init` waiting, perhaps: all that hold a lock on a table or view.
-select
-    l.pid,
-    coalesce(a.usename, 'another role') as role,
-    nullif(a.application_name, '') as application,
-    min('rowferry.' || c.relname) as relation,
-    count(distinct c.oid) - 1 as more
-from pg_locks as l
-inner join pg_class as c on l.relation = c.oid
-left join pg_stat_activity as a on l.pid = a.pid
-where
-    l.locktype = 'relation'
-    and l.granted
-    and l.pid <> pg_backend_pid()
-    and l.database = (select d.oid from pg_database as d where d.datname = current_database())
-    and c.relnamespace = to_regnamespace('rowferry')
-    and c.relkind in ('r', 'v')
-group by l.pid, a.usename, a.application_name, a.xact_start
-order by a.xact_start nulls first, l.pid
-limit 3;
-
 -- name: comment_on_function
 -- What an operator's tools show of a function: the head of its file.
 comment on routine {described} is {comment};

@@ -142,14 +142,11 @@ def test_a_database_of_a_newer_or_an_unreleased_version_is_told(empty_database: 
 def test_tables_that_workers_hold_are_not_waited_for_without_a_word(database: str, run_rowferry: Run) -> None:
     with psycopg.connect(database) as worker:
         worker.execute("lock table rowferry.batch_queue in row exclusive mode")
-        pid = worker.info.backend_pid
         refused = run_rowferry("init", DATABASE_URL=database, ROWFERRY_LOCK_TIMEOUT="0.2")
         worker.rollback()
         assert run_rowferry("init", DATABASE_URL=database).returncode == 0
     assert refused.returncode == 2
-    assert refused.stderr.startswith("rowferry: The tables of rowferry are in use, so nothing was changed: session ")
-    assert f"session {pid} of " in refused.stderr
-    assert "with rowferry.batch_queue. End these transactions; stop workers" in refused.stderr
+    assert refused.stderr.startswith("rowferry: The tables of rowferry are in use, so nothing was changed. Stop ")
     assert len(refused.stderr.splitlines()) == 1
 
 
@@ -161,15 +158,14 @@ def test_a_session_that_has_read_a_view_keeps_nobody_from_initialising_again(dat
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_session_that_has_read_a_view_that_must_change_is_named(database: str, run_rowferry: Run) -> None:
+def test_a_session_that_has_read_a_view_that_must_change_keeps_it(database: str, run_rowferry: Run) -> None:
     view = "rowferry.oldest_transactions"
     ask(database, f"create or replace view {view} as select ''::text as of, 1::double precision as seconds")
-    with psycopg.connect(database, application_name="psql") as reader:
+    with psycopg.connect(database) as reader:
         reader.execute("select * from rowferry.oldest_transactions")
         refused = run_rowferry("init", DATABASE_URL=database, ROWFERRY_LOCK_TIMEOUT="0.2")
-        pid = reader.info.backend_pid
     assert refused.returncode == 2
-    assert f"session {pid} of rowferry (psql) has an open transaction with {view}." in refused.stderr
+    assert "(pg_locks names their sessions)" in refused.stderr
     assert run_rowferry("init", DATABASE_URL=database).returncode == 0
     assert len(ask(database, f"select * from {view}")) == 2, "the proof that it was changed back"
 
