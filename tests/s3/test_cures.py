@@ -63,6 +63,7 @@ SAID = [
     # Credentials, regions, endpoints
     Said("SignatureDoesNotMatch", "", "ListObjectsV2", "where it is right, correct `region` of [production]"),
     Said("Unauthorized", "Unauthorized", "ListObjectsV2", "account and jurisdiction", 401),
+    Said("SSLError", "[SSL: WRONG_VERSION_NUMBER] wrong version number", "HeadBucket", "begins with http://"),
     Said("InvalidArgument", "Credential access key has length 20, should be 32", "ListObjectsV2", "provider's S3 keys"),
     Said(
         "AuthorizationHeaderMalformed",

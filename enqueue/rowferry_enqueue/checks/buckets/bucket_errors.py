@@ -8,7 +8,6 @@ from rowferry.errors import (
     ObjectError,
     ObjectNotFound,
     RowferryError,
-    ServerFault,
     SideFault,
     TimedOut,
     Unreachable,
@@ -22,12 +21,6 @@ from rowferry.s3.operations import head_object, list_first_object
 from rowferry.s3.responses import Response
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.finding import Finding, note, problem
-
-_FIRST = frozenset({"HeadBucket", "ListObjectsV2", ""})
-"""The operations that a bucket is looked at with; after them, its address is known to be right."""
-_BROKEN_OFF = frozenset({"ConnectionLost", "DeadlinePassed"})
-"""Codes of our own for a request whose connection was made."""
-_NOT_TLS = ("WRONG_VERSION_NUMBER", "record layer failure", "PACKET_LENGTH_TOO_LONG")
 
 
 def check_bucket_exists(client: ObjectClient, side: Side, named: str | None = None) -> list[Finding]:
@@ -86,12 +79,11 @@ def _find_remedy(side: Side, error: RowferryError, rights: str) -> str:
         case AccessDenied():
             return explain(side, error) or f"give the {side.name} credentials {rights} there"
         case Unreachable() | TimedOut():
-            return _reach(side, error)
-        case ServerFault(code="UnreadableResponse"):
-            operation = error.operation or "ListObjectsV2"
-            return f"that server lists the bucket, so its address is right: see what answers {operation} in its place"
+            at = resolve_endpoint(side)
+            connect = f"correct `endpoint_url` of [{side.name}], or let this host connect to {at.host}:{at.port}"
+            return explain(side, error) or connect
         case _:
-            return explain(side, error)
+            return explain(side, error) or "see the log of that server, or of a proxy before it"
 
 
 def explain(side: Side, error: RowferryError) -> str:
@@ -103,18 +95,6 @@ def explain(side: Side, error: RowferryError) -> str:
 def summarise_error(error: RowferryError) -> str:
     """Return an error's message without the remedy at its end."""
     return (error.summary if isinstance(error, ObjectError) else str(error)).rstrip(".")
-
-
-def _reach(side: Side, error: ObjectError) -> str:
-    if error.operation not in _FIRST and error.code in _BROKEN_OFF:
-        ranged = " with a range" if error.operation == "GetObject" else ""
-        why = f"why {error.operation}{ranged} ends so"
-        return f"that server answers other requests: see in its log, or in that of a proxy before it, {why}"
-    endpoint = resolve_endpoint(side)
-    if endpoint.scheme == "https" and any(sign in str(error) for sign in _NOT_TLS):
-        url = endpoint.url.replace("https:", "http:", 1)
-        return f"that server does not speak https: write endpoint_url = {url!r}, or name its https port"
-    return f"correct `endpoint_url` of [{side.name}], or let this host connect to {endpoint.host}:{endpoint.port}"
 
 
 def _list(client: ObjectClient, side: Side) -> Response | ObjectError:
