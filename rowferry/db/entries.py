@@ -146,10 +146,9 @@ class EntryQueries:
         """Return the named query over this table."""
         return own_queries()[name].format(**self._parts, **more)
 
-    def compose_keys(self, form: Form, *, of_text: bool = False) -> sql.Composed:
-        """Return the query for the keys of the objects of entries of this form; `of_text`: that the text names."""
-        list_objects = forms.list_objects_of_text if of_text else forms.list_objects
-        return self.compose("object_keys", has_form=self.has_form(form), listed=list_objects(self.entries, form))
+    def compose_keys(self, form: Form) -> sql.Composed:
+        """Return the query for the keys of the objects of entries of this form."""
+        return self.compose("object_keys", has_form=self.has_form(form), listed=forms.list_objects(self.entries, form))
 
     def names_any(self, form: Form) -> sql.Composed:
         """Return the condition that a row of this form names one of the legacy keys of the parameter `keys`."""

@@ -340,25 +340,6 @@ select
 from judged as j
 group by j.fault;
 
--- name: text_faults
--- How many legacy texts of one table become no production texts, and why, where `objects` names the objects.
-select
-    j.fault,
-    count(*) as texts,
-    min(j.legacy_text) as example
-from (
-    select
-        o.legacy_text,
-        case
-            when o.production_text = '' then 'empty text'
-            when not {becomes_production} then 'legacy text'
-            when char_length(o.production_text) > %(column_length)s then 'wide text'
-        end as fault
-    from ({object_keys}) as o
-) as j
-where j.fault is not null
-group by j.fault;
-
 -- name: rows_without_objects
 -- Rows that would be legacy entries, but for an expression of `objects` that names no object; and how many of them have
 -- objects in `optional`.

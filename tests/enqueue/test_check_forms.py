@@ -215,19 +215,3 @@ def test_states_tell_the_rows_of_one_column_apart_and_one_for_two_columns_is_ref
     table.plan["entries"][1] = {**entries_of(table), "name": "two", "key": "short"}
     told = refused(table, "one and two both set store")
     assert "name all objects of a row in the `objects` of one [[entries]]" in told
-
-
-def test_texts_beside_computed_keys_are_tried_too(table: EntryTable) -> None:
-    """As a worker would find them, entry by entry."""
-    table.execute("create table public.stored (id bigint primary key, backend varchar(12))")
-    table.execute("insert into public.stored values (1, 'fs:1'), (2, null)")
-    entries_of(table).update(table="public.stored", key="backend", objects="id::text", legacy_object="")
-    for before, after, text, words in (
-        ("fs", "", "fs", "1 text would become empty, for example 'fs'"),
-        ("fs/", "", "fs/fs/1", "1 text would still have the legacy form, for example 'fs/fs/1'"),
-        ("fs", "production", "fs:123456", "1 text would be too long for the column"),
-    ):
-        table.execute("update public.stored set backend = %s where id = 2", (text,))
-        entries_of(table).update({"from": before, "to": after})
-        (found,) = row_problems(table)
-        assert found.startswith(f"public.stored.backend: {words}")

@@ -36,12 +36,6 @@ _KEY_FAULTS = {
     "too wide": ("would have a production key that is too long for the column", _PREFIXES),
 }
 """What is wrong with a key, and what to do about it."""
-_TEXT_FAULTS = {
-    "empty text": "would become empty",
-    "legacy text": "would still have the legacy form",
-    "wide text": "would be too long for the column",
-}
-"""What would become of a text beside computed keys."""
 Read = Callable[..., list[Row]]
 """Returns the rows of a query by its name and its parts."""
 
@@ -124,18 +118,6 @@ def _find_rows_without_objects(entries: Entries, read: Read, *, has_entries: boo
         yield note(f"{entries.label}: {what}", remedy)
 
 
-def _check_texts(queries: EntryQueries, read: Read) -> Iterator[Finding]:
-    """Yield what would stop a worker at texts that name no object."""
-    if queries.entries.objects is None or not queries.entries.has_two_texts:
-        return
-    becomes_production = statement("is_production", text=sql.SQL("o.production_text"))
-    keys = queries.compose_keys("legacy", of_text=True)
-    for row in read("text_faults", object_keys=keys, becomes_production=becomes_production):
-        texts, example = count(row["texts"], "text", "texts"), quote_key(row["example"])
-        what = f"{queries.entries.label}: {texts} {_TEXT_FAULTS[row['fault']]}, for example {example}"
-        yield problem(what, "correct those texts, or `from` and `to` in the plan")
-
-
 def _check_presigned(queries: EntryQueries, read: Read) -> Iterator[Finding]:
     """Yield how many rows hold presigned URLs, which no worker rewrites."""
     entries = queries.entries
@@ -149,7 +131,7 @@ def _check_presigned(queries: EntryQueries, read: Read) -> Iterator[Finding]:
         yield note(f"{entries.label}: {what}, {example}", "let the application sign new ones")
 
 
-CHECKS = (_check_documents, _check_faults, _check_texts, _check_presigned)
+CHECKS = (_check_documents, _check_faults, _check_presigned)
 """Of the rows of a table: each reads by a query, and says what its rows mean."""
 
 
