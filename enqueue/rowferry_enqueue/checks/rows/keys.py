@@ -65,7 +65,7 @@ def _check_table(connection: Connection, queries: EntryQueries) -> list[Finding]
 
 
 def _check_documents(queries: EntryQueries, read: Read) -> Iterator[Finding]:
-    """Yield how many rows hold something else than a document, and what becomes of the others."""
+    """Yield how many rows hold something else than a document."""
     entries, kind = queries.entries, queries.found.key_kind
     if entries.path is None or kind == "jsonb":
         return
@@ -79,11 +79,6 @@ def _check_documents(queries: EntryQueries, read: Read) -> Iterator[Finding]:
         what = "an array of one dimension that begins with 1" if kind == "array" else "JSON that jsonb can hold"
         rows = count(row["rows"], "row", "rows")
         yield note(f"{entries.label}: {rows} hold no {what}, for example {row['example']}, and are no entries")
-    if kind != "array" and entries.has_two_texts:
-        yield note(
-            f"{entries.label} is written as jsonb writes it: the values stay, blanks, the order of members and "
-            "members that a document holds twice do not"
-        )
 
 
 def _check_faults(queries: EntryQueries, read: Read) -> Iterator[Finding]:

@@ -11,7 +11,6 @@ from rowferry.db.connection import Connection, summarise, translate, translated_
 from rowferry.db.entries import EntryQueries
 from rowferry.errors import DatabaseUnavailable, RowferryError
 from rowferry.plan import Entries
-from rowferry.plan.path import parse_path
 from rowferry_enqueue.checks.finding import Finding, note, problem
 from rowferry_enqueue.checks.rows.table_shape import GRANTS
 
@@ -23,12 +22,22 @@ LONGER = (
     "statement_timeout = 0`"
 )
 UNLOCKED = "run it again when the lock is released, or wait longer for it by ROWFERRY_LOCK_TIMEOUT"
-PGCRYPTO = (
-    "digest() is of the extension pgcrypto: run `create extension pgcrypto`, and write its schema in front of the name "
-    "if the search_path lacks it"
+_STATEMENT_ENDED = (errors.QueryCanceled, errors.LockNotAvailable)
+_REMEDIES: tuple[tuple[type[psycopg.Error], str, str], ...] = (
+    (errors.QueryCanceled, "timeout", LONGER),
+    (errors.QueryCanceled, "", "run it again"),
+    (errors.LockNotAvailable, "", UNLOCKED),
+    (errors.InsufficientPrivilege, "", GRANTS),
+    (
+        errors.InvalidTextRepresentation,
+        "json",
+        "correct rows whose text is no JSON, or leave them out: where = \"COLUMN ~ '^[[:space:]]*[[{]'\"",
+    ),
+    (errors.FeatureNotSupported, "set-returning", "put the rows that it yields into an array: array(select …)"),
+    (errors.UndefinedFunction, "digest(", "run `create extension pgcrypto`, or use md5() or sha256() of PostgreSQL"),
+    (errors.UndefinedTable, "FROM-clause", "name the row `e`, as in `e.id`"),
 )
-_BEGINS = {".": "{", "*": "{", "[": "["}
-"""How documents begin, by the first step of a path."""
+"""What to do about an error of PostgreSQL that has these words; the first that fits. COLUMN: the key of the entries."""
 
 
 def ask(
@@ -85,17 +94,11 @@ def describe_unscanned(tables: Sequence[Entries], error: psycopg.Error) -> Findi
     Raises DatabaseUnavailable when the connection is lost.
     """
     _raise_lost(error)
-    words = summarise(error)
-    if len(tables) == 1 and not isinstance(error, errors.QueryCanceled | errors.LockNotAvailable):
+    if len(tables) == 1 and not isinstance(error, _STATEMENT_ENDED):
         return refuse(tables[0], error)
     labels = " and ".join(dict.fromkeys(entries.label for entries in tables))
     could_not = "could not be scanned" if len(tables) == 1 else "could not be compared"
-    remedies: dict[type[psycopg.Error], str] = {
-        errors.QueryCanceled: LONGER if "timeout" in words else "run it again",
-        errors.LockNotAvailable: UNLOCKED,
-        errors.InsufficientPrivilege: GRANTS,
-    }
-    return problem(f"{labels} {could_not}: {words}", remedies.get(type(error), ""))
+    return problem(f"{labels} {could_not}: {summarise(error)}", _find_remedy(error))
 
 
 def refuse(entries: Entries, error: psycopg.Error, part: str = "") -> Finding:
@@ -103,45 +106,23 @@ def refuse(entries: Entries, error: psycopg.Error, part: str = "") -> Finding:
 
     Raises DatabaseUnavailable when the connection is lost.
     """
-    if isinstance(error, errors.QueryCanceled | errors.LockNotAvailable):
+    if isinstance(error, _STATEMENT_ENDED):
         return describe_unscanned([entries], error)
     _raise_lost(error)
+    if part and not isinstance(error, errors.InsufficientPrivilege):
+        wanted = "a condition" if part == "`where`" else "an expression that yields text or text[]"
+        what = f"the {part} of {entries.label} cannot be used: {summarise(error)}"
+        return problem(what, _find_remedy(error) or f"write {wanted} over the table's columns")
+    named = [f"`{name}`" for name in ("moved", "where", "objects", "optional") if getattr(entries, name)]
+    correct = f"correct {' or '.join(named)} in the plan" if named else ""
+    column = json.dumps(sql.Identifier(entries.key).as_string(), ensure_ascii=False)[1:-1]
+    remedy = _find_remedy(error).replace("COLUMN", column) or correct
+    return problem(f"{entries.label} cannot be read: {summarise(error)}", remedy)
+
+
+def _find_remedy(error: psycopg.Error) -> str:
     words = summarise(error)
-    remedy = _find_remedy(entries, error, words, part)
-    if isinstance(error, errors.InsufficientPrivilege) or not part:
-        return problem(f"{entries.label} cannot be read: {words}", remedy)
-    return problem(f"the {part} of {entries.label} cannot be used: {words}", remedy)
-
-
-def _find_remedy(entries: Entries, error: psycopg.Error, words: str, part: str) -> str:
-    if isinstance(error, errors.InsufficientPrivilege):
-        return GRANTS
-    if not part and isinstance(error, errors.InvalidTextRepresentation) and "json" in words:
-        return _leave_out_texts(entries)
-    if not part:
-        named = [f"`{name}`" for name in ("moved", "where", "objects", "optional") if getattr(entries, name)]
-        return f"correct {' or '.join(named)} in the plan" if named else ""
-    if part == "`where`":
-        return "write a condition over the table's columns"
-    row = f"name the row of {entries.table} `e`, for example `e.{entries.ids[0]}`"
-    known = (
-        (errors.FeatureNotSupported, "set-returning", "put the rows that it yields into an array: array(select …)"),
-        (errors.UndefinedFunction, "digest(", f"{PGCRYPTO}; PostgreSQL itself has md5() and sha256()"),
-        (errors.UndefinedTable, "FROM-clause", row),
-    )
-    found = [remedy for kind, sign, remedy in known if isinstance(error, kind) and sign in words]
-    return next(iter(found), "write an expression over the table's columns that yields text or text[]")
-
-
-def _leave_out_texts(entries: Entries) -> str:
-    """Return what to do about texts that are no JSON, by a condition that every document with the path meets.
-
-    Below PostgreSQL 16, no query can ask first.
-    """
-    first = next(iter(parse_path(entries.path or "$")), "")[:1]
-    condition = f"{sql.Identifier(entries.key).as_string()} ~ '^[[:space:]]*[{_BEGINS.get(first, '[{')}]'"
-    example = f"where = {json.dumps(condition, ensure_ascii=False)}"
-    return f"correct rows whose text is no JSON, or leave them out in the plan, for example {example}"
+    return next((remedy for kind, sign, remedy in _REMEDIES if isinstance(error, kind) and sign in words), "")
 
 
 def _raise_lost(error: psycopg.Error) -> None:
