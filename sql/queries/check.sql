@@ -1,21 +1,5 @@
 -- What `rowferry check` and `rowferry plan` ask before a migration.
 
--- name: list_names
--- The columns of a table; all tables that are not PostgreSQL's own where it is null, with their schemas if asked.
-select a.attname::text as name
-from pg_attribute as a
-where a.attrelid = %(table_number)s and a.attnum > 0 and not a.attisdropped
-union all
-select case when %(is_qualified)s then concat(s.nspname, '.', c.relname) else c.relname::text end as name
-from pg_class as c
-inner join pg_namespace as s on c.relnamespace = s.oid
-where
-    %(table_number)s::oid is null
-    and c.relkind in ('r', 'p')
-    and s.nspname not in ('pg_catalog', 'information_schema', 'rowferry')
-    and s.nspname not like 'pg\_%%'
-order by name;
-
 -- name: describe_entries
 -- What the catalogue knows about the table and the columns that the plan names; null where it knows nothing.
 with found as (

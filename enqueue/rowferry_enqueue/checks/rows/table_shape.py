@@ -1,6 +1,6 @@
 """Decides from the catalogue whether the tables of a plan are fit for a migration. Pure: no queries."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 from rowferry.db.description import Description
@@ -22,30 +22,18 @@ _NO_TABLES = {
 Described = tuple[Entries, Description]
 
 
-Known = Callable[[str], str]
-"""Returns ` (did you mean path?)` for a name that is not there, or nothing."""
-
-
-def know_nothing(_name: str) -> str:
-    """Suggest nothing."""
-    return ""
-
-
-def judge_table(entries: Entries, described: Description, suggest: Known = know_nothing) -> Iterator[Finding]:
-    """Yield what is wrong with a table; `suggest`: names that are there instead."""
+def judge_table(entries: Entries, described: Description) -> Iterator[Finding]:
+    """Yield what is wrong with a table."""
     table = entries.table
     if described.table_number is None:
-        yield problem(
-            f"there is no table {table} in this database",
-            f"correct `table` in the plan, or its search_path{suggest(table)}",
-        )
+        yield problem(f"there is no table {table} in this database", "correct `table` in the plan, or its search_path")
         return
     if described.kind not in {"r", "p"}:
         what, remedy = _NO_TABLES.get(described.kind or "", ("is no table", "correct `table` in the plan"))
         yield problem(f"{table} {what}", remedy)
         return
-    yield from _judge_id(entries, described, suggest)
-    yield from _judge_key(entries, described, suggest)
+    yield from _judge_id(entries, described)
+    yield from _judge_key(entries, described)
     if described.has_children and "tableoid" not in (entries.where or ""):
         remedy = (
             "name each of them in [[entries]] of its own, "
@@ -67,9 +55,9 @@ def refuse_withheld(withheld: Withheld) -> Finding:
     return problem(withheld.words, f"{REMEDY}; write `visible_rows_only = true` if only visible rows are meant")
 
 
-def _judge_id(entries: Entries, described: Description, suggest: Known) -> Iterator[Finding]:
+def _judge_id(entries: Entries, described: Description) -> Iterator[Finding]:
     what = name_id(entries)
-    if missing := list(_find_missing(entries, "id", zip(entries.ids, described.id_types, strict=True), suggest)):
+    if missing := list(_find_missing(entries, "id", zip(entries.ids, described.id_types, strict=True))):
         yield missing[0]
         return
     for column, id_type in zip(entries.ids, described.id_types, strict=True):
@@ -84,13 +72,11 @@ def _judge_id(entries: Entries, described: Description, suggest: Known) -> Itera
         yield problem(f"{what} is generated from other columns", "name an ordinary column, whose values stay")
 
 
-def _find_missing(
-    entries: Entries, field: str, columns: Iterable[tuple[str, str | None]], suggest: Known
-) -> Iterator[Finding]:
+def _find_missing(entries: Entries, field: str, columns: Iterable[tuple[str, str | None]]) -> Iterator[Finding]:
     """Yield the columns of one field of the plan that have no type, since they are not there."""
     for column, its_type in columns:
         if its_type is None:
-            yield problem(f"{entries.table} has no column {column}", f"correct `{field}` in the plan{suggest(column)}")
+            yield problem(f"{entries.table} has no column {column}", f"correct `{field}` in the plan")
 
 
 def name_id(entries: Entries) -> str:
@@ -98,13 +84,13 @@ def name_id(entries: Entries) -> str:
     return f"{entries.table}.{entries.id}" if isinstance(entries.id, str) else f"{entries.table} by {entries.id_words}"
 
 
-def _judge_key(entries: Entries, described: Description, suggest: Known) -> Iterator[Finding]:
+def _judge_key(entries: Entries, described: Description) -> Iterator[Finding]:
     if described.key_type is None:
-        yield from _find_missing(entries, "key", [(entries.key, None)], suggest)
+        yield from _find_missing(entries, "key", [(entries.key, None)])
         return
-    yield from _find_missing(entries, "moved", zip(entries.moved, described.state_types, strict=True), suggest)
+    yield from _find_missing(entries, "moved", zip(entries.moved, described.state_types, strict=True))
     if entries.changed and described.changed_type is None:
-        yield from _find_missing(entries, "changed", [(entries.changed, None)], suggest)
+        yield from _find_missing(entries, "changed", [(entries.changed, None)])
     elif entries.changed and described.changed_kind == "other":
         what = f"{entries.table}.{entries.changed} is {described.changed_type}, which is no time of a change"
         yield problem(what, "name a timestamp, a date or a whole number of seconds in `changed`, or leave it out")

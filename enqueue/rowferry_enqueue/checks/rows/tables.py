@@ -7,22 +7,19 @@ import psycopg
 from psycopg import errors
 
 from rowferry.db.connection import Connection, summarise
-from rowferry.db.description import Description, describe, split_table
+from rowferry.db.description import Description, describe
 from rowferry.db.entries import EntryQueries, fits
 from rowferry.db.row_security import find_withheld
-from rowferry.db.statements import statement
 from rowferry.errors import UsageError
-from rowferry.formatting import count, suggest
+from rowferry.formatting import count
 from rowferry.plan import Entries, Plan
 from rowferry_enqueue.checks.finding import Finding, find_problems, fine, problem
 from rowferry_enqueue.checks.rows.expressions import check_expressions
 from rowferry_enqueue.checks.rows.scans import ask, refuse
 from rowferry_enqueue.checks.rows.table_shape import (
     GRANTS,
-    Known,
     judge_table,
     judge_together,
-    know_nothing,
     name_id,
     note_peculiarities,
     refuse_withheld,
@@ -59,7 +56,7 @@ def check_table(connection: Connection, entries: Entries) -> CheckedTable:
             described = describe(connection, entries)
     except psycopg.Error as error:
         return CheckedTable(entries, (refuse(entries, error),))
-    problems = tuple(judge_table(entries, described, _read_names(connection, entries, described)))
+    problems = tuple(judge_table(entries, described))
     if described.missing or not described.may_select or not fits(entries, described):
         return CheckedTable(entries, problems, described)
     queries = EntryQueries(entries, described)
@@ -72,17 +69,6 @@ def check_table(connection: Connection, entries: Entries) -> CheckedTable:
     if find_problems(probed):
         return CheckedTable(entries, findings, described)
     return CheckedTable(entries, findings, described, (queries,))
-
-
-def _read_names(connection: Connection, entries: Entries, described: Description) -> Known:
-    """Return what suggests a name for one that is not there: a table, or a column of the table."""
-    if not described.lacks_name(entries):
-        return know_nothing
-    table, *_ = reversed(split_table(entries.table))
-    chosen = {"table_number": described.table_number, "is_qualified": table != entries.table}
-    with connection.transaction():
-        known = [row["name"] for row in connection.execute(statement("list_names"), chosen)]
-    return lambda name: suggest(name, known)
 
 
 def check_together(checked: list[CheckedTable]) -> list[Finding]:
