@@ -147,7 +147,7 @@ def _audit(console: Console, plan: Plan) -> bool:
     with closing(open_object_client(plan.production)) as client:
         existing = {key for keys in list_pages(client.ask, "production") for key in keys}
     with connect("demo", autocommit=True) as connection:
-        legacy = read_data_status(connection, plan, MIGRATE.name, count_objects=False).entries["legacy"]
+        legacy = read_data_status(connection, plan, count_objects=False).entries["legacy"]
         keys = [row["path"] for row in connection.execute(statement("demo_keys"))]
         counts = read_counts(connection, plan.name, MIGRATE.name)
     dangling = sum(key not in existing for key in keys)

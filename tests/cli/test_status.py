@@ -24,7 +24,7 @@ from support.s3.request_log import RequestLog
 
 def read(table: EntryTable, **more: Any) -> DataStatus:
     with connect("status", autocommit=True) as connection:
-        return read_data_status(connection, table.read_plan(), "migrate", **more)
+        return read_data_status(connection, table.read_plan(), **more)
 
 
 def read_rows(table: EntryTable) -> DataStatus:
@@ -149,7 +149,7 @@ def test_json_has_every_number_and_null_for_objects_that_were_not_counted(migrat
     document = json.loads(migration.run("status", "--json").stdout)
     assert document["objects"] == {"legacy": 2, "production": 0}
     assert document["entries"] == {"legacy": 2, "production": 0, "unexpected": 0, "stay": 0, "total": 2}
-    assert document["tables"] == [document["entries"] | {"label": "public.avatars.path", "last_pass": None}]
+    assert document["tables"] == [document["entries"] | {"label": "public.avatars.path"}]
     (queue,) = document["queues"]
     assert (queue["queue"], document["state"]) == ("migrate", "no_workers")
     assert [queue[name] for name in ("batches_init", "batches_done", "batches", "waiting")] == [2, 0, 2, 2]

@@ -270,13 +270,11 @@ def test_the_status_counts_rows_that_stay_as_such(staying: Migration) -> None:
     add_file(staying, 1)
     staying.execute("insert into public.files values (2, null, now())")
     staying.write_plan()
-    assert "public.files.path: no pass yet" in staying.run("status").stdout
     make_pass(staying)
     done = staying.run("status", "--no-objects")
     lines = [line.split() for line in done.stdout.splitlines()]
     assert ["legacy", "production", "stay", "unexpected", "total"] in lines
     assert ["entries", "public.files.path", "0", "0", "1", "1", "2"] in lines
-    assert "public.files.path: pass 1 began at " in done.stdout
     document = json.loads(staying.run("status", "--no-objects", "--json").stdout)
     assert document["entries"] == {"legacy": 0, "production": 0, "unexpected": 1, "stay": 1, "total": 2}
 

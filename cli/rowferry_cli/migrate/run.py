@@ -139,7 +139,7 @@ def _check(
 def _show_status(connection: Connection, plan: Plan, reporter: Reporter, *, count_objects: bool) -> None:
     """Print the status. Objects are counted before the work alone: after it, the outcomes say what has been copied."""
     with reporter.show_activity("counting") as on_progress:
-        read = partial(read_data_status, connection, plan, MIGRATE.name, on_progress=on_progress)
+        read = partial(read_data_status, connection, plan, on_progress=on_progress)
         try:
             status = read(count_objects=count_objects, within=COUNT_WITHIN)
         except UncountedObjects as error:  # a migration does not need the number

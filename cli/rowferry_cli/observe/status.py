@@ -33,14 +33,12 @@ def command(plan_path: Path, queue: str | None, no_objects: bool, all_objects: b
     from rowferry_cli.status.counts import WITHIN
     from rowferry_cli.status.data import read_data_status
     from rowferry_cli.status.tables import print_data_status
-    from rowferry_queues.migrate.spec import MIGRATE
 
     plan = read_plan(plan_path)
     with connect("status", autocommit=True) as connection, show_spinner() as on_progress:
         status = read_data_status(
             connection,
             plan,
-            MIGRATE.name,
             queue=queue,
             count_objects=not no_objects,
             within=None if all_objects else WITHIN,

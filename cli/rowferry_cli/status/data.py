@@ -32,7 +32,7 @@ class DataStatus:
     objects: dict[SideName, ObjectCount] | None
     """Objects by bucket; None if not counted."""
     tables: Sequence[DictRow]
-    """A row of FORMS for each table, with its `label`; `last_pass`: the newest pass over rows that stay, in words."""
+    """A row of FORMS for each table, with its `label`."""
     queues: Sequence[DictRow] = ()
     """The rows of rowferry.queue_status that are shown, in the order of their chain; none before the first enqueue."""
     state: DictRow = field(default_factory=lambda: dict(NOT_STORED))
@@ -75,7 +75,6 @@ class DataStatus:
 def read_data_status(
     connection: Connection,
     plan: Plan,
-    passes_of: str,
     *,
     queue: str | None = None,
     count_objects: bool = True,
@@ -84,24 +83,22 @@ def read_data_status(
 ) -> DataStatus:
     """Count entries, batches by queue and, with `count_objects`, the objects of both buckets; write nothing.
 
-    `passes_of`: the queue whose passes over rows that stay are told; `queue`: only the batches of this one. Buckets are
-    listed while the tables are scanned, for so long at most; `within` None: to their end. Raises UsageError when a
-    table or a bucket cannot be read, DatabaseUnavailable when the connection is lost.
+    `queue`: only the batches of this one. Buckets are listed while the tables are scanned, for so long at most;
+    `within` None: to their end. Raises UsageError when a table or a bucket cannot be read, DatabaseUnavailable when the
+    connection is lost.
     """
     if not (count_objects and plan.has_both_sides):
-        return _read_database(connection, plan, passes_of, queue, on_progress)
+        return _read_database(connection, plan, queue, on_progress)
     with count_objects_meanwhile(plan, on_progress, within) as read_objects:
-        status = _read_database(connection, plan, passes_of, queue, on_progress)
+        status = _read_database(connection, plan, queue, on_progress)
         return replace(status, objects=read_objects())
 
 
-def _read_database(
-    connection: Connection, plan: Plan, passes_of: str, queue: str | None, on_progress: OnProgress
-) -> DataStatus:
+def _read_database(connection: Connection, plan: Plan, queue: str | None, on_progress: OnProgress) -> DataStatus:
     """Return the status without its objects."""
     on_progress("counting entries")
     with translated_errors():
-        tables = list(_count_entries(connection, plan, passes_of))
+        tables = list(_count_entries(connection, plan))
         if not _has_schema(connection):
             return DataStatus(plan.name, None, tables, initialised=False)
         check_version(connection)
@@ -123,30 +120,13 @@ def _has_schema(connection: Connection) -> bool:
     return bool(fetch_one(connection, statement("has_schema"))["has_schema"])
 
 
-def _count_entries(connection: Connection, plan: Plan, queue: str) -> Generator[DictRow]:
+def _count_entries(connection: Connection, plan: Plan) -> Generator[DictRow]:
     for entries in plan.entries:
         queries = EntryQueries.of(connection, entries)
-        row: DictRow = {"label": entries.label, "stay": 0, "last_pass": None}
+        row: DictRow = {"label": entries.label, "stay": 0}
         row |= fetch_one(connection, queries.compose("count_entries"), queries.parameters())
         row["total"] = row["legacy"] + row["production"] + row["unexpected"]
         if entries.rows == "stay":
             row |= {"legacy": 0, "production": 0, "stay": row["legacy"]}
             row["total"] = row["unexpected"] + row["stay"]
-            row["last_pass"] = (
-                _describe_last_pass(connection, plan, queue, entries.label) if plan.has_both_sides else None
-            )
         yield row
-
-
-def _describe_last_pass(connection: Connection, plan: Plan, queue: str, label: str) -> str:
-    """Return which pass was the last over entries whose rows stay, and where the next one begins."""
-    chosen = {"migration_id": None, "name": plan.name, "label": label, "queue": queue, "plan": None}
-    row = connection.execute(statement("last_pass"), chosen).fetchone() if _has_schema(connection) else None
-    if row is None:
-        return "no pass yet"
-    began = f"pass {row['number']} began at {row['began_at']:%Y-%m-%d %H:%M:%S %Z}"
-    if row["waits"]:
-        return f"{began} and goes on"
-    if row["watermark"] is None:
-        return f"{began}; the next takes all rows"
-    return f"{began}; what changed since {row['watermark']:%H:%M:%S} is for the next"

@@ -51,7 +51,6 @@ def _describe_data(status: DataStatus) -> Iterator[str]:
         yield "≥: the count was given up. `rowferry status --objects` counts all of them."
     if status.entries["unexpected"]:
         yield UNEXPECTED
-    yield from (f"{table['label']}: {table['last_pass']}" for table in status.tables if table["last_pass"])
     if not status.initialised:
         yield NO_SCHEMA
 
@@ -92,7 +91,7 @@ def _describe_activity(status: DataStatus) -> str:
 
 def _tabulate_entries(status: DataStatus, console: Console) -> Table:
     """Return a column per form: objects by bucket, then entries by table, then their sum if there are several."""
-    forms = [form for form in FORMS if form != "stay" or any(t["stay"] or t["last_pass"] for t in status.tables)]
+    forms = [form for form in FORMS if form != "stay" or any(t["stay"] for t in status.tables)]
     table = _new_table(console, "", *forms)
     if status.objects is not None:
         legacy, production = status.objects["legacy"], status.objects["production"]
