@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from difflib import get_close_matches
 from typing import Any
@@ -59,11 +59,6 @@ def count_batches(number: int) -> str:
 
 def count_entries(number: int) -> str:
     return count(number, "entry", "entries")
-
-
-def list_counts(counts: Mapping[str, int]) -> str:
-    """Return `3 missing, 1 conflict`: what there is any of, in this order; empty where all are zero."""
-    return ", ".join(f"{number:,} {name}" for name, number in counts.items() if number)
 
 
 def format_rate(per_second: float) -> str:

@@ -23,7 +23,7 @@ def test_a_requeued_batch_migrates_what_was_missing(migration: Migration) -> Non
     assert migration.batch()["status"] == "ERROR"
     migration.legacy.put("image/late.png", b"late")
     done = migration.run("requeue", "--all")
-    assert done.stdout == "Requeued 1 batch of 4 entries: 1 missing.\n"
+    assert done.stdout == "Requeued 1 batch.\n"
     migration.work()
     migration.audit()
     assert migration.counts() == {"migrated": 4}
@@ -71,20 +71,16 @@ def test_the_command_requeues_what_it_is_told_and_no_other(
         assert done.stdout == "No batch in ERROR matches: see `rowferry errors`.\n"
     else:
         batches = "1 batch" if left == 2 else f"{3 - left} batches"
-        assert f"Requeued {batches} of {2 * (3 - left)} entries" in done.stdout
+        assert done.stdout == f"Requeued {batches}.\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "left", "words"),
     [
-        (["--all", "--migration", "banners"], {"a1"}, "2 batches of 4 entries: 2 failed.\n"),
-        (["--all", "--migration", "avatars"], {"b1", "b2"}, "1 batch of 2 entries: 1 failed.\n"),
-        (
-            ["--error-like", "A", "--migration", "banners"],
-            {"a1", "b1"},
-            "1 batch of 2 entries: 1 failed.\nStill in ERROR: 1 batch.\n",
-        ),
-        (["--all", "--all-migrations"], set[str](), "3 batches of 6 entries"),
+        (["--all", "--migration", "banners"], {"a1"}, "2 batches.\n"),
+        (["--all", "--migration", "avatars"], {"b1", "b2"}, "1 batch.\n"),
+        (["--error-like", "A", "--migration", "banners"], {"a1", "b1"}, "1 batch.\n"),
+        (["--all", "--all-migrations"], set[str](), "3 batches.\n"),
     ],
 )
 def test_a_requeue_can_be_of_one_migration(
@@ -95,8 +91,7 @@ def test_a_requeue_can_be_of_one_migration(
         fail(migration, {"image/1": reason}, migration=name, error=error)
     done = migration.run("requeue", *arguments)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("Requeued ")
-    assert words in done.stdout
+    assert done.stdout == f"Requeued {words}"
     assert {batch["error"] for batch in migration.batches() if batch["status"] == "ERROR"} == left
 
 
@@ -124,7 +119,7 @@ def test_errors_are_grouped_each_with_its_command_and_batches_requeued_by_their_
     assert r"rowferry requeue --error-like 'A\%b'" in shown
     migration.run("requeue", "--batch", str(three[1]))
     assert [batch["id"] for batch in migration.batches() if batch["status"] == "INIT"] == [three[1]]
-    done = migration.run_here("requeue", "--all", "--yes")
+    done = migration.run_here("requeue", "--all")
     assert (done.returncode, migration.statuses()) == (0, {"INIT"})
 
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import click
 
-from rowferry.batch import UNSETTLED
 from rowferry.plan import OnConflict
 from rowferry_cli.command import Command, Group
 from rowferry_cli.migration import (
@@ -15,10 +14,7 @@ from rowferry_cli.migration import (
     queue_option,
 )
 
-GROUPS = (
-    Group("Which batches", "Fewer of them, or those of all migrations.", ("--queue", "--all-migrations")),
-    Group("In scripts", "As of other commands.", ("--yes",)),
-)
+GROUPS = (Group("Which batches", "Fewer of them, or those of all migrations.", ("--queue", "--all-migrations")),)
 
 
 @click.command("requeue", cls=Command, groups=GROUPS)
@@ -39,7 +35,6 @@ GROUPS = (
 @queue_option
 @migration_option
 @all_migrations_option
-@click.option("-y", "--yes", is_flag=True, expose_value=False, help="Accepted, though nothing is asked.")
 def command(
     everything: bool,
     batch_id: int | None,
@@ -67,26 +62,17 @@ def command(
       rowferry requeue --error-like 'different object' --on-conflict older
       rowferry requeue --error-like 'different object' --on-conflict overwrite
     """
-    from rowferry.db.connection import call, connect, fetch_one, translated_errors
-    from rowferry.db.statements import statement
-    from rowferry.formatting import count_batches, count_entries, list_counts
+    from rowferry.db.connection import call, connect, translated_errors
+    from rowferry.formatting import count_batches
 
     if sum((everything, batch_id is not None, error_like is not None)) != 1:
         raise click.UsageError("say which batches: exactly one of --all, --batch ID and --error-like PATTERN")
     if batch_id is not None and (migration is not None or queue is not None or all_migrations):
         raise click.UsageError("a batch belongs to one queue of one migration: give --batch alone")
-    with connect("requeue", autocommit=True) as connection, translated_errors(), connection.transaction():
+    with connect("requeue", autocommit=True) as connection, translated_errors():
         any_migration = all_migrations or batch_id is not None
         chosen = choose_one_or_all(connection, migration, plan_path, all_migrations=any_migration)
         choose_queue(connection, queue, chosen)
-        before = fetch_one(connection, statement("count_errors"), {"migration": chosen, "queue": queue})
         (row,) = call(connection, "requeue", batch_id, error_like, chosen, queue, on_conflict)
-        after = fetch_one(connection, statement("count_errors"), {"migration": chosen, "queue": queue})
-    if not row["requeue"]:
-        click.echo("No batch in ERROR matches: see `rowferry errors`.")
-        return
-    unsettled = list_counts({outcome: before[outcome] - after[outcome] for outcome in UNSETTLED})
-    entries = count_entries(before["entries"] - after["entries"])
-    click.echo(f"Requeued {count_batches(row['requeue'])} of {entries}{f': {unsettled}' if unsettled else ''}.")
-    if after["batches"]:
-        click.echo(f"Still in ERROR: {count_batches(after['batches'])}.")
+    none = "No batch in ERROR matches: see `rowferry errors`."
+    click.echo(f"Requeued {count_batches(row['requeue'])}." if row["requeue"] else none)
