@@ -81,14 +81,10 @@ def describe_chosen(on_conflict: OnConflict | None, batches: int) -> str | None:
     return f"--on-conflict {on_conflict} holds for {waiting}, too." if batches else None
 
 
-def describe_errors(batches: int, command: str, *, needs_choice: bool = False) -> str:
-    """Return how many batches need an operator, and what to type.
-
-    `command` requeues them; `needs_choice`: there are conflicts among them, which it would only repeat.
-    """
-    choice = "; conflicts need --on-conflict older, which replaces what is older, or overwrite" if needs_choice else ""
-    then = f"then run `{command}` and this command again{choice}"
-    return f"{count_batches(batches)} in ERROR: see `rowferry errors`, {then}."
+def describe_errors(batches: int, where: str = "") -> str:
+    """Return how many batches need an operator, and what to type; `where`: in which queue, and since when."""
+    then = "`rowferry errors` says why, and what to type; then run this again"
+    return f"{count_batches(batches)}{where} in ERROR: {then}."
 
 
 def describe_pause(migration: str, paused: str) -> str:

@@ -61,24 +61,13 @@ def test_a_choice_of_a_pass_holds_for_what_was_requeued_before(taken: Migration,
     assert taken.counts() == {"migrated": 3}
 
 
-def test_migrate_ends_with_a_command_that_works_as_it_is_typed(taken: Migration) -> None:
-    """Of batches in ERROR that it was not told to requeue, it names the command that takes its own choice along."""
-    done = taken.run_here("migrate", *ASKED, "--on-conflict", "overwrite")
-    last = done.stdout.splitlines()[-1]
-    assert done.returncode == 1
-    command = last.split("`")[3]
-    assert command == "rowferry requeue --all --on-conflict overwrite"
-    assert taken.run_here(*shlex.split(command)[1:]).returncode == 0
-    well(taken.run_here("migrate", *ASKED))
-    assert taken.counts() == {"migrated": 3}
-
-
-def test_migrate_says_that_a_conflict_needs_a_choice_and_takes_it_for_what_was_requeued(taken: Migration) -> None:
+def test_migrate_ends_with_where_to_read_what_to_type_and_takes_a_choice_for_what_was_requeued(
+    taken: Migration,
+) -> None:
     """Requeued without one, it would be the same conflict."""
     done = taken.run_here("migrate", *ASKED)
-    assert done.stdout.splitlines()[-1].endswith(
-        "conflicts need --on-conflict older, which replaces what is older, or overwrite."
-    )
+    assert done.returncode == 1
+    assert "1 batch in ERROR: `rowferry errors` says why, and what to type" in done.stdout.splitlines()[-1]
     well(taken.run_here("requeue", "--all"))
     well(taken.run_here("migrate", *ASKED, "--on-conflict", "overwrite"))
     assert taken.counts() == {"migrated": 3}

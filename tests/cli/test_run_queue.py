@@ -46,7 +46,7 @@ def test_a_run_leaves_what_fails_and_hands_on_the_rest(noted: EntryTable, run_ro
     assert notes(noted) == {"note": 29, "echo": 29}
     again = run_rowferry("run", "note", "--processes", "1", "--yes")
     assert again.returncode == 1
-    assert "1 batch of the queue note in ERROR from before: see `rowferry errors`" in again.stdout
+    assert "1 batch of an earlier pass in the queue note in ERROR: `rowferry errors` says why" in again.stdout
     noted.execute("update public.avatars set note = 'good'")
     assert run_rowferry("requeue", "--all").returncode == 0
     assert run_rowferry("run", "note", "--processes", "1", "--yes").returncode == 0

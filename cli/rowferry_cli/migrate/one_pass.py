@@ -6,7 +6,7 @@ from rowferry.db.connection import Connection
 from rowferry.formatting import count_batches
 from rowferry.plan import Plan
 from rowferry_cli.log_file import log_to_file
-from rowferry_cli.messages import STOPPED, describe_enqueued, describe_pause, write_requeue
+from rowferry_cli.messages import STOPPED, describe_enqueued, describe_errors, describe_pause
 from rowferry_cli.migrate.passes import Run, name_log
 from rowferry_cli.options import WorkerOptions
 from rowferry_cli.reporter import Reporter
@@ -55,9 +55,7 @@ def _say_what_is_left(run: Run, chain: Sequence[Throughput], unsettled: str) -> 
     names = [each.queue for each in left]
     old = {name: counts for name, counts in run.chain.read().of.items() if counts.batches_error and name not in names}
     for name, counts in old.items():
-        where = f"{count_batches(counts.batches_error)} of the queue {name} in ERROR from before"
-        command = write_requeue(None, migration=run.plan.name, queue=name)
-        run.reporter.print(f"{where}: see `rowferry errors`, then run `{command}`.")
+        run.reporter.print(describe_errors(counts.batches_error, f" of an earlier pass in the queue {name}"))
     paused = report_paused_queues(run)
     if left or old:
         run.reporter.print(f"What to do next: {STOPPED}")

@@ -21,14 +21,11 @@ from rowferry_cli.messages import (
     describe_direction,
     describe_errors,
     describe_pause,
-    write_requeue,
 )
-from rowferry_cli.migrate.chain import ChainCounts
 from rowferry_cli.migrate.last_listing import LastListing
 from rowferry_cli.migrate.one_pass import report_paused_queues, run_one_pass
 from rowferry_cli.migrate.passes import Run, name_log
 from rowferry_cli.migrate.vain import PassInVain
-from rowferry_cli.migration import list_migrations
 from rowferry_cli.options import WorkerOptions
 from rowferry_cli.reporter import Reporter
 from rowferry_cli.setup.check import judge, print_findings
@@ -185,10 +182,9 @@ def _migrate(connection: Connection, plan: Plan, options: MigrateOptions, report
     if read_facts(connection, plan.name).get(KEPT_OTHERS):
         reporter.print(f"Some {KEPT_OTHERS}: `rowferry verify` names them, `rowferry verify --repair` copies them.")
     reporter.print(f"Log: {log.path}")
-    after = run.chain.read()
-    errors = sum(counts.batches_error for counts in after.of.values())
+    errors = sum(counts.batches_error for counts in run.chain.read().of.values())
     if errors:
-        reporter.print(_describe_errors(connection, plan, options, after))
+        reporter.print(describe_errors(errors))
     if paused:
         reporter.print(describe_pause(plan.name, paused))
     left = report_paused_queues(run)
@@ -196,17 +192,6 @@ def _migrate(connection: Connection, plan: Plan, options: MigrateOptions, report
     if differ:
         reporter.print(f"{count(differ, 'object', 'objects')} not repaired (see `rowferry errors`)")
     return 1 if errors or paused or left or differ else 0
-
-
-def _describe_errors(connection: Connection, plan: Plan, options: MigrateOptions, left: ChainCounts) -> str:
-    """Return what to type for what is left; where there are conflicts, with the choice that this command was given."""
-    has_conflicts = any(counts.conflict for counts in left.of.values())
-    given = options.choices.on_conflict
-    choice = given if has_conflicts and given in {"keep", "older", "overwrite"} else None
-    name = plan.name if len(list_migrations(connection)) > 1 else None
-    command = write_requeue(None, migration=name, queue=None, on_conflict=choice)
-    batches = sum(counts.batches_error for counts in left.of.values())
-    return describe_errors(batches, command, needs_choice=has_conflicts and choice is None)
 
 
 def prepare_database(connection: Connection, plan: Plan, reporter: Reporter) -> None:
