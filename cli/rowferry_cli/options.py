@@ -11,7 +11,7 @@ import click
 
 from rowferry.batch import DEFAULT_BATCH_SIZE
 from rowferry.formatting import parse_duration, parse_seconds
-from rowferry_cli.command import Group, find_variable
+from rowferry_cli.command import Group
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -182,54 +182,24 @@ def log_format_option(function: F) -> F:
 class Duration(click.ParamType[timedelta]):
     """A number and its unit: `30m`, `12h`, `1.5d`."""
 
-    name = "duration"
-
-    def __init__(self, example: str = "12h") -> None:
-        """Suggest `example` where a value is wrong."""
-        self._example = example
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """Return the duration. Raises click.UsageError."""
-        if isinstance(value, timedelta):
-            return value
-        duration = parse_duration(str(value))
-        if duration is None:
-            raise _invalid(value, param, ctx, f"a number and s, m, h, d or w (for example {self._example})")
-        return duration
-
-
-class Seconds(click.ParamType[timedelta]):
-    """A number of seconds, or a duration with its unit; at least `least`."""
-
-    name = "seconds"
-
-    def __init__(self, least: float) -> None:
-        """Accept `least` seconds or more."""
+    def __init__(self, example: str = "12h", *, least: float | None = None) -> None:
+        """Suggest `example` where a value is wrong. With `least`, a number alone is so many seconds, at least these."""
+        self.name = "duration" if least is None else "seconds"
         self._least = least
+        self._wanted = f"{'' if least is None else 'seconds, or '}a number and s, m, h, d or w (for example {example})"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
         """Return the duration. Raises click.UsageError."""
         if isinstance(value, timedelta):
             return value
-        seconds = parse_seconds(str(value))
-        if seconds is None:
-            raise _invalid(value, param, ctx, "seconds, or a number and s, m, h, d or w (for example 30 or 2m)")
-        if seconds < self._least:
-            self.fail(f"{str(value)!r} is less than {self._least:g} s", param, ctx)
-        return timedelta(seconds=seconds)
-
-
-class InvalidDuration(click.BadParameter):
-    """A value that is no duration, in words of its own."""
-
-    def format_message(self) -> str:
-        """Return the sentence."""
-        return self.message
-
-
-def _invalid(value: Any, param: click.Parameter | None, ctx: click.Context | None, wanted: str) -> InvalidDuration:
-    option = f" for {find_variable(param, ctx) or param.opts[-1]}" if param else ""
-    return InvalidDuration(f"Invalid duration {str(value)!r}{option}: use {wanted}", ctx, param)
+        text = str(value)
+        seconds = None if self._least is None else parse_seconds(text)
+        duration = parse_duration(text) if seconds is None else timedelta(seconds=seconds)
+        if duration is None:
+            self.fail(f"{text!r} is no duration: use {self._wanted}", param, ctx)
+        if duration.total_seconds() < (self._least or 0):
+            self.fail(f"{text!r} is less than {self._least:g} s", param, ctx)
+        return duration
 
 
 def complete_queue(_context: click.Context, _option: click.Parameter, begun: str) -> list[str]:

@@ -18,7 +18,7 @@ from support.queue.workers_here import run_here
 ALL_OF = sql.SQL("select * from rowferry.{} order by 1")
 SECRETS = ("hush-hush", "hush-token")
 LEGACY = "ROWFERRY_LEGACY"
-DURATION = "Invalid duration '{}' for --older-than: use a number and s, m, h, d or w (for example 12h)"
+DURATION = "'--older-than': '{}' is no duration: use a number and s, m, h, d or w (for example 12h)"
 
 
 @dataclass
@@ -93,7 +93,7 @@ CASES = {
     "duration without a unit": Case("prune --older-than 5", DURATION.format("5")),
     "negative duration": Case("prune --older-than=-1d", DURATION.format("-1d")),
     "unknown unit": Case("clean-uploads --older-than 12y", DURATION.format("12y")),
-    "seconds in words": Case("worker --grace long", "Invalid duration 'long' for --grace: use seconds, or a number"),
+    "seconds in words": Case("worker --grace long", "'--grace': 'long' is no duration: use seconds, or a number"),
     "too few seconds": Case("worker --lost-after 1", "'1' is less than 3 s"),
     "seconds of the environment": Case(
         "status", "ROWFERRY_LOCK_TIMEOUT is 'long'", environment={"ROWFERRY_LOCK_TIMEOUT": "long"}
@@ -115,7 +115,7 @@ CASES = {
             "ROWFERRY_WORKER_UNTIL_EMPTY=maybe": "for ROWFERRY_WORKER_UNTIL_EMPTY: 'maybe' is not a valid boolean",
             "ROWFERRY_LOG_FORMAT=xml": "for ROWFERRY_LOG_FORMAT: 'xml' is not one of 'auto', 'text', 'json'; see",
             "ROWFERRY_HOST_NAME=a b": "for ROWFERRY_HOST_NAME: 'a b' is no host's name: use letters, digits, dots",
-            "ROWFERRY_WORKER_GRACE=1y": "for ROWFERRY_WORKER_GRACE: use seconds, or a number and s, m, h, d or w (for",
+            "ROWFERRY_WORKER_GRACE=1y": "for ROWFERRY_WORKER_GRACE: '1y' is no duration: use seconds, or a number and",
         }.items()
     },
     "fewer in flight than at least": Case(

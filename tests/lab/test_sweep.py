@@ -52,7 +52,7 @@ def test_a_sweep_compares_and_writes_its_files(run_rowferry: Run, tmp_path: Path
         (["--parallel", "16,many"], "'16,many' is not a list of numbers from 1 to 100,000, such as 16,64"),
         (["--batch-size", "auto"], "'auto' is not a list of numbers from 1 to 100,000"),
         (["--batch-size", "0"], "'0' is not a list of numbers from 1 to 100,000"),
-        (["--latency", "70"], "Invalid duration '70' for --latency: use a number and s, m, h, d or w (for exam"),
+        (["--latency", "70"], "'--latency': '70' is no duration: use a number and s, m, h, d or w (for example "),
         (["--csv", "none/s.csv"], "The CSV none/s.csv cannot be written: No such file or directory."),
         (["--plot", "s.gif"], "A plot needs a name in .png, .svg, .pdf and matplotlib: pip install"),
     ],

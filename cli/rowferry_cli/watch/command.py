@@ -7,13 +7,15 @@ import click
 
 from rowferry_cli.command import Command
 from rowferry_cli.migration import choose_migration, choose_queue, migration_option, queue_option
-from rowferry_cli.options import Seconds
+from rowferry_cli.options import Duration
 
 
 @click.command("watch", cls=Command)
 @migration_option
 @queue_option
-@click.option("--interval", default=2.0, show_default=True, type=Seconds(0.1), help="Seconds between two readings.")
+@click.option(
+    "--interval", default=2.0, show_default=True, type=Duration(least=0.1), help="Seconds between two readings."
+)
 @click.option("--once", is_flag=True, help="Print the view once, as without a terminal.")
 def command(migration: str | None, plan_path: Path, queue: str | None, interval: timedelta, once: bool) -> None:
     """Show a migration live: progress by queue and table, rate, time left, what holds it up, workers, latest errors.

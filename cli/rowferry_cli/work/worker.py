@@ -25,7 +25,7 @@ from rowferry.errors import DatabaseUnavailable, RowferryError, WorkLeft
 from rowferry.formatting import show_text
 from rowferry.logs import set_up_logging
 from rowferry_cli.command import Command, Group
-from rowferry_cli.options import Seconds, complete_queue, log_format_option
+from rowferry_cli.options import Duration, complete_queue, log_format_option
 from rowferry_worker.options import Options
 from rowferry_worker.service import HOST_NAME
 
@@ -78,7 +78,9 @@ def seconds_option(
 ) -> Callable[..., Any]:
     """Return an option that takes at least `least` seconds; its default is `default`, or that of Options."""
     usual = default or DEFAULTS[name.removeprefix("--").replace("-", "_")]
-    return click.option(name, default=usual.total_seconds(), show_default=True, type=Seconds(least), help=help, **more)
+    return click.option(
+        name, default=usual.total_seconds(), show_default=True, type=Duration("2m", least=least), help=help, **more
+    )
 
 
 class SessionOption(click.Option):
