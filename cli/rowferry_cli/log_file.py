@@ -18,11 +18,13 @@ def open_own(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-class LogFile:
-    """A log file. A full disk stops no work: lines are dropped, with one warning on stderr."""
+class LogFile(logging.Handler):
+    """A log file, of lines and of records. A full disk stops no work: lines are dropped, with one warning on stderr."""
 
     def __init__(self, path: Path) -> None:
         """Raise UsageError when it cannot be opened."""
+        super().__init__()
+        self.setFormatter(TextFormatter())
         self.path = path
         self._has_warned = False
         try:
@@ -42,25 +44,14 @@ class LogFile:
                 warning = f"The log file {self.path} is incomplete: {error.strerror}. The work goes on."
                 sys.stderr.write(f"{show_text(warning)}\n")
 
+    def emit(self, record: logging.LogRecord) -> None:
+        """Append a record."""
+        self.write(self.format(record))
+
     def close(self) -> None:
         """Close it; some file systems report only now that they are full."""
         with suppress(OSError):
             self._file.close()
-
-
-class LogFileHandler(logging.Handler):
-    """Writes records as text to a LogFile, which it closes."""
-
-    def __init__(self, file: LogFile) -> None:
-        super().__init__()
-        self.setFormatter(TextFormatter())
-        self._file = file
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._file.write(self.format(record))
-
-    def close(self) -> None:
-        self._file.close()
         super().close()
 
 
@@ -68,14 +59,13 @@ class LogFileHandler(logging.Handler):
 def log_to_file(path: Path) -> Generator[LogFile]:
     """Send the logs of rowferry to a file as well, and yield it. Raises UsageError when it cannot be opened."""
     log = LogFile(path)
-    handler = LogFileHandler(log)
     loggers = [logging.getLogger(package) for package in PACKAGES]
     for logger in loggers:
         logger.setLevel(logging.INFO)
-        logger.addHandler(handler)
+        logger.addHandler(log)
     try:
         yield log
     finally:
         for logger in loggers:
-            logger.removeHandler(handler)
-        handler.close()
+            logger.removeHandler(log)
+        log.close()
