@@ -7,7 +7,7 @@ import pytest
 
 from rowferry.errors import ObjectRejected
 from rowferry.s3.client import open_object_client
-from rowferry_cli.operate.clean_uploads import abort, is_ours
+from rowferry_cli.operate.left_uploads import abort, is_ours
 from rowferry_cli.operate.unfinished_uploads import list_uploads
 from support.entries.migration import Migration
 from support.processes.cli import well
@@ -47,17 +47,11 @@ def test_uploads_of_legacy_objects_are_aborted_and_no_others(littered: Migration
     assert "avatar/ü b.mp4" in done.stdout
     assert "Aborted 2 uploads." in done.stdout
     assert "Skipped 1 upload to keys without a legacy object" in done.stdout
+    assert "Uploads of your application to these keys look the same and are aborted too" in done.stdout
     assert sorted(littered.production.open_uploads()) == ["avatar/own.mp4", "elsewhere/c.mp4"]
     assert sorted(littered.legacy.open_uploads()) == ["avatar/d.mp4", "image/e.mp4"]
     assert littered.production.read("avatar/whole.mp4") == b"an object"
     assert "was left behind" in littered.run("clean-uploads", "--older-than", "0s").stdout
-
-
-def test_uploads_of_the_application_are_aborted_only_on_demand(littered: Migration) -> None:
-    done = littered.run("clean-uploads", "--older-than", "0s", "--all", "--yes")
-    assert "Aborted 3 uploads." in done.stdout
-    assert "Uploads of your application to these keys look the same and are aborted too" in done.stdout
-    assert littered.production.open_uploads() == ["elsewhere/c.mp4"]
 
 
 def test_nothing_is_aborted_without_a_yes(littered: Migration) -> None:

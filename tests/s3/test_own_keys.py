@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rowferry.plan_file import parse_plan
-from rowferry_cli.operate.clean_uploads import is_ours
+from rowferry_cli.operate.left_uploads import is_ours
 
 
 def ours(key: str, *prefixes: tuple[str, str], production: str = "new") -> bool:
