@@ -12,7 +12,7 @@ from rowferry.plan import SideName
 from rowferry.s3.listings.keys import list_pages
 from rowferry.s3.operations import Request
 from rowferry.s3.responses import Response
-from rowferry_cli.status.counts import count_objects_meanwhile
+from rowferry_cli.status.counts import count_objects_of
 from support.entries.migration import Migration
 from support.s3.listing_page import page
 
@@ -52,6 +52,5 @@ def test_a_listing_without_an_end_is_refused(kind: str) -> None:
 def test_a_count_that_is_given_up_says_so_at_once(migration: Migration) -> None:
     migration.fill(3)
     heard = list[str]()
-    with count_objects_meanwhile(migration.read_plan(), heard.append, timedelta(seconds=-1)) as wait:
-        assert not wait()["legacy"].is_complete
+    assert not count_objects_of(migration.read_plan(), heard.append, timedelta(seconds=-1))["legacy"].is_complete
     assert "the legacy bucket has at least 3 objects: the count is given up" in heard

@@ -15,7 +15,6 @@ from rowferry_cli.status.counts import ObjectCount
 from rowferry_cli.status.data import DataStatus, read_data_status
 from rowferry_cli.status.tables import print_data_status
 from support.entries.entry_table import TO, EntryTable
-from support.entries.listed_objects import name_objects, put_objects
 from support.entries.migration import Migration
 from support.processes.cli import assert_went_well, well
 from support.queue.queue_runs import verify
@@ -68,23 +67,6 @@ def test_objects_of_both_buckets_are_counted_and_nothing_is_written(any_migratio
     assert "counting entries" in heard
     assert (any_migration.legacy.listing(), any_migration.production.listing()) == before
     assert any_migration.batches() == []
-
-
-def test_objects_without_rows_are_counted_below_their_prefixes(migration: Migration) -> None:
-    name_objects(migration)
-    put_objects(migration, ["1", "2"])
-    put_objects(migration, ["3"], prefix="other/")
-    migration.production.put("v/1", b"x")
-    status = read(migration)
-    assert status.objects == {
-        "legacy": ObjectCount(3, below={"variants/*": 2}),
-        "production": ObjectCount(1, below={"variants/*": 1}),
-    }
-    lines = [line.split() for line in show(status).splitlines()]
-    assert ["objects", "variants/*", "2", "1"] in lines
-    assert ["all", "objects", "3", "1", "4"] in lines
-    assert not any(line[:1] == ["entries"] for line in lines)
-    assert status.as_document()["objects_below"] == {"legacy": {"variants/*": 2}, "production": {"variants/*": 1}}
 
 
 def test_without_the_listing_no_bucket_is_asked(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> None:

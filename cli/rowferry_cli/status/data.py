@@ -15,7 +15,7 @@ from rowferry.plan import Plan, SideName
 from rowferry.progress import OnProgress, ignore_progress
 from rowferry.reports.coverage import Coverage, read_coverage
 from rowferry_cli.status.chain import read_chain
-from rowferry_cli.status.counts import WITHIN, ObjectCount, count_objects_meanwhile
+from rowferry_cli.status.counts import WITHIN, ObjectCount, count_objects_of
 from rowferry_cli.status.standby import describe_standby_wait
 from rowferry_cli.status.state import NOT_STORED, read_state
 from rowferry_cli.status.unusable import Unusable, find_unusable
@@ -62,7 +62,6 @@ class DataStatus:
             "standby_wait": self.standby_wait or None,
             "unusable": [{"workers": one.workers, "queue": one.queue, "error": one.error} for one in self.unusable],
             "objects": self.objects and {side: count.number for side, count in self.objects.items()},
-            "objects_below": self.objects and {side: dict(count.below) for side, count in self.objects.items()},
             "objects_complete": self.objects and all(count.is_complete for count in self.objects.values()),
             "entries": self.entries,
             "tables": self.tables,
@@ -83,15 +82,12 @@ def read_data_status(
 ) -> DataStatus:
     """Count entries, batches by queue and, with `count_objects`, the objects of both buckets; write nothing.
 
-    `queue`: only the batches of this one. Buckets are listed while the tables are scanned, for so long at most;
-    `within` None: to their end. Raises UsageError when a table or a bucket cannot be read, DatabaseUnavailable when the
-    connection is lost.
+    `queue`: only the batches of this one. Buckets are listed for so long at most; `within` None: to their end.
+    Raises UsageError when a table or a bucket cannot be read, DatabaseUnavailable when the connection is lost.
     """
-    if not (count_objects and plan.has_both_sides):
-        return _read_database(connection, plan, queue, on_progress)
-    with count_objects_meanwhile(plan, on_progress, within) as read_objects:
-        status = _read_database(connection, plan, queue, on_progress)
-        return replace(status, objects=read_objects())
+    status = _read_database(connection, plan, queue, on_progress)
+    counts_objects = count_objects and plan.has_both_sides
+    return replace(status, objects=count_objects_of(plan, on_progress, within)) if counts_objects else status
 
 
 def _read_database(connection: Connection, plan: Plan, queue: str | None, on_progress: OnProgress) -> DataStatus:

@@ -97,10 +97,7 @@ def _tabulate_entries(status: DataStatus, console: Console) -> Table:
         legacy, production = status.objects["legacy"], status.objects["production"]
         both = ObjectCount(legacy.number + production.number, legacy.is_complete and production.is_complete)
         blank = [""] * (len(forms) - 3)
-        for label in legacy.below:
-            shown = [side.show(side.below[label]) for side in (legacy, production)]
-            table.add_row(Text(show_text(f"objects {label}")), *shown, *blank, "")
-        table.add_row("all objects" if legacy.below else "objects", str(legacy), str(production), *blank, str(both))
+        table.add_row("objects", str(legacy), str(production), *blank, str(both))
         table.add_section()
     rows = [(f"entries {row['label']}", row) for row in status.tables]
     rows += [("all entries", status.entries)] if len(rows) > 1 else []
