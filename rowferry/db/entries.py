@@ -139,8 +139,8 @@ class EntryQueries:
             raise MigrationFault(f"The role of the workers may not {right} {entries.label}; {remedy}.")
         for updates in (False, True) if update else (False,):
             withheld = find_withheld(entries, found, update=updates)
-            if withheld is not None and not withheld.is_meant:
-                raise MigrationFault(f"{withheld.words[0].upper()}{withheld.words[1:]}; {REMEDY}.")
+            if withheld is not None:
+                raise MigrationFault(f"{withheld[0].upper()}{withheld[1:]}; {REMEDY}.")
 
     def compose(self, name: str, **more: sql.Composable) -> sql.Composed:
         """Return the named query over this table."""

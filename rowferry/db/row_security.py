@@ -1,21 +1,12 @@
 """What row-level security hides from this role, or forbids it. Pure: `describe_entries` reads the policies."""
 
-from typing import NamedTuple
-
 from rowferry.db.description import Description
 from rowferry.plan import Entries
 
 REMEDY = "use the owner of the table, a role with BYPASSRLS, or a policy of this role with `using (true)`"
 
 
-class Withheld(NamedTuple):
-    """Rows that this role does not get; `is_meant`: by the plan, which takes the visible rows alone."""
-
-    words: str
-    is_meant: bool = False
-
-
-def find_withheld(entries: Entries, found: Description, *, update: bool) -> Withheld | None:
+def find_withheld(entries: Entries, found: Description, *, update: bool) -> str | None:
     """Return what row-level security withholds of a table for reading or for updating; None: nothing.
 
     A policy whose condition is anything but `true` counts as one that may withhold rows.
@@ -26,9 +17,7 @@ def find_withheld(entries: Entries, found: Description, *, update: bool) -> With
     security = f"row-level security of {entries.table}"
     if shown == "none":
         does = "lets this role update no row" if update else "hides every row from this role"
-        return Withheld(f"{security} {does}")
-    if entries.visible_rows_only:
-        return Withheld(f"{security} applies to this role: hidden rows are not migrated, as the plan says", True)
+        return f"{security} {does}"
     if update:
-        return Withheld(f"{security} may forbid this role to update rows")
-    return Withheld(f"{security} may hide rows from this role, and a hidden row would stay behind")
+        return f"{security} may forbid this role to update rows"
+    return f"{security} may hide rows from this role, and a hidden row would stay behind"

@@ -57,8 +57,6 @@ class Entries(Table, frozen=True):
     """Whether rows are rewritten. Where they stay, only the queue knows what was copied."""
     changed: str | None = None
     """A column of times: later passes take the rows that changed since the one before. Only where rows stay."""
-    visible_rows_only: bool = False
-    """Whether only the rows are meant that row-level security shows; false: a table that may hide rows is refused."""
 
     def __post_init__(self) -> None:
         if not (self.table and self.key_column != "" and self.ids and all(self.ids)):

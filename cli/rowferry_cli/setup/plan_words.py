@@ -49,7 +49,6 @@ def describe_entries(entries: Entries) -> Iterator[str]:
         *_describe_objects(entries),
         *_describe_states(entries),
         *_describe_staying_rows(entries),
-        *(["rows that row-level security hides are not meant"] if entries.visible_rows_only else []),
     ):
         yield f"    {line}"
 

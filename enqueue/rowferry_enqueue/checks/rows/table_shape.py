@@ -5,7 +5,7 @@ from itertools import combinations
 
 from rowferry.db.description import Description
 from rowferry.db.entries import fits, name_kind
-from rowferry.db.row_security import REMEDY, Withheld, find_withheld
+from rowferry.db.row_security import REMEDY, find_withheld
 from rowferry.plan import Entries
 from rowferry.plan.path import are_apart, is_of_elements, parse_path
 from rowferry_enqueue.checks.finding import Finding, note, problem
@@ -45,14 +45,8 @@ def judge_table(entries: Entries, described: Description) -> Iterator[Finding]:
     if not described.missing and not described.may_select:
         *others, last = entries.columns
         yield problem(f"this role may not select {', '.join(others)} and {last} of {table}", GRANTS)
-    hidden = find_withheld(entries, described, update=False)
-    if hidden is not None and not hidden.is_meant:
-        yield refuse_withheld(hidden)
-
-
-def refuse_withheld(withheld: Withheld) -> Finding:
-    """Return the problem that rows are hidden or forbidden, with what ends it."""
-    return problem(withheld.words, f"{REMEDY}; write `visible_rows_only = true` if only visible rows are meant")
+    if (hidden := find_withheld(entries, described, update=False)) is not None:
+        yield problem(hidden, REMEDY)
 
 
 def _judge_id(entries: Entries, described: Description) -> Iterator[Finding]:
@@ -153,8 +147,6 @@ def _are_apart(one: Entries, other: Entries) -> bool:
 
 def note_peculiarities(entries: Entries, described: Description) -> Iterator[Finding]:
     """Yield notes about a table that is fit."""
-    if (hidden := find_withheld(entries, described, update=False)) is not None:
-        yield note(hidden.words)
     if described.id_unique_by_partition and not described.id_unique:
         what = f"{entries.table} is partitioned, so no index makes {entries.id_words} unique by itself"
         yield note(

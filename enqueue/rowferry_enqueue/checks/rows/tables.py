@@ -9,7 +9,7 @@ from psycopg import errors
 from rowferry.db.connection import Connection, summarise
 from rowferry.db.description import Description, describe
 from rowferry.db.entries import EntryQueries, fits
-from rowferry.db.row_security import find_withheld
+from rowferry.db.row_security import REMEDY, find_withheld
 from rowferry.errors import UsageError
 from rowferry.formatting import count
 from rowferry.plan import Entries, Plan
@@ -22,7 +22,6 @@ from rowferry_enqueue.checks.rows.table_shape import (
     judge_together,
     name_id,
     note_peculiarities,
-    refuse_withheld,
 )
 
 
@@ -82,9 +81,9 @@ def check_rights_and_rows(connection: Connection, table: CheckedTable, *, moves:
     if described is None or described.missing:
         return
     forbidden = find_withheld(entries, described, update=True) if moves else None
-    may_do = (described.may_update or not moves) and (forbidden is None or forbidden.is_meant)
-    if forbidden is not None and not forbidden.is_meant:
-        yield refuse_withheld(forbidden)
+    may_do = (described.may_update or not moves) and forbidden is None
+    if forbidden is not None:
+        yield problem(forbidden, REMEDY)
     if moves and not described.may_update:
         *others, last = entries.written_columns
         columns = f"{', '.join([*others, last])} of {entries.table}" if others else f"{entries.table}.{last}"
