@@ -1,5 +1,5 @@
--- Trigger: records when a migration or a queue is paused or resumed, whoever does it. One that is paused gets the name
--- of the role that did; one that is resumed loses it, and its reason to be paused.
+-- Trigger: records when a migration or a queue is paused or resumed, whoever does it. One that is resumed loses its
+-- reason to be paused.
 -- Writes: event, the row itself. Called by: any change of migration.paused_at or queue.paused_at between null and a
 -- time.
 create or replace function rowferry.record_pause()
@@ -22,9 +22,9 @@ begin
     from (select case when v_row ? 'migration_id' then v_row ->> 'name' end as name) as q
     on conflict do nothing;
     if v_kind = 'resumed' then
-        return jsonb_populate_record(new, '{"pause_reason": null, "paused_by": null, "paused_by_worker": false}');
+        return jsonb_populate_record(new, '{"pause_reason": null, "paused_by_worker": false}');
     end if;
-    return jsonb_populate_record(new, jsonb_build_object('paused_by', session_user));
+    return new;
 end;
 $$;
 

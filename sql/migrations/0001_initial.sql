@@ -8,7 +8,6 @@ create table rowferry.migration (
     passes integer not null default 0,
     paused_at timestamptz,
     pause_reason text,
-    paused_by text,
     paused_by_worker boolean not null default false,
     moment_at timestamptz,
     switched_at timestamptz,
@@ -29,8 +28,6 @@ comment on column rowferry.migration.paused_at is
 'Set: no batch of this migration is claimed, claimed batches are finished. Null: it runs. An UPDATE is enough.';
 comment on column rowferry.migration.pause_reason is
 'Why it is paused, in one sentence. Null: a person paused it without a reason, or it runs. A resume clears it.';
-comment on column rowferry.migration.paused_by is
-'The role of the database that paused it. A trigger sets it, and a resume clears it.';
 comment on column rowferry.migration.paused_by_worker is
 'Whether a worker paused it, since its batches cannot be worked on.';
 comment on column rowferry.migration.moment_at is
@@ -85,7 +82,6 @@ create table rowferry.queue (
     max_claimed integer,
     paused_at timestamptz,
     pause_reason text,
-    paused_by text,
     next text [] not null default '{}',
     payload jsonb not null default '{}',
     planned jsonb,
@@ -114,7 +110,7 @@ comment on column rowferry.queue.max_claimed is
 'another limit, or none, are finished beside these.';
 comment on column rowferry.queue.paused_at is
 'Set: no batch of this queue is claimed, claimed batches are finished. Null: it runs. pause_reason: why, as a person '
-'said; paused_by: the role that did, as a trigger sets it. A resume clears both.';
+'said; a resume clears it.';
 comment on column rowferry.queue.next is
 'The queues that get the entries that this one has settled, in the transaction that settles them.';
 comment on column rowferry.queue.payload is

@@ -16,8 +16,8 @@
 -- `what_to_do`: the same in one sentence, with what to type. `since`: since when it is in this state. `urgency`: the
 -- order of screens. 1: it could go on and does not, or a worker has paused it; 2: only errors are left; 3: it waits,
 -- or a person has paused it; 4: it runs; 5: it is done.
--- `paused_at`: since when it is paused, or all its queues with waiting batches are. `paused_by`: the database's role
--- that did; `pause_reason`: why; null: no reason was given. `paused_by_worker`: whether a worker paused it.
+-- `paused_at`: since when it is paused, or all its queues with waiting batches are. `pause_reason`: why; null: no
+-- reason was given. `paused_by_worker`: whether a worker paused it.
 -- `done_share`: that of the queue that is behind the others (rowferry.share_done); null without entries. `waiting`:
 -- entries that have not left all queues of the chain, less those that workers have settled; `batches_init`: the
 -- batches of these queues that wait or run. `needs_operator`: the sum of its queues'. `next_at`: when the first batch
@@ -68,7 +68,6 @@ stated as (
         m.created_at,
         m.paused_at is not null as is_paused_whole,
         m.pause_reason,
-        m.paused_by,
         m.paused_by_worker,
         m.passes,
         coalesce(m.paused_at, case when q.is_paused then q.paused_at end) as paused_at,
@@ -224,7 +223,6 @@ select
         ), case when s.started_at is null then s.due_since end)
     end as since,
     s.cause,
-    s.paused_by,
     case when s.queues > 1 and s.state = 'running' then s.slowest end as held_by,
     s.is_paused_whole,
     case
