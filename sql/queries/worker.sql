@@ -35,24 +35,14 @@ select exists (
 ) as work_left;
 
 -- name: deferred_work
--- The batches in INIT that `work_left` leaves out, one row a migration; one more for those in queues that are paused
--- while it is not, by `paused_queues`. `due_at` is null where an operator has set every run_after to infinity.
-select
-    m.id as migration_id,
-    m.name as migration,
-    m.paused_at,
-    m.pause_reason,
-    array_agg(distinct l.queue_name) filter (where m.paused_at is null and l.paused_at is not null) as paused_queues,
-    count(*) as batches,
-    nullif(min(q.run_after), 'infinity') as due_at
+-- The queues with batches in INIT that `work_left` leaves out: their rows of the view, for every screen.
+select s.*
 from rowferry.find_lines(%(queues)s::text []) as l
-inner join rowferry.migration as m on l.migration_id = m.id
-inner join rowferry.batch_queue as q on l.migration_id = q.migration_id and l.queue_name = q.queue_name
+inner join rowferry.queue_status as s on l.migration_id = s.migration_id and l.queue_name = s.queue_name
 where
-    q.status = 'INIT'
-    and (%(migrations)s::text [] is null or m.name = any(%(migrations)s::text []))
-group by m.id, m.paused_at is null and l.paused_at is not null
-order by m.id, paused_queues nulls first;
+    s.batches_init > 0
+    and (%(migrations)s::text [] is null or s.migration = any(%(migrations)s::text []))
+order by s.migration_id, s.position;
 
 -- name: look
 -- Where the waiting batches of these queues begin, and how many entries of the index were read for that, as PostgreSQL

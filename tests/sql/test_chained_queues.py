@@ -55,7 +55,7 @@ def test_a_queue_that_is_paused_in_one_migration_runs_in_another(worker: Connect
     lines.steer(("one", "tag"), "paused_at = now()")
     assert not left(worker, "tag"), "another migration's queue does not resume it"
     assert words(worker, "tag") == (
-        "Queue tag of migration one is paused with 2 batches left: run `rowferry resume --queue tag --migration one`."
+        "2 batches of tag of one are left and paused: run `rowferry resume --queue tag --migration one`."
     )
     lines.add(("two", "tag"), 1)
     assert left(worker, "tag"), "nor is it paused there"
@@ -68,7 +68,7 @@ def test_batches_of_a_queue_of_which_no_plan_says_anything_are_waited_for(worker
     assert "echo" not in lines.rows("one")
     assert left(worker, "echo")
     lines.session.execute("update rowferry.batch_queue set run_after = 'infinity'")
-    assert words(worker, "echo") == "1 batch of migration one is left; run_after puts it off for ever."
+    assert words(worker, "echo") == "1 batch of echo of one is left, put off for ever by run_after."
 
 
 def test_a_claimed_batch_at_the_beginning_of_a_chain_keeps_the_last_worker_waiting(
@@ -91,13 +91,15 @@ def test_batches_of_what_is_paused_are_not_waited_for_and_it_is_named(worker: Co
     lines.steer(("one", "tag"), "paused_at = now()")
     assert not left(worker, "verify")
     assert words(worker, "verify") == (
-        "Queue tag of migration one is paused with 3 batches left: run `rowferry resume --queue tag --migration one`."
+        "3 batches of tag of one are left and paused: run `rowferry resume --queue tag --migration one`."
     )
     lines.add(("one", "load"), 1)
     lines.steer(("one", "load"), "paused_at = now()")
     assert words(worker, "verify") == (
-        "Queues load, tag of migration one are paused with 4 batches left: "
-        "run `rowferry resume --queue NAME --migration one` for each."
+        "1 batch of load of one is left and paused: run `rowferry resume --queue load --migration one`. "
+        "3 batches of tag of one are left and paused: run `rowferry resume --queue tag --migration one`."
     )
     lines.session.execute("update rowferry.migration set paused_at = now()")
-    assert words(worker, "tag") == "Migration one is paused with 4 batches left: run `rowferry resume --migration one`."
+    assert words(worker, "tag").endswith(
+        "3 batches of tag of one are left and paused: run `rowferry resume --migration one`."
+    )

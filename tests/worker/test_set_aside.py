@@ -92,7 +92,7 @@ def test_a_worker_that_stops_when_empty_does_not_wait_for_what_is_paused(two: Mi
     two.execute("update rowferry.migration set paused_at = now() where name = 'avatars'")
     ended = two.run("worker", "--until-empty", "--processes", processes)
     assert ended.returncode == 3
-    words = "rowferry: Migration avatars is paused with 2 batches left: run `rowferry resume --migration avatars`."
+    words = "rowferry: 2 batches of migrate of avatars are left and paused: run `rowferry resume --migration avatars`."
     assert ended.stderr.splitlines().count(words) == 1
     assert done(two) == ["covers"]
 
@@ -100,8 +100,8 @@ def test_a_worker_that_stops_when_empty_does_not_wait_for_what_is_paused(two: Mi
 def test_a_worker_that_stops_when_empty_tells_of_what_is_due_much_later_or_put_off_for_ever(two: Migration) -> None:
     two.write_plan()
     for run_after, words in (
-        ("'infinity'", "1 batch of migration avatars is left; run_after puts it off for ever."),
-        ("now() + interval '1 day'", "rowferry: 1 batch of migration avatars is left; it is due at "),
+        ("'infinity'", "1 batch of migrate of avatars is left, put off for ever by run_after."),
+        ("now() + interval '1 day'", "rowferry: 1 batch of migrate of avatars is left, due at "),
     ):
         two.execute(f"update rowferry.batch_queue set run_after = {run_after} where id = 1")
         ended = two.run("worker", "--until-empty")

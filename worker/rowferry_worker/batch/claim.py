@@ -130,22 +130,11 @@ def is_finished(
 
 
 def _describe_left(row: Mapping[str, Any]) -> str:
-    name, batches = row["migration"], count_batches(row["batches"])
+    are = "is" if row["batches_init"] == 1 else "are"
+    batches = f"{count_batches(row['batches_init'])} of {row['queue_name']} of {row['migration']} {are} left"
     if row["paused_at"] is not None:
         reason = f" ({row['pause_reason'].rstrip('.')})" if row["pause_reason"] else ""
-        return f"Migration {name} is paused{reason} with {batches} left: run `rowferry resume --migration {name}`."
-    if row["paused_queues"]:
-        return _describe_paused(name, row["paused_queues"], batches)
-    left, first, them = ("is left", "it is", "it") if row["batches"] == 1 else ("are left", "the first is", "them")
-    due = f"{first} due at {row['due_at']:%F %T %Z}" if row["due_at"] else f"run_after puts {them} off for ever"
-    return f"{batches} of migration {name} {left}; {due}."
-
-
-def _describe_paused(name: str, queues: Sequence[str], batches: str) -> str:
-    """Return which queues of a running migration are paused."""
-    which, are, do = ("Queue", "is", "") if len(queues) == 1 else ("Queues", "are", " for each")
-    queue = queues[0] if len(queues) == 1 else "NAME"
-    return (
-        f"{which} {', '.join(queues)} of migration {name} {are} paused with {batches} left: "
-        f"run `rowferry resume --queue {queue} --migration {name}`{do}."
-    )
+        queue = "" if row["is_paused_whole"] else f" --queue {row['queue_name']}"
+        return f"{batches} and paused{reason}: run `rowferry resume{queue} --migration {row['migration']}`."
+    due = f"due at {row['next_at']:%F %T %Z}" if row["next_at"] else "put off for ever by run_after"
+    return f"{batches}, {due}."
