@@ -1,4 +1,4 @@
-"""`make release` refuses what cannot be released before it touches anything, and makes the same archives each time."""
+"""`make release` refuses what cannot be released before it touches anything; one version is named everywhere."""
 
 import os
 import re
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rowferry import __version__
 from support.docs.doc_pages import ROOT
 
 NEEDED = (
@@ -123,3 +124,11 @@ def change(checkout: Path, name: str, old: str, new: str) -> None:
     text = path.read_text() if path.exists() else ""
     assert old in text
     path.write_text(text.replace(old, new))
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is no git checkout")
+def test_every_place_names_the_version_of_the_project() -> None:
+    for arguments, said in ((), f"{__version__}\n"), (("--check",), ""):
+        command = [ROOT / "tools" / "version", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, said, "")

@@ -1,13 +1,14 @@
-"""systemd finds no fault in the units, and the programs run as these say."""
+"""systemd finds no fault in the units, the programs run as these say, and obey as the first process of a container."""
 
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from socket import AF_UNIX, SOCK_DGRAM, socket
+from socket import AF_UNIX, SOCK_DGRAM, create_server, socket
 from typing import Any
 
 import pytest
@@ -133,3 +134,17 @@ def test_the_exporter_runs_as_the_unit_says(tmp_path: Path, started: Callable[..
     wait_for(lambda: fetch(port, "/readyz")[0] == 200)
     process.terminate()
     assert process.wait(60) == 0
+
+
+@pytest.mark.skipif(not shutil.which("unshare") or os.geteuid() != 0, reason="only root makes PID namespaces")
+def test_the_first_process_of_a_container_obeys_sigterm_in_the_middle_of_anything() -> None:
+    """The kernel drops SIGTERM for process 1 unless it has a handler; `docker stop` would then wait and kill."""
+    with create_server(("127.0.0.1", 0)) as mute_database:
+        url = f"postgresql://nobody@127.0.0.1:{mute_database.getsockname()[1]}/none"
+        command = ["unshare", "--pid", "--fork", "--kill-child", sys.executable, "-m", "rowferry_cli", "init"]
+        with subprocess.Popen(command, env={**os.environ, "DATABASE_URL": url}, stdin=subprocess.DEVNULL) as parent:
+            waits_for_an_answer, _ = mute_database.accept()
+            with waits_for_an_answer:
+                first = int(Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text())
+                os.kill(first, signal.SIGTERM)
+                assert parent.wait(100) == 128 + signal.SIGTERM

@@ -1,10 +1,13 @@
-"""Paths, links, variables and words in the docs lead to what is there."""
+"""Paths, links, variables and words in the docs lead to what is there; the site has every page once."""
 
+import posixpath
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+from forge_pages import DOCS, LIST_PAGES, is_left_out, list_sections
 from rowferry.plan import LegacySide, ProductionSide
 from rowferry.s3.access.credentials import _name_variables
 from support.docs.command_line import list_commands, list_options
@@ -96,3 +99,32 @@ def test_every_variable_is_one_that_rowferry_reads(subtests: pytest.Subtests) ->
             families = {name for name in found if f"`{name}_…`" in text or f"{name}_*" in text}
             assert found - families <= known
             assert all(any(name.startswith(f"{family}_") for name in known) for family in families)
+
+
+def list_pages(list_page: str) -> list[str]:
+    """Return the pages that a list page names, below docs/."""
+    text = (DOCS / f"{list_page}.md").read_text(encoding="utf-8")
+    folder = posixpath.dirname(list_page)
+    return [posixpath.normpath(posixpath.join(folder, page)) for _, found in list_sections(text) for page in found]
+
+
+def list_written() -> list[str]:
+    """Return the pages of the site, below docs/."""
+    paths = [str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")]
+    return [path for path in paths if not is_left_out(path)]
+
+
+def test_every_page_is_in_the_order_of_the_site_once() -> None:
+    named = [page for list_page in LIST_PAGES for page in list_pages(list_page)]
+    assert sorted([*named, "index.md"]) == sorted(list_written())
+
+
+def test_every_link_to_another_host_is_well_formed() -> None:
+    """Whether somebody answers there: `make docs DOCS_ARGS=--external`."""
+    links = {link for page in PAGES for link in read_links(page) if "://" in link}
+    assert links
+    for link in links:
+        url = urlsplit(link)
+        assert url.scheme == "https", link
+        assert re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", url.netloc), link
+        assert not re.search(r"[\s<>\"\\^`{|}]", link), link

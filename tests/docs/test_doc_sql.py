@@ -1,16 +1,21 @@
-"""Statements in the docs do something, and outcomes, verdicts and grants are those of the schema."""
+"""SQL in the docs: statements do something, expressions yield what is shown, and pages say what sql/ says now."""
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg import sql
 
+from references.__main__ import write_pages
+from rowferry.db.connection import connect
+from rowferry.db.statements import list_sql, read_head
 from support.docs.doc_pages import PAGES, ROOT, read_blocks, read_table
 from support.docs.statements import split_statements
 from support.entries.migration import Migration
 from support.postgres.ordinary import administrator
+from support.postgres.servers import DatabaseServers
 
 ARCHITECTURE = ROOT / "docs" / "internals" / "architecture.md"
 PERMISSIONS = ROOT / "docs" / "permissions.md"
@@ -91,3 +96,50 @@ def test_the_grants_in_the_docs_are_among_those_that_rowferry_prints(migration: 
     migration.write_plan()
     printed = migration.run("init", "--grants", "app_worker", "--for", "worker").stdout
     assert set(split_statements(shown.text)) <= set(split_statements(printed))
+
+
+def test_the_pages_are_what_their_sources_say_now(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where this fails: `make references`."""
+    monkeypatch.chdir(ROOT)
+    with connect("test") as connection:
+        written = write_pages(connection)
+    assert {name: (ROOT / "docs" / f"{name}.md").read_text("utf-8") for name in written} == written
+
+
+def test_the_database_says_the_same_to_psql(database: str) -> None:
+    query = """
+        select c.relname, obj_description(c.oid, 'pg_class') from pg_class as c
+        where c.relkind = 'v' and c.relnamespace = 'rowferry'::regnamespace
+        union all
+        select p.proname, obj_description(p.oid, 'pg_proc') from pg_proc as p
+        where p.pronamespace = 'rowferry'::regnamespace
+    """
+    with psycopg.connect(database) as connection:
+        described = dict(connection.execute(query).fetchall())
+    paths = [*list_sql("views"), *list_sql("functions")]
+    assert described == {path.stem: "\n".join(read_head(path)) for path in paths}
+
+
+FORMS = ROOT / "docs" / "forms.md"
+ROW = "select 4711 as id, 'docs/a.pdf' as path"
+
+
+def read_expressions() -> list[tuple[str, str]]:
+    """Return the expressions of the page, each with the key of its example."""
+    rows = [row for row in read_table(FORMS, "Computed and several objects") if len(row) == 3]
+    cells = [[cell.strip().strip("`").replace("\\|", "|") for cell in row[1:]] for row in rows]
+    return [(expression, key) for expression, key in cells]
+
+
+def test_each_expression_yields_the_key_that_the_page_shows(
+    distribution_postgres: Path, database_servers: DatabaseServers, subtests: pytest.Subtests
+) -> None:
+    expressions = read_expressions()
+    assert len(expressions) > 10
+    with database_servers.fresh_database(distribution_postgres) as dsn, psycopg.connect(dsn) as connection:
+        connection.execute("create extension pgcrypto")
+        for expression, expected in expressions:
+            with subtests.test(expression):
+                (found,) = connection.execute(f"select {expression} from ({ROW}) as e".encode()).fetchone() or ("",)
+                assert found.startswith(expected.removesuffix("…"))
+                assert expected.endswith("…") or found == expected

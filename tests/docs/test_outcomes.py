@@ -1,5 +1,6 @@
-"""Outcomes, verdicts, kinds of batches, queues and events: each place that spells them says all that there are."""
+"""Outcomes, verdicts, queues, events and functions: each place that spells them says all that there are."""
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -78,3 +79,39 @@ def test_each_source_of_batches_has_a_reader_a_queue_and_words() -> None:
     assert {name_source(payload) for payload in payloads} == sources == set(SOURCE_WORDS)
     assert {source for name in list_queues() for source in find_queue(name).sources} == sources
     assert find_named(ROOT / "docs" / "internals" / "architecture.md", sources) == sources
+
+
+ROW = re.compile(r"\| `([\w/.]+\.py)` \| [^|]+ \| (`[^|]+`) \|")
+BEGIN, END = "## One entry, function by function", "## Threads and the event loop"
+
+
+def read_tables() -> list[list[tuple[Path, str]]]:
+    """Return the functions of each table of the section, with their files."""
+    section = (ROOT / "docs" / "internals" / "architecture.md").read_text().split(BEGIN)[-1].split(END)[0]
+    return [
+        [(find_file(path), name) for path, names in ROW.findall(table) for name in re.findall(r"`([\w.]+)`", names)]
+        for table in section.split("| functions |")[1:]
+    ]
+
+
+def find_file(path: str) -> Path:
+    return ROOT / (path if path.startswith(("queues/", "rowferry/")) else f"worker/rowferry_worker/{path}")
+
+
+def list_functions(path: Path) -> set[str]:
+    """Return the functions of a module, and the methods of its classes behind their names."""
+    found = set[str]()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.ClassDef):
+            methods = [each for each in node.body if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef)]
+            found.update(f"{node.name}.{each.name}" for each in methods)
+    return found
+
+
+def test_each_function_of_an_entrys_life_exists() -> None:
+    tables = read_tables()
+    assert len(tables) == 2
+    for path, name in [each for table in tables for each in table]:
+        assert name in list_functions(path), f"{path} has no {name}"

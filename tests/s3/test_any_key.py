@@ -1,4 +1,4 @@
-"""Any key that S3 allows, and any bytes behind it, arrive as they were sent: put and read by boto3, carried by us."""
+"""Which keys are ours, and that any key that S3 allows, with any bytes behind it, arrives as it was sent."""
 
 from itertools import count
 from typing import Any
@@ -8,7 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rowferry.keys import MAX_KEY_BYTES
+from rowferry.plan_file import parse_plan
 from rowferry.s3 import operations
+from rowferry_cli.operate.left_uploads import is_ours
 from support.s3.buckets import Buckets
 from support.s3.clients import ask, clients_of
 from support.s3.objects import digest, legacy_side, production_side
@@ -86,3 +88,33 @@ def test_the_longest_keys_are_as_long_as_s3_allows(character: str, buckets: Buck
         copy = operations.copy_object(key, source_bucket=buckets.legacy, source_key="image", if_none_match=False)
         assert ask(production, copy).error is None
     assert production_side(buckets).read(key) == b"the body"
+
+
+def ours(key: str, *prefixes: tuple[str, str], production: str = "new") -> bool:
+    """Return whether workers of a plan with these prefixes, legacy and production, write the key."""
+    tables: list[dict[str, Any]] = [
+        {"table": f"public.t{number}", "id": "id", "key": "path", "from": before, "to": after}
+        for number, (before, after) in enumerate(prefixes)
+    ]
+    plan = {"migration": {"name": "m"}, "legacy": {"bucket": "old"}, "production": {"bucket": production}}
+    return is_ours(key, parse_plan({**plan, "entries": tables}, "of the test"))
+
+
+NEW, DEEP, CHAIN = [("image/", "avatar/")], [("a/", "a/new/")], [("a/", "b/"), ("b/", "c/")]
+OWN = (
+    ("avatar/1", NEW, "new", True),
+    ("image/1", NEW, "new", False),
+    ("avatar", NEW, "new", False),
+    ("other/avatar/1", NEW, "new", False),
+    ("a/new/1", DEEP, "new", True),  # of two prefixes the longer one counts
+    ("a/1", DEEP, "new", False),
+    ("b/1", CHAIN, "new", True),
+    ("b/1", CHAIN, "old", False),  # in one bucket what is legacy for any table is not ours
+)
+"""Keys, with the prefixes of a plan and its production bucket, and whether workers of that plan write them."""
+
+
+def test_the_production_prefix_is_ours_unless_it_is_legacy_for_a_table(subtests: pytest.Subtests) -> None:
+    for key, prefixes, production, expected in OWN:
+        with subtests.test(f"{key} {prefixes} {production}"):
+            assert ours(key, *prefixes, production=production) == expected
