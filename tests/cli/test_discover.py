@@ -72,8 +72,7 @@ URLS = {
 @pytest.mark.parametrize("base", URLS)
 def test_urls_of_the_bucket_are_rewritten(found: Discovering, base: str) -> None:
     base, (prefix, to) = base.format(bucket=found.legacy.bucket), URLS[base]
-    found.execute("create table photos (id bigint primary key, url text)")
-    found.insert("photos", [(n, f"{base}image/{n}.png") for n in range(9)])
+    found.make("photos", "url text", [(n, f"{base}image/{n}.png") for n in range(9)])
     found.put(*[f"image/{n}.png" for n in range(9)])
     (entries,) = found.find_entries()
     port = found.legacy.endpoint_url.rpartition(":")[2]
@@ -83,8 +82,7 @@ def test_urls_of_the_bucket_are_rewritten(found: Discovering, base: str) -> None
 
 
 def test_urls_of_a_cdn_stay_and_encoded_ones_are_decoded(found: Discovering) -> None:
-    found.execute("create table photos (id bigint primary key, url text)")
-    found.insert("photos", [(n, f"https://cdn.example.com/a%20b/{n}.png?v=2") for n in range(9)])
+    found.make("photos", "url text", [(n, f"https://cdn.example.com/a%20b/{n}.png?v=2") for n in range(9)])
     found.put(*[f"a b/{n}.png" for n in range(9)])
     (entries,) = found.find_entries()
     assert entries["from"] == entries["to"] == "https://cdn.example.com/"
@@ -102,8 +100,7 @@ def test_several_hosts_in_one_column_become_several_entries(found: Discovering) 
 
 
 def test_a_prefix_outside_of_the_column_and_a_leading_slash_are_found(found: Discovering) -> None:
-    found.execute("create table files (id bigint primary key, file text, link text)")
-    found.insert("files", [(n, f"docs/{n}.pdf", f"/thumbs/{n}.png") for n in range(9)])
+    found.make("files", "file text, link text", [(n, f"docs/{n}.pdf", f"/thumbs/{n}.png") for n in range(9)])
     found.put(*[f"prod/media/docs/{n}.pdf" for n in range(9)], *[f"thumbs/{n}.png" for n in range(9)])
     file, link = found.find_entries()
     assert (file["from"], file["legacy_object"], file["production_object"]) == ("", "prod/media/", "prod/media/")
@@ -125,8 +122,7 @@ def test_documents_and_arrays_are_read_by_place(found: Discovering) -> None:
 
 
 def test_keys_made_of_an_id_and_a_file_name_are_computed(found: Discovering) -> None:
-    found.execute("create table users (id bigint primary key, avatar text, header_file_name text)")
-    found.insert("users", [(n, f"me{n}.png", f"top{n}.gif") for n in range(1, 30)])
+    found.make("users", "avatar text, header_file_name text", [(n, f"me{n}.png", f"top{n}.gif") for n in range(1, 30)])
     for n in range(1, 30):
         found.put(f"uploads/user/avatar/{n}/me{n}.png", f"uploads/user/avatar/{n}/thumb_me{n}.png")
         found.put(f"users/headers/000/000/{n:03}/original/top{n}.gif", f"users/headers/000/000/{n:03}/small/top{n}.png")
@@ -319,8 +315,7 @@ def test_what_the_database_does_not_have_is_named(photos: Discovering, subtests:
 
 
 def test_a_bucket_that_belongs_to_another_database_is_told(found: Discovering) -> None:
-    found.execute("create table photos (id bigint primary key, path text)")
-    found.insert("photos", [(1, "image/1.png")])
+    found.make("photos", "path text", [(1, "image/1.png")])
     assert "No column of this database names an object" in refused(found.discover())
     assert not found.plan_path.exists()
 

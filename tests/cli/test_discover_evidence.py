@@ -16,8 +16,7 @@ NUMBERS = range(12)
 
 def fill(found: Discovering, begins: str, folder: str = "") -> None:
     """Make rows whose texts begin so, and their objects in a folder."""
-    found.execute("create table files (id bigint primary key, path text)")
-    found.insert("files", [(n, f"{begins}pics/{n}.png") for n in NUMBERS])
+    found.make("files", "path text", [(n, f"{begins}pics/{n}.png") for n in NUMBERS])
     found.put(*[f"{folder}pics/{n}.png" for n in NUMBERS])
 
 
@@ -106,8 +105,7 @@ def test_an_object_that_two_columns_name_gets_one_form(found: Discovering) -> No
 
 
 def test_a_rule_with_the_digest_of_one_owner_is_refused(found: Discovering) -> None:
-    found.execute("create table packages (id bigint primary key, file text)")
-    found.insert("packages", [(n, f"{n}.jar") for n in NUMBERS])
+    found.make("packages", "file text", [(n, f"{n}.jar") for n in NUMBERS])
     digests = ["6706" + "ab12" * 15, "3094" + "cd34" * 15]
     found.put(*[f"packages/{digests[n % 2]}/{n}/{n}.jar" for n in NUMBERS])
     found.discover()
@@ -117,8 +115,7 @@ def test_a_rule_with_the_digest_of_one_owner_is_refused(found: Discovering) -> N
 
 
 def test_what_stays_behind_is_named_however_little_it_is(found: Discovering) -> None:
-    found.execute("create table files (id bigint primary key, path text)")
-    found.insert("files", [(n, f"pics/{n}.png") for n in range(40)])
+    found.make("files", "path text", [(n, f"pics/{n}.png") for n in range(40)])
     found.put(*[f"pics/{n}.png" for n in range(41)])
     found.find_entries()
     assert "No row names some objects, as those of deleted rows are; they stay behind: pics/: 1 of 41" in (
@@ -127,8 +124,7 @@ def test_what_stays_behind_is_named_however_little_it_is(found: Discovering) -> 
 
 
 def test_near_misses_are_said_where_nothing_is_found(found: Discovering) -> None:
-    found.execute("create table files (id bigint primary key, path text)")
-    found.insert("files", [(n, f"pics/{n}.png") for n in range(100)])
+    found.make("files", "path text", [(n, f"pics/{n}.png") for n in range(100)])
     found.put("pics/7.png")
     done = found.discover()
     assert "Near misses: public.files.path: only 1 of 100 sampled rows name existing objects" in (
@@ -155,8 +151,7 @@ def test_a_text_is_decoded_where_it_may_be_encoded(text: str, encodings: list[bo
 @pytest.fixture
 def photos(found: Discovering) -> Discovering:
     """Ten rows that name objects."""
-    found.execute("create table photos (id bigint primary key, path text)")
-    found.insert("photos", [(n, f"image/{n}.png") for n in range(10)])
+    found.make("photos", "path text", [(n, f"image/{n}.png") for n in range(10)])
     found.put(*[f"image/{n}.png" for n in range(10)])
     return found
 

@@ -96,8 +96,7 @@ PICTURES = {
 def test_keys_that_others_begin_with_are_no_folders(found: Discovering, kind: str) -> None:
     """A picture beside its smaller versions: `x`, `x/200` and `x/400`."""
     originals, with_smaller = PICTURES[kind]
-    found.execute("create table pictures (id bigint primary key, url text)")
-    found.insert("pictures", [(n, f"s3://{found.legacy.bucket}/pictures/{n}") for n in range(12)])
+    found.make("pictures", "url text", [(n, f"s3://{found.legacy.bucket}/pictures/{n}") for n in range(12)])
     found.put(*[f"pictures/{n}" for n in originals])
     found.put(*[f"pictures/{n}/{size}" for n in with_smaller for size in (200, 400)])
     told = found.discover("--json")
@@ -105,8 +104,7 @@ def test_keys_that_others_begin_with_are_no_folders(found: Discovering, kind: st
 
 
 def test_a_folder_of_one_object_each_is_no_folder_that_a_row_names(found: Discovering) -> None:
-    found.execute("create table files (id bigint primary key, folder text, name text)")
-    found.insert("files", [(n, f"up/{n:06d}f", f"n{n}.png") for n in range(100, 140)])
+    found.make("files", "folder text, name text", [(n, f"up/{n:06d}f", f"n{n}.png") for n in range(100, 140)])
     found.put(*found.read_texts("select folder || '/' || name from files"))
     assert found.discover().returncode == 0
     text = found.plan_path.read_text()
@@ -128,8 +126,7 @@ def test_runs_beyond_the_sample_teach_no_rule(found: Discovering) -> None:
 @pytest.fixture
 def photos(found: Discovering) -> Discovering:
     """Rows that name all objects of one folder, and a folder that no row names."""
-    found.execute("create table photos (id bigint primary key, path text)")
-    found.insert("photos", [(n, f"image/{n}.png") for n in range(10)])
+    found.make("photos", "path text", [(n, f"image/{n}.png") for n in range(10)])
     found.put(*[f"image/{n}.png" for n in range(10)], *[f"lfs/{n}" for n in range(5)])
     return found
 
@@ -157,8 +154,7 @@ def test_a_folder_that_is_named_in_part_is_a_comment(photos: Discovering) -> Non
 
 def test_what_lies_beside_the_objects_of_rows_is_taken_along(photos: Discovering) -> None:
     """Playlists beside a video, sizes beside a picture: each in a folder of its row."""
-    photos.execute("create table videos (id bigint primary key, path text)")
-    photos.insert("videos", [(n, f"hls/{n}/master.m3u8") for n in range(10)])
+    photos.make("videos", "path text", [(n, f"hls/{n}/master.m3u8") for n in range(10)])
     photos.put(*[f"hls/{n}/{name}" for n in range(10) for name in ("master.m3u8", "480.m3u8", "720.m3u8")])
     assert photos.discover().returncode == 0
     assert read_objects(photos) == [{"prefix": "hls/"}, {"prefix": "lfs/"}]

@@ -139,8 +139,7 @@ def test_objects_that_only_some_rows_have_may_be_missing(found: Discovering) -> 
 def test_what_no_rule_explains_is_copied_without_rows(found: Discovering) -> None:
     """Slices, digests and the like are for a schema that is described, or for `objects` by hand."""
     fill_by_number(found, "code text", "md5(n::text)")
-    found.execute("create table notes (id bigint primary key, path text)")
-    found.insert("notes", [(n, f"notes/{n}.txt") for n in range(9)])
+    found.make("notes", "path text", [(n, f"notes/{n}.txt") for n in range(9)])
     found.put(*[f"notes/{n}.txt" for n in range(9)])
     found.put(*found.read_texts("select 'd/' || left(code, 2) || '/' || code from files"))
     (entries,) = found.find_entries()
@@ -149,8 +148,7 @@ def test_what_no_rule_explains_is_copied_without_rows(found: Discovering) -> Non
 
 
 def test_numbers_do_not_say_when_a_row_changed(found: Discovering) -> None:
-    found.execute("create table files (id bigint primary key, path text, updated bigint)")
-    found.insert("files", [(n, f"a/{n}", 1_700_000_000 + n) for n in range(12)])
+    found.make("files", "path text, updated bigint", [(n, f"a/{n}", 1_700_000_000 + n) for n in range(12)])
     found.put(*[f"a/{n}" for n in range(12)])
     (entries,) = found.find_entries()
     assert "changed" not in entries

@@ -77,8 +77,7 @@ def test_a_column_that_names_other_columns_objects_by_chance_is_told(found: Disc
 
 
 def make_media(found: Discovering) -> None:
-    found.execute("create table media (id bigint primary key, bucket_name text, path text)")
-    found.insert("media", [(n, found.legacy.bucket, f"media/{n}.png") for n in range(20)])
+    found.make("media", "bucket_name text, path text", [(n, found.legacy.bucket, f"media/{n}.png") for n in range(20)])
     found.put(*[f"media/{n}.png" for n in range(20)])
 
 

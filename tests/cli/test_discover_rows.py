@@ -84,8 +84,7 @@ def test_a_choice_that_cannot_be_meant_is_one_sentence(avatars: Discovering, arg
 
 def test_one_prefix_is_not_given_to_keys_that_begin_differently(avatars: Discovering) -> None:
     """image/1 and document/1 would both become avatar/1."""
-    avatars.execute("create table documents (id bigint primary key, file text)")
-    avatars.insert("documents", [(n, f"document/u{n}/me.png") for n in range(5)])
+    avatars.make("documents", "file text", [(n, f"document/u{n}/me.png") for n in range(5)])
     avatars.put(*[f"document/u{n}/me.png" for n in range(5)])
     assert "two objects could get one key" in refused(avatars.discover("--to", "avatar/"))
     assert avatars.find_entries("--to", "avatar/", "avatars.path") == [MOVED]
@@ -102,8 +101,7 @@ def test_one_prefix_is_not_given_to_keys_that_begin_differently(avatars: Discove
 def test_what_stands_before_a_key_stays_there(
     avatars: Discovering, text: str, key: str, expected: tuple[str | None, ...]
 ) -> None:
-    avatars.execute("create table photos (id bigint primary key, path text)")
-    avatars.insert("photos", [(n, text.format(f"p{n}")) for n in range(5)])
+    avatars.make("photos", "path text", [(n, text.format(f"p{n}")) for n in range(5)])
     avatars.put(*[key.format(f"p{n}") for n in range(5)])
     (entries,) = avatars.find_entries("--to", "new/", "photos.path")
     assert tuple(entries.get(name) for name in ("from", "to", "legacy_object", "production_object")) == expected

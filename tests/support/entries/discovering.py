@@ -49,6 +49,11 @@ class Discovering:
                 values = ", ".join(["%s"] * len(row))
                 connection.execute(f"insert into public.{table} values ({values})".encode(), row)
 
+    def make(self, table: str, columns: str, rows: Iterable[tuple[object, ...]]) -> None:
+        """Make a table of an id and these columns, with these rows."""
+        self.execute(f"create table {table} (id bigint primary key, {columns})")
+        self.insert(table, rows)
+
     def put(self, *keys: str) -> None:
         for key in keys:
             self.legacy.put(key, f"body of {key}".encode())
