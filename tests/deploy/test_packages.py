@@ -159,17 +159,3 @@ def test_rowferry_alone_works_has_all_sql_and_says_how_to_get_the_demo(built: Pa
     )
     installed = run(venv / "bin" / "python", "-c", code, cwd=tmp_path).stdout.split()
     assert set(installed) == {str(path.relative_to(ROOT / "sql")) for path in (ROOT / "sql").rglob("*.sql")}
-
-
-@pytest.mark.soak
-def test_the_extra_demo_brings_the_lab_of_the_same_version_which_adds_its_commands(built: Path, tmp_path: Path) -> None:
-    """With the archives of one release in a folder, and no network."""
-    venv = make_venv(tmp_path, find(built, ROWFERRY))
-    assert f"rowferry-lab-{VERSION}" in install(venv, "--find-links", built, f"rowferry[demo]=={VERSION}")
-    rowferry = venv / "bin" / "rowferry"
-    listed = [line.split()[0] for line in run(rowferry, "--help", cwd=tmp_path).stdout.splitlines() if line.split()]
-    assert [name for name in LAB_COMMANDS if name in listed] == list(LAB_COMMANDS)
-    for name in LAB_COMMANDS:
-        shown = run(rowferry, name, "--help", cwd=tmp_path)
-        assert (shown.returncode, shown.stderr) == (0, "")
-        assert shown.stdout.startswith(f"Usage: rowferry {name} ")

@@ -83,14 +83,6 @@ def test_every_statement_does_something(busy_queue: Migration, subtests: pytest.
             connection.rollback()
 
 
-def test_requeuing_in_sql_resets_the_rest(busy_queue: Migration) -> None:
-    (first, *_) = [block for block in read_blocks("sql", pages=[ROOT / "README.md"]) if "'INIT'" in block.text]
-    busy_queue.execute(first.text)
-    requeued = [batch for batch in busy_queue.batches() if batch["requeues"]]
-    assert requeued
-    assert {(batch["status"], batch["attempts"], batch["error"]) for batch in requeued} == {("INIT", 0, None)}
-
-
 def test_the_grants_in_the_docs_are_among_those_that_rowferry_prints(migration: Migration) -> None:
     (shown,) = read_blocks("sql", pages=[PERMISSIONS])
     migration.write_plan()
