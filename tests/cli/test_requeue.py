@@ -44,7 +44,7 @@ def test_all_are_those_of_the_migration_whose_plan_lies_here(migration: Migratio
         "update rowferry.batch_queue set migration_id = (select max(id) from rowferry.migration) where id = %s",
         (three[0],),
     )
-    assert migration.run("requeue", "--all").stdout.startswith("Requeued 2 batches ")
+    assert migration.run("requeue", "--all").stdout.startswith("Requeued 2 batches.")
     assert statuses(migration) == ["ERROR", "INIT", "INIT"]
 
 
