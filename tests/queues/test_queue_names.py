@@ -15,7 +15,6 @@ COMMANDS = {"command", "connect", "_run"}
 """Functions whose first argument is the name of a command of `rowferry`, which some queues share."""
 
 OTHER_WORDS = {
-    ("worker/rowferry_worker/multipart/upload.py", "parts"): "how many parts an upload has, in the log",
     ("worker/rowferry_worker/multipart/records.py", "parts"): "the column of rowferry.upload",
 }
 """Where a word means something else than the queue of that name, and what."""
