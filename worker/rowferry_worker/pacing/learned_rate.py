@@ -25,7 +25,7 @@ TOLERATED = 0.02
 FEW = 4
 """Refusals that tell something, and requests in which slow start grows e-fold at the most."""
 WINDOW, WINDOW_SECONDS = 40, 1.0
-"""The requests, and the least time, that tell whether too much is refused; a quarter tells what is let through now."""
+"""The requests, and the least time, that tell whether too much is refused, and what is let through."""
 BELOW, BETA = 0.97, 0.9
 """The parts of what is let through to which a rate returns, and of that to which it is cut (RFC 9438 has 0.7)."""
 RETURN_SECONDS = 3.0
@@ -213,14 +213,12 @@ class LearnedRate:
         """Cut or raise the rate, or let it go."""
         self._lower_random(now)
         last = self._count(max(self._settled, now - max(WINDOW_SECONDS, WINDOW / rate)))
-        recent = self._count(max(self._settled, now - max(WINDOW_SECONDS, WINDOW / rate) / 4))
         if last.seconds < 0.25 or last.total >= 0.6 * rate * last.seconds - 2:
             self._used_at = now
-        is_told = last.is_above(RANDOM) or last.total >= min(WINDOW, max(WINDOW // 4, 3 * rate))
-        if tenth.refused and (recent.is_closed or (tenth.total >= WINDOW // 4 and tenth.is_closed)):
+        if tenth.refused and (last.is_closed or (tenth.total >= WINDOW // 4 and tenth.is_closed)):
             self._close(now, rate)
-        elif tenth.refused and is_told and self._is_excess(last):
-            self._heed(now, rate, last, recent)
+        elif tenth.refused and self._is_excess(last):
+            self._heed(now, rate, last)
         elif now - self._used_at > LONG_SECONDS:
             self.per_second = None
         elif self._used_at == now >= self._settled:
@@ -253,7 +251,7 @@ class LearnedRate:
     def _settle(self, now: float) -> None:
         self._settled = max(self._settled, now + 0.1 + min(0.5, 1.5 * self.latency))
 
-    def _heed(self, now: float, rate: float, last: Count, recent: Count) -> None:
+    def _heed(self, now: float, rate: float, last: Count) -> None:
         """Take what is let through for the bound, unless refusals are at random, or may be."""
         is_small = not last.is_above(RANDOM)
         if is_small and self._first and self._is_unexplained(rate, last):
@@ -266,7 +264,7 @@ class LearnedRate:
             self._raise(now, rate)
         else:
             self._first = (self._first or rate) if is_small else 0.0
-            self._cut(now, rate, last, recent)
+            self._cut(now, rate, last)
 
     def _is_unexplained(self, rate: float, last: Count) -> bool:
         """Return whether no bound explains a small share of refusals, since it was about the same at another rate."""
@@ -281,11 +279,9 @@ class LearnedRate:
             most = (last.refused + 2 * math.sqrt(last.refused + 1)) / last.total
             self._random = min(self._random, most) if most > TOLERATED / 2 else 0.0
 
-    def _cut(self, now: float, rate: float, last: Count, recent: Count) -> None:
-        through, known = min(rate, recent.accepted / recent.seconds), self._known(now)
-        if recent.total < WINDOW // 4:  # too few to tell
-            through = max(through, LOW * rate)
-        self._cost = float(recent.refused) if self._phase == "cubic" else -math.inf
+    def _cut(self, now: float, rate: float, last: Count) -> None:
+        through, known = min(rate, last.accepted / last.seconds), self._known(now)
+        self._cost = float(last.refused) if self._phase == "cubic" else -math.inf
         if last.is_above(RANDOM, 1.0):
             self._opened, self._accepted_since, known = now, 0, 0.0
         elif known:  # half of it is forgotten
