@@ -54,22 +54,3 @@ inner join {table} as t on {same_keys}
 where {same_values}
 order by {key_order}
 {row_lock};
-
--- name: has_unique_key
--- Whether a unique index is of these columns and no others, so that an upsert can go by them.
-select exists (
-    select from pg_index as i
-    where
-        i.indrelid = to_regclass(%(table)s)
-        and i.indisunique
-        and i.indimmediate
-        and i.indisvalid
-        and i.indpred is null
-        and i.indexprs is null
-        and (
-            select array_agg(a.attname::text order by a.attname::text)
-            from unnest(i.indkey::smallint []) with ordinality as k (number, place)
-            inner join pg_attribute as a on a.attrelid = i.indrelid and k.number = a.attnum
-            where k.place <= i.indnkeyatts
-        ) = (select array_agg(u.name order by u.name) from unnest(%(columns)s::text []) as u (name))
-) as has_unique_key;

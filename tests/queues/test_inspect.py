@@ -214,25 +214,6 @@ def test_refused_and_busy_rows_of_the_own_table_are_isolated(site: Migration, mo
     assert facts(site)[4][0] == 4
 
 
-def test_ids_can_be_the_key_of_the_table(site: Migration) -> None:
-    site.execute("create table public.facts (avatar_id bigint, object_key text, type text, width int, height int)")
-    site.execute("alter table public.facts add unique (avatar_id, object_key)")
-    columns = {name: name for name in ("type", "width", "height")}
-    settings = {"columns": columns, "table": "public.facts", "id": "avatar_id", "key": "object_key"}
-    site.plan["queue"]["inspect"] = settings
-    png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (640).to_bytes(4) + (480).to_bytes(4) + b"\x08\x06\0\0\0"
-    add(site, 1, png)
-    add(site, 2, gzip.compress(png))
-    add(site, 3, b'{"no": "image"}')
-    assert run(site) == {"migrated": 3}
-    rows = [tuple(row.values()) for row in site.execute("select * from public.facts order by avatar_id")]
-    assert rows == [
-        (1, f"{TO}1", "image/png", 640, 480),
-        (2, f"{TO}2", "image/png", 640, 480),
-        (3, f"{TO}3", "application/json", None, None),
-    ]
-
-
 def test_legacy_objects_can_be_inspected_and_only_their_bucket_is_opened(side_table: Migration) -> None:
     side_table.plan["queue"]["inspect"]["side"] = "legacy"
     side_table.fill(3)
@@ -295,13 +276,10 @@ def test_a_connection_that_breaks_in_the_body_costs_nothing(make_migration: Call
 SETTINGS = {
     "no `columns`": {},
     "none of size": {"columns": {"weight": "w"}},
-    "named twice": {"columns": {"size": "a", "lines": "a"}},
-    "`key` and `id` are columns of `table`": {"columns": {"size": "a"}, "key": "k"},
-    "`table` has no key": {"columns": {"size": "a"}, "table": "t"},
-    "write module:function": {"columns": {"x": "a"}, "function": "json"},
+    "`key` is the column of `table`": {"columns": {"size": "a"}, "key": "k"},
+    "name both, or leave both out": {"columns": {"size": "a"}, "table": "t"},
     "Object contains unknown field": {"columns": {"size": "a"}, "colour": "red"},
     "have no rows": {"columns": {"size": "a"}, "of": "s3://production/"},
-    "have no ids": {"columns": {"size": "a"}, "of": "s3://production/", "table": "t", "id": "i"},
 }
 
 
@@ -313,18 +291,17 @@ def test_settings_that_do_not_fit_are_refused(site: Migration, subtests: pytest.
             find_queue("inspect").read_settings(parse_plan(site.plan, "of a test"))
 
 
-def test_check_names_what_the_database_lacks(side_table: Migration) -> None:
+def test_what_the_database_lacks_is_named(side_table: Migration) -> None:
     side_table.fill(1).write_plan()
-    assert "object_facts has the columns of [queue.inspect]" in side_table.run("check").stdout
-    side_table.execute(
-        "alter table object_facts drop constraint object_facts_pkey, drop constraint object_facts_byte_size_check"
-    )
-    side_table.execute("alter table object_facts alter byte_size type text")
-    said = side_table.run("check").stdout
-    assert "no unique index of (object_key) alone" in said
-    assert "byte_size is text, but [queue.inspect] writes a number into it" in said
     side_table.execute("alter table object_facts drop line_count")
     assert "no column line_count" in side_table.run("check").stdout
+
+
+def test_a_column_that_cannot_hold_a_fact_is_named_by_the_failure(side_table: Migration) -> None:
+    add(side_table, 1, b"one")
+    side_table.execute("alter table object_facts drop byte_size, add byte_size inet")
+    assert run(side_table) == {"failed": 1}
+    assert side_table.failure_of(1)[2] == 'invalid input syntax for type inet: "3"'
 
 
 def has_more(migration: Migration, written: int) -> bool:

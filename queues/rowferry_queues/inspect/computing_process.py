@@ -85,9 +85,10 @@ idle: list[ComputingProcess] = []
 """Processes that wait for calls; event-loop thread only."""
 
 
-def explain(error: Exception) -> ContentFault:
-    """Return why there are no facts of an object: its process has ended, or what it returned cannot be sent."""
-    return ContentFault("FunctionFailed", f"the function failed with {describe_fault(error)}")
+def explain(error: Exception) -> RowferryError:
+    """Return why an object has no facts: an error of ours, or that its process has ended, or a value cannot be sent."""
+    words = f"the function failed with {describe_fault(error)}"
+    return error if isinstance(error, RowferryError) else ContentFault("FunctionFailed", words)
 
 
 def main() -> None:
@@ -105,9 +106,7 @@ def _answer(chunks: Iterator[bytes], settings: InspectSettings, key: str) -> byt
     """Return, pickled, what `inspect` returns or raises."""
     try:
         return pickle.dumps(inspect(chunks, settings, key))
-    except RowferryError as error:
-        return pickle.dumps(error)
-    except Exception as error:  # noqa: BLE001 - a value cannot be pickled
+    except Exception as error:  # noqa: BLE001 - a value cannot be pickled, or the object fails
         return pickle.dumps(explain(error))
 
 

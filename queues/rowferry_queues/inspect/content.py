@@ -5,6 +5,7 @@ import hashlib
 import io
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, cast
 
@@ -13,15 +14,12 @@ import msgspec
 from rowferry.errors import ObjectError
 from rowferry.functions import Function, load_function
 from rowferry.queue_spec import describe_fault
-from rowferry_queues.inspect.content_types import find_type, measure_image
-from rowferry_queues.inspect.spec import DIMENSIONS, IMAGE_HEAD_BYTES, InspectSettings, MiB
+from rowferry_queues.inspect.spec import InspectSettings, MiB
 
 PIECE_BYTES = 64 * 1024
 """The most that is inflated at once."""
 WINDOW_LOG = 23
 """A zstd frame may look back 8 MiB: what every decoder should support. Source: RFC 8878, section 3.1.1.1.2."""
-RATIO_FROM_BYTES = 16 * MiB
-"""What inflates to less is no bomb."""
 MOST_VALUES_BYTES = MiB
 """The most that what a function returns of one object may take, as JSON."""
 
@@ -29,10 +27,8 @@ MOST_VALUES_BYTES = MiB
 def _import_zstd() -> Any:
     """Return the module of the standard library, since Python 3.14, or the same for older ones; None without it."""
     for name in ("compression.zstd", "backports.zstd"):
-        try:
+        with suppress(ImportError):
             return import_module(name)
-        except ImportError:
-            continue
     return None
 
 
@@ -46,31 +42,21 @@ class ContentFault(ObjectError):
 
 
 def inspect(chunks: Iterator[bytes], settings: InspectSettings, key: str) -> dict[str, Any]:
-    """Return the facts of an object by name, and what its function returns. Raises ContentFault, and errors of chunks.
-
-    Damage behind the beginning goes unnoticed where that tells all.
-    """
+    """Return an object's facts by name, and what its function returns. Raises ContentFault, and errors of chunks."""
     # Its module is imported before bytes are asked for: that takes its own time.
     function = None if settings.function is None else load_function(settings.function)
     inspection = Inspection(chunks, settings, key)
     values = {} if function is None else inspection.call(function)
-    try:
-        most_bytes = settings.head_bytes if settings.is_of_head else float("inf")
-        while (function is None or settings.facts) and inspection.content.size < most_bytes:
-            if not inspection.content.read(PIECE_BYTES):
-                break
-    except ContentFault:
-        if not settings.is_of_head or inspection.stored.size < IMAGE_HEAD_BYTES:
-            raise
+    while (function is None or settings.facts) and inspection.content.read(PIECE_BYTES):
+        pass
     return inspection.read_facts() | values
 
 
 class Measured(io.RawIOBase):
     """A readable file of the bytes that `take` returns, at most so many at a time, and none at the end."""
 
-    def __init__(self, take: Callable[[int], bytes], *, is_hashed: bool, name: str = "") -> None:
+    def __init__(self, take: Callable[[int], bytes], *, name: str = "") -> None:
         self._take, self.name, self.size = take, name, 0
-        self.digest = hashlib.sha256() if is_hashed else None
 
     def readable(self) -> bool:
         return True
@@ -78,8 +64,6 @@ class Measured(io.RawIOBase):
     def readinto(self, buffer: Any, /) -> int:
         piece = self._take(min(len(buffer), PIECE_BYTES))
         self.size += len(piece)
-        if self.digest is not None:
-            self.digest.update(piece)
         buffer[: len(piece)] = piece
         return len(piece)
 
@@ -93,14 +77,14 @@ class Inspection:
         while len(head) < 4 and (chunk := next(chunks, b"")):
             head += chunk
         self._settings, self._chunks, self._left = settings, chunks, memoryview(head)
-        self._lines, self._head, self._last = 0, b"", b"\n"
+        self._lines, self._last, self._sha256 = 0, b"\n", hashlib.sha256()
         self.fault: ObjectError | None = None
         """Why it could not be read on; what a function has made of that does not count."""
-        inflates = settings.inflate == "auto" and (settings.function or facts - {"size", "sha256"})
+        inflates = settings.function or facts - {"size", "sha256"}
         self.encoding = find_encoding(head) if inflates else None
-        self.stored = Measured(self._take_stored, is_hashed="sha256" in facts)
+        self.stored = Measured(self._take_stored)
         self._file = open_inflated(self.stored, self.encoding)
-        self.content = Measured(self._take_content, is_hashed="inflated_sha256" in facts, name=key)
+        self.content = Measured(self._take_content, name=key)
         """What its bytes inflate to. Reads raise ContentFault, and any error of the chunks."""
 
     def call(self, function: Function) -> dict[str, Any]:
@@ -128,19 +112,15 @@ class Inspection:
 
     def read_facts(self) -> dict[str, Any]:
         """Return the facts by name, `size` being that of what was read."""
-        stored, content = self.stored, self.content
-        found: dict[str, Any] = {"encoding": self.encoding, "type": find_type(self._head)}
-        found |= {"size": stored.size, "inflated_size": content.size}
-        found["sha256"] = stored.digest and stored.digest.digest()
-        found["inflated_sha256"] = content.digest and content.digest.digest()
-        found["lines"] = self._lines + (self._last != b"\n")
-        if self._settings.facts & DIMENSIONS:
-            found["width"], found["height"] = measure_image(self._head)
+        lines = self._lines + (self._last != b"\n")
+        found = {"size": self.stored.size, "sha256": self._sha256.digest(), "encoding": self.encoding, "lines": lines}
         return {name: found[name] for name in self._settings.facts}
 
     def _take_stored(self, most_bytes: int) -> bytes:
         stored = self._left or memoryview(next(self._chunks, b""))
         piece, self._left = bytes(stored[:most_bytes]), stored[most_bytes:]
+        if "sha256" in self._settings.facts:
+            self._sha256.update(piece)
         return piece
 
     def _take_content(self, most_bytes: int) -> bytes:
@@ -165,11 +145,6 @@ class Inspection:
         if self.encoding is not None and size > settings.max_inflated_bytes:
             words = f"it inflates to more than {settings.max_inflated_bytes} bytes (max_inflated_bytes)"
             raise ContentFault("InflatedTooLarge", words)
-        if self.encoding is not None and size > max(RATIO_FROM_BYTES, settings.max_ratio * self.stored.size):
-            words = f"it inflates to more than {settings.max_ratio:g} times its size (max_ratio)"
-            raise ContentFault("InflatedTooLarge", words)
-        if len(self._head) < settings.head_bytes:
-            self._head += piece[: settings.head_bytes - len(self._head)]
         if piece and "lines" in settings.facts:
             self._lines, self._last = self._lines + piece.count(b"\n"), piece[-1:]
 

@@ -2,23 +2,23 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import cast
 
 from msgspec import structs
 
 from rowferry.batch import Entry, Outcome, Performed
-from rowferry.errors import ObjectError, ServerFault
+from rowferry.errors import ObjectError
 from rowferry.functions import load_function
 from rowferry.http import event_loop
 from rowferry.keys import ObjectKeys
 from rowferry.plan import BucketPrefix, SideName
 from rowferry.s3.operations import get_object
 from rowferry.s3.responses import Response
-from rowferry.s3.results import read_content_range
 from rowferry.s3.retry import TRIES
 from rowferry_queues.inspect.computing_process import inspect_in_process
 from rowferry_queues.inspect.content import inspect
-from rowferry_queues.inspect.spec import IMAGE_HEAD_BYTES, InspectSettings
+from rowferry_queues.inspect.spec import InspectSettings
 from rowferry_queues.inspect.writing import write_facts
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.copies import run_copies
@@ -39,7 +39,6 @@ WHOLE_BYTES = 128 * 1024
 """The largest object that is taken whole: it comes with its headers."""
 WORK_BYTES = 128 * 1024
 """What the work on an object may hold beside its body."""
-NO_SUCH_RANGE = 416
 
 
 def perform(context: BatchContext, entries: Sequence[Entry]) -> Performed:
@@ -106,11 +105,14 @@ async def inspect_object(
     """
     if settings.function is None and settings.facts <= {"size"}:
         return CopyResult(Outcome.MIGRATED, value={"size": size_of(await s3.head(side, key))})
+    request = structs.replace(get_object(side, key), stream_above=WHOLE_BYTES)
     for tried in range(1, TRIES + 1):
         with await bodies.hold() as hold:
-            response = await get(s3, side, key, is_of_head=settings.is_of_head)
-            hold.resize(WORK_BYTES + (PIPE_BYTES if response.stream else 2 * len(response.body)))
+            response = await s3.send(request)
             try:
+                demand(read_etag, response, request)
+                await s3.refuse_web_server(request, response)
+                hold.resize(WORK_BYTES + (PIPE_BYTES if response.stream else 2 * len(response.body)))
                 return await find_facts(response, settings, key)
             except ObjectError as error:
                 if response.stream is None:
@@ -125,40 +127,11 @@ async def inspect_object(
     raise AssertionError(TRIES)  # the last try returns or raises
 
 
-async def get(s3: ObjectRequests, side: SideName, key: str, *, is_of_head: bool) -> Response:
-    """Return the response to a GET, or to one of the first bytes, if these tell all.
-
-    An empty object has no first bytes to ask for. A server without ranges sends all, which need not be read.
-    """
-    request = structs.replace(get_object(side, key), stream_above=WHOLE_BYTES)
-    head = get_object(side, key, first_byte=0, last_byte=IMAGE_HEAD_BYTES - 1)
-    try:
-        response = await s3.send(structs.replace(head, stream_above=WHOLE_BYTES) if is_of_head else request)
-    except ObjectError as error:
-        if not is_of_head or (error.status != NO_SUCH_RANGE and error.code != "WrongRange"):
-            raise
-        response = await s3.send(request)
-    try:
-        demand(read_etag, response, request)
-        await s3.refuse_web_server(request, response)
-    except BaseException:
-        if response.stream is not None:
-            response.stream.close()
-        raise
-    return response
-
-
 async def find_facts(response: Response, settings: InspectSettings, key: str) -> CopyResult:
     """Return the facts of a response's object as the result's value. Raises ContentFault, and errors of its body."""
-    came = read_content_range(response)
-    size = response.body_bytes if came is None else came.total
-    if size is None:
-        raise ServerFault("NoContentLength", "the server does not say how large the object is")
-    if settings.function is None:
-        facts = await compute(inspect, read_chunks(response), settings, key)
-    else:
-        facts = await inspect_in_process(read_chunks(response), settings, key)
-    return CopyResult(Outcome.MIGRATED, response.body_bytes, value=facts | {"size": size})
+    work = partial(compute, inspect) if settings.function is None else inspect_in_process
+    facts = await work(read_chunks(response), settings, key)
+    return CopyResult(Outcome.MIGRATED, response.body_bytes, value=facts)
 
 
 def read_chunks(response: Response) -> Iterator[bytes]:

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import json
-
 from rowferry.batch import Entry, EntryResult, Outcome
 from rowferry.errors import MigrationFault, ObjectRejected
 from rowferry.keys import OTHER
@@ -58,17 +56,17 @@ def _write_own_columns(context: BatchContext, settings: InspectSettings, found: 
 def _write_side_table(context: BatchContext, settings: InspectSettings, found: Found) -> list[EntryResult]:
     """Write facts by one upsert; what rows name by now, after the time that it took to read, is looked at first."""
     assert settings.table is not None
+    assert settings.key is not None
     excused: Mapping[str, EntryResult] = {}
     if updates_table(context.batch.payload):
         excused = find_excused(context.connection, find_queries(context), [*found], settings.side)
     rows: list[list[Any]] = []
     for entry, objects in found.items():
-        ids = [entry.id] if len(settings.ids) == 1 else json.decode(entry.id) if settings.ids else []
-        for key, one in objects if entry.id not in excused else ():
-            rows.append([*ids, *([key] if settings.key else []), *_list_values(one, settings)])
+        if entry.id not in excused:
+            rows += [[key, *_list_values(one, settings)] for key, one in objects]
     with context.steps.step("update"):
         columns = list(settings.columns.values())
-        upserted = iter(upsert(context.connection, settings.table, settings.keys, columns, rows))
+        upserted = iter(upsert(context.connection, settings.table, [settings.key], columns, rows))
     results: list[EntryResult] = []
     for entry, objects in found.items():
         became = [(one, next(upserted)) for _, one in objects if entry.id not in excused]
