@@ -272,7 +272,7 @@ def test_only_the_named_columns_are_looked_at(photos: Discovering) -> None:
 
 
 WRONG = [
-    (["--legacy", "{legacy}x", "--production", "new"], "correct --legacy (did you mean "),
+    (["--legacy", "{legacy}x", "--production", "new"], "correct --legacy"),
     (["--legacy", "http://127.0.0.1:1/gone", "--production", "new"], "cannot be looked at"),
     (["--production", "new"], "Which is the legacy bucket? Add --legacy"),
     (["--legacy", "old"], "Which is the production bucket? Add --production"),
