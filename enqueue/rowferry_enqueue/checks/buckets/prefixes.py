@@ -30,8 +30,6 @@ def check_prefixes(client: ObjectClient, plan: Plan, *, may_be_empty: bool) -> I
     """Yield the findings about the legacy bucket's listing, one page for each of the [[objects]]."""
     for objects in plan.objects:
         yield _look_at(client, plan.legacy, objects, may_be_empty=may_be_empty)
-    for one, other in combinations(plan.objects, 2):
-        yield from _find_overlap(one, other)
     for one, other in combinations((*plan.objects, *plan.entries), 2):
         if isinstance(one, ObjectPrefix):
             yield from _find_collision(client, plan.legacy, one, other)
@@ -63,12 +61,6 @@ def _look_at(client: ObjectClient, side: Side, objects: ObjectPrefix, *, may_be_
         return note(what) if may_be_empty else problem(what, "correct `prefix` in the plan, or add --allow-empty")
     count = f"{len(listed.keys):,} objects" if listed.next is None else f"more than {len(listed.keys):,} objects"
     return fine(f"{label}: {count}, for example {quote_key(example.legacy)} becomes {quote_key(example.production)}")
-
-
-def _find_overlap(one: ObjectPrefix, other: ObjectPrefix) -> Iterator[Finding]:
-    wide, narrow = sorted((one, other), key=lambda objects: len(objects.prefix))
-    if narrow.prefix.startswith(wide.prefix):
-        yield note(f"{narrow.label} is contained in {wide.label}", "leave one of them out")
 
 
 def _find_collision(client: ObjectClient, side: Side, one: Mapping, other: Mapping) -> Iterator[Finding]:
