@@ -20,7 +20,7 @@ from support.s3.buckets import Buckets, fresh_buckets
 from support.s3.deviations import Deviations
 from support.s3.fake_s3 import running_fakes
 from support.s3.request_log import LoggedRequest, RequestLog
-from support.s3.servers import SERVERS, NotInstalled
+from support.s3.servers import running_server
 
 SETTINGS = {"set": {"tier": "cold", "tenant": {"column": "tenant_id"}}}
 
@@ -74,11 +74,7 @@ def test_a_server_without_tags_is_found_with_a_next_step(
 
 @pytest.fixture
 def gofakes3() -> Iterator[Buckets]:
-    try:
-        server = SERVERS["gofakes3"]()
-    except NotInstalled as reason:
-        pytest.skip(str(reason))
-    with server, fresh_buckets(server) as buckets:
+    with running_server("gofakes3") as server, fresh_buckets(server) as buckets:
         yield buckets
 
 

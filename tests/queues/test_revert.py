@@ -127,13 +127,6 @@ def test_the_way_back_is_the_way_forth_reversed() -> None:
         legacy_key("image/x", entries[0])
 
 
-@pytest.fixture
-def migrated(migration: Migration) -> Migration:
-    migration.fill(5).migrate()
-    migration.write_plan()
-    return migration
-
-
 def test_the_command_asks_first_and_refuses_an_id_that_is_none(migrated: Migration) -> None:
     asked = migrated.run_here("revert")
     assert asked.returncode == 2

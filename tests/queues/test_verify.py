@@ -233,13 +233,6 @@ def test_a_row_that_goes_elsewhere_meanwhile_takes_its_finding_with_it(
     assert (batch["status"], outcomes([batch])) == ("DONE", {"kept": 1, outcome: 1})
 
 
-@pytest.fixture
-def migrated(migration: Migration) -> Migration:
-    migration.fill(5).migrate()
-    migration.write_plan()
-    return migration
-
-
 def test_the_command_tells_by_its_exit_status(migrated: Migration) -> None:
     done = well(migrated.run_here("verify", "-b", "2"))
     assert "kept                 5  equal" in done.stdout

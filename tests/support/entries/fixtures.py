@@ -100,6 +100,14 @@ def migration(
 
 
 @pytest.fixture
+def migrated(migration: Migration) -> Migration:
+    """A migration of five entries that is done, and its plan file."""
+    migration.fill(5).migrate()
+    migration.write_plan()
+    return migration
+
+
+@pytest.fixture
 def moto_migration(moto_buckets: Buckets, make_migration: Callable[..., Migration]) -> Migration:
     """An empty migration within moto, which takes every key as it is."""
     return make_migration(moto_buckets, moto_buckets)

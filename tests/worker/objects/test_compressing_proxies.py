@@ -9,7 +9,8 @@ from support.entries.checks import check
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
 from support.s3.buckets import Buckets
-from support.s3.servers.proxies import PROXIES, running_proxy
+from support.s3.servers.own import running
+from support.s3.servers.proxies import PROXIES
 
 MIB = 1024 * 1024
 PAGE = b"<p>A page that compresses well.</p>\n"
@@ -21,7 +22,7 @@ def behind_proxy(
     request: pytest.FixtureRequest, versitygw_buckets: Buckets, make_migration: Callable[..., Migration]
 ) -> Iterator[Migration]:
     """A migration whose both sides are reached through a proxy; versitygw checks what is signed."""
-    with running_proxy(request.param, versitygw_buckets.server) as proxy:
+    with running(lambda: PROXIES[request.param](versitygw_buckets.server)) as proxy:
         migration = make_migration(versitygw_buckets, versitygw_buckets)
         migration.plan["migration"] |= {"transfer": "stream", "multipart_threshold_bytes": 5 * MIB}
         migration.reach_through(proxy.endpoint_url)

@@ -1,14 +1,12 @@
 """Real S3 servers of other projects, and proxies before one, each started for the tests on ports of its own."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-
-import pytest
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 
 from rowferry_lab.servers.s3_servers import MotoServer, S3Server, VersityServer
 from support.checkout import ROOT
 from support.s3.servers.ceph import CephServer
-from support.s3.servers.own import NotInstalled
+from support.s3.servers.own import NotInstalled, running
 from support.s3.servers.proxies import ApacheProxy, NginxProxy
 from support.s3.servers.single import (
     GarageServer,
@@ -56,12 +54,6 @@ MORE_SERVERS: Mapping[str, Callable[[], S3Server]] = {
 """Those that `make test-servers` runs where `make more-servers` has fetched them."""
 
 
-@contextmanager
-def running_server(name: str) -> Iterator[S3Server]:
-    """Yield a running server; the test is skipped where it cannot be started on this machine."""
-    try:
-        server = SERVERS[name]()
-    except NotInstalled as reason:
-        pytest.skip(str(reason))
-    with server:
-        yield server
+def running_server(name: str) -> AbstractContextManager[S3Server]:
+    """Run a server; the test is skipped where it cannot be started on this machine."""
+    return running(SERVERS[name])

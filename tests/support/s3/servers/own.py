@@ -7,12 +7,13 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import ClassVar
 
+import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
 from rowferry_lab.servers.s3_servers import START_DEADLINE, S3Server
@@ -31,6 +32,17 @@ END_DEADLINE = timedelta(seconds=20)
 
 class NotInstalled(Exception):
     """A server cannot be started on this machine; the message says what is missing."""
+
+
+@contextmanager
+def running(make: Callable[[], S3Server]) -> Iterator[S3Server]:
+    """Yield the server that is made, running; the test is skipped where it cannot be started on this machine."""
+    try:
+        server = make()
+    except NotInstalled as reason:
+        pytest.skip(str(reason))
+    with server:
+        yield server
 
 
 def find_program(name: str, *, advice: str) -> Path:

@@ -1,13 +1,10 @@
 """Proxies before an S3 server, with what Debian's packages of them compress: nginx and Apache."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import pytest
-
 from rowferry_lab.servers.s3_servers import S3Server
-from support.s3.servers.own import NotInstalled, OneProgram
+from support.s3.servers.own import OneProgram
 
 NGINX = """\
 daemon off;
@@ -103,14 +100,3 @@ class ApacheProxy(CompressingProxy):
 
 
 PROXIES: Mapping[str, type[CompressingProxy]] = {"nginx": NginxProxy, "apache": ApacheProxy}
-
-
-@contextmanager
-def running_proxy(name: str, upstream: S3Server) -> Iterator[S3Server]:
-    """Yield a running proxy; the test is skipped where it cannot be started on this machine."""
-    try:
-        proxy = PROXIES[name](upstream)
-    except NotInstalled as reason:
-        pytest.skip(str(reason))
-    with proxy:
-        yield proxy
