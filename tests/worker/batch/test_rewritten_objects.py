@@ -90,21 +90,25 @@ def test_looks_on_kept_connections_miss_nothing(migration: Migration, log: Reque
 
 
 @pytest.mark.usefixtures("read_long_ago")
-def test_what_is_rewritten_while_another_is_copied_again_is_not_missed(three: Migration, log: RequestLog) -> None:
-    """It was looked at before that, and its row has not moved yet."""
-    other = "image/u3/me.png"
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_what_is_rewritten_while_another_is_copied_again_is_not_missed(
+    three: Migration, log: RequestLog, is_refused: bool
+) -> None:
+    """It was looked at before that, and its row has not moved yet, whether or not the other can be copied again."""
 
-    def rewrite_other(seen: LoggedRequest) -> None:
+    def rewrite_other(seen: LoggedRequest) -> bool:
         copies = [each for each in log.seen if each.writes_object and each.key == "avatar/u2/me.png"]
-        if seen.writes_object and len(copies) == 2 and three.bodies["3"] != b"late":
-            three.bodies["3"] = b"late"
-            three.legacy.put(other, b"late")
+        is_again = seen.writes_object and seen.key == "avatar/u2/me.png" and len(copies) == 2
+        if is_again and three.bodies["1"] != b"late":
+            three.bodies["1"] = b"late"
+            three.legacy.put("image/u1/me.png", b"late")
+        return is_again and is_refused
 
-    with rewriting(three, log, 1, also=rewrite_other):
+    with rewriting(three, log, 1), log.refusing(rewrite_other, 400, "InvalidRequest"):
         three.work(parallel=1)
-    assert three.bodies["3"] == b"late"
-    assert three.counts() == {"migrated": 3}
-    three.audit()
+    assert three.bodies["1"] == b"late"
+    assert three.counts() == ({"migrated": 2, "failed": 1} if is_refused else {"migrated": 3})
+    three.audit(legacy_left=[2] if is_refused else [])
 
 
 @pytest.mark.usefixtures("read_long_ago")

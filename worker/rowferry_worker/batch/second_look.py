@@ -33,7 +33,7 @@ def look_at_sources(
     """Return how the copies ended, each copied object being what its legacy object is now, or was FRESH_FOR ago.
 
     `objects`: the legacy and the production key behind each key of `by_key`. Rows that move are about to follow their
-    objects: what was read longer ago is looked at, and once more where another was copied again, since that takes a
+    objects: what was read longer ago is looked at, and once more where another was rewritten, since that takes a
     while. Where no row moves (`stays`), only what was written now is looked at: the rest was compared, and is in each
     pass. `each`: look at all of them, however lately they were read, as the plan may demand.
     """
@@ -42,7 +42,7 @@ def look_at_sources(
     read_at = {key: result.began for key, result in found.items() if isinstance(result, CopyResult)}
     candidates: Mapping[str, ObjectResult] = found
     current = set[str]()
-    """What was looked at since an object was last copied again."""
+    """What was looked at since an object was last copied again, or failed to be, which takes a while."""
     for number in range(MOST_ROUNDS):
         began = time.monotonic()
         stale = math.inf if each else began - FRESH_FOR.total_seconds()
@@ -57,8 +57,8 @@ def look_at_sources(
         copied_again = {key: result.began for key, result in changed.items() if isinstance(result, CopyResult)}
         read_at |= dict.fromkeys(looked_at, began) | copied_again
         times.update(changed.keys())
-        current = set[str]() if copied_again else current | looked_at.keys()
-        candidates = changed if copied_again and stays else candidates
+        current = set[str]() if changed else current | looked_at.keys()
+        candidates = changed if changed and stays else candidates
     return found
 
 
