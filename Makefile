@@ -83,7 +83,6 @@ test-versions: $(VENV)/.with-dev ## Run the tests that a version may change: `ve
 	@tools/test-matrix $(VENV) --short $(MATRIX_ARGS)
 
 test-compose: $(VENV)/.with-dev ## Prove compose.yaml on a Docker engine: up, scale, kill, restart. Takes 5 minutes, at first 20.
-	@$(INSTALL_VERSITYGW)
 	@tools/install-compose $(COMPOSE_VERSION) .tools/bin
 	@$(VENV)/bin/python tests/deploy/compose/prove.py
 
@@ -91,7 +90,6 @@ image: $(VENV)/.created ## Build the container image with all of its labels, and
 	@$(VENV)/bin/python tools/build-image $(IMAGE_ARGS)
 
 test-image: $(VENV)/.with-dev ## Prove the container image on a Docker engine: labels, contents, health check, signals; 3 minutes.
-	@$(INSTALL_VERSITYGW)
 	@$(VENV)/bin/python tests/deploy/compose/prove_image.py
 
 new-user: $(VENV)/.with-dev ## Walk a new user's way from the clone to migrated objects, and time it; needs the network for pip.

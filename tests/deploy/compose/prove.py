@@ -4,20 +4,17 @@ import json
 import os
 import time
 from contextlib import suppress
-from pathlib import Path
 from signal import SIGKILL
 from typing import Any
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import click
-from engine import COMPOSE, Engine, Impossible, Proof, find_or_start_engine, tell_end
-from stand_ins import build_stand_ins
+from engine import COMPOSE, Impossible, Proof, find_engine, tell_end
 
 from rowferry_lab.servers.server_process import find_free_port
 
 ENTRIES = int(os.environ.get("ROWFERRY_ENTRIES", "20000"))
-STAND_INS = Path(__file__).parent / "override.yaml"
 
 COUNT = "select count(*) filter (where path like 'image/%'), count(*) filter (where path like 'avatar/%') from avatars"
 CREATED = "select oid from pg_class where relname = 'avatars'"
@@ -29,20 +26,13 @@ from rowferry.batch_queue"""
 
 
 class ComposeProof(Proof):
-    def __init__(self, engine: Engine, *, with_stand_ins: bool) -> None:
-        super().__init__(engine)
-        self._with_stand_ins = with_stand_ins
-
     def run(self) -> None:
         self.take(self.build, self.come_up, self.scale, self.kill, self.restart, self.finish, self.watch, self.stop)
 
     def build(self) -> str:
-        if self._with_stand_ins:
-            build_stand_ins(self._engine)
         self._engine.compose("build", "worker", "prepare", seconds=900)
         size = int(self._engine.docker("image", "inspect", "rowferry:0.1.0", "--format", "{{.Size}}"))
-        stand_ins = " and the stand-in images" if self._with_stand_ins else ""
-        return f"built the worker's image{stand_ins}: {size / 1e6:.0f} MB, of which Debian and Python are the most"
+        return f"built the worker's image: {size / 1e6:.0f} MB, of which Debian and Python are the most"
 
     def come_up(self) -> str:
         self._engine.compose("up", "--detach", "--no-build", seconds=600)
@@ -175,23 +165,16 @@ def choose_environment() -> dict[str, str]:
 def prove() -> None:
     if not COMPOSE.exists():
         raise Impossible("docker compose is not here: tools/install-compose builds it where `go` is installed.")
-    environment = choose_environment()
-    with find_or_start_engine(environment) as engine:
-        with_stand_ins = engine.is_own or not engine.can_pull()
-        if with_stand_ins:
-            environment["COMPOSE_FILE"] = f"compose.yaml:{STAND_INS}"
-        version = engine.docker("version", "--format", "{{.Server.Version}}")
-        kind = "an engine of its own" if engine.is_own else "the engine that runs here"
-        kind += " and stand-in images" if with_stand_ins else ""
-        click.echo(f"compose.yaml on Docker {version}, {kind}")
-        try:
-            ComposeProof(engine, with_stand_ins=with_stand_ins).run()
-        except BaseException:
-            click.echo(engine.compose("ps", "--all", check=False), err=True)
-            click.echo(engine.compose("logs", "--tail", 12, check=False), err=True)
-            raise
-        finally:
-            engine.compose("down", "--volumes", "--timeout", 20)
+    engine = find_engine(choose_environment())
+    click.echo(f"compose.yaml on Docker {engine.docker('version', '--format', '{{.Server.Version}}')}")
+    try:
+        ComposeProof(engine).run()
+    except BaseException:
+        click.echo(engine.compose("ps", "--all", check=False), err=True)
+        click.echo(engine.compose("logs", "--tail", 12, check=False), err=True)
+        raise
+    finally:
+        engine.compose("down", "--volumes", "--timeout", 20)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,7 @@ from tempfile import TemporaryDirectory
 
 import click
 import yaml
-from engine import TOP, Engine, Proof, find_or_start_engine, tell_end
-from stand_ins import build_stand_ins
+from engine import TOP, Engine, Proof, find_engine, tell_end
 
 TAG = "rowferry:image-proof"
 DATABASE = "rowferry-image-proof-database"
@@ -35,9 +34,8 @@ FILES = "find /opt/rowferry -type f -exec sha256sum {} + | sort --key 2"
 
 
 class ImageProof(Proof):
-    def __init__(self, engine: Engine, base: str | None, postgres: str, folder: Path) -> None:
+    def __init__(self, engine: Engine, postgres: str, folder: Path) -> None:
         super().__init__(engine)
-        self._base = base
         self._postgres = postgres
         self._folder = folder
 
@@ -51,9 +49,6 @@ class ImageProof(Proof):
 
     def _build(self, tag: str, *more: str) -> str:
         environment = {**os.environ, "DOCKER_HOST": self._engine.host, "SOURCE_DATE_EPOCH": "1700000000"}
-        if self._base:  # its engine has no BuildKit, and its builder no network of its own
-            environment |= {"PYTHON_IMAGE": self._base, "DOCKER_BUILDKIT": "0"}
-            more = ("--network=host", *more)
         command = [sys.executable, "tools/build-image", f"--tag={tag}", "--", *more]
         ended = subprocess.run(
             command, cwd=TOP, env=environment, capture_output=True, text=True, timeout=900, check=False
@@ -176,19 +171,15 @@ def _labels(image: dict[str, dict[str, dict[str, str]]]) -> Iterator[tuple[str, 
 
 
 def prove() -> None:
-    environment = {"COMPOSE_PROJECT_NAME": "rowferry-image-proof"}
-    with find_or_start_engine(environment) as engine, TemporaryDirectory(prefix="rf-image-") as folder:
-        base, postgres = None, yaml.safe_load((TOP / "compose.yaml").read_text())["services"]["postgres"]["image"]
-        if engine.is_own:
-            build_stand_ins(engine)
-            base, postgres = "rowferry-stand-in/python", "rowferry-stand-in/postgres"
-        version = engine.docker("version", "--format", "{{.Server.Version}}")
-        click.echo(f"worker/Dockerfile on Docker {version}, base {base or 'as it names it'}")
-        try:
+    engine = find_engine({"COMPOSE_PROJECT_NAME": "rowferry-image-proof"})
+    postgres = yaml.safe_load((TOP / "compose.yaml").read_text())["services"]["postgres"]["image"]
+    click.echo(f"worker/Dockerfile on Docker {engine.docker('version', '--format', '{{.Server.Version}}')}")
+    try:
+        with TemporaryDirectory(prefix="rf-image-") as folder:
             Path(folder).chmod(0o755)
-            ImageProof(engine, base, postgres, Path(folder)).run()
-        finally:
-            engine.docker("image", "rm", "--force", TAG, f"{TAG}-again", check=False)
+            ImageProof(engine, postgres, Path(folder)).run()
+    finally:
+        engine.docker("image", "rm", "--force", TAG, f"{TAG}-again", check=False)
 
 
 if __name__ == "__main__":
