@@ -7,6 +7,7 @@ from collections import deque
 from rowferry.errors import ObjectError, Unreachable
 from rowferry.http.connect import Connector, explain_failure
 from rowferry.http.connection import Connection
+from rowferry.http.descriptors import share_descriptors
 from rowferry.http.outbox import Outbox
 
 MAX_OPENING = 64
@@ -28,6 +29,7 @@ class Pool:
         """Open nothing yet."""
         self._connector = connector
         self._max_connections = max_connections
+        self._descriptors = share_descriptors()
         self._outbox = Outbox()
         self._idle: dict[Connection, None] = {}
         """The one that was used last is at the end; any of them is taken out at once."""
@@ -68,7 +70,7 @@ class Pool:
         if not new:
             self.waiting.append(waiter)
             self._serve()
-        elif self._room_to_open() > 0:
+        elif self._room_to_open() > 0 and self._descriptors.grant(1):
             self._open_one(waiter)
         else:
             self.waiting.appendleft(waiter)
@@ -139,8 +141,11 @@ class Pool:
             else:
                 break
         room = min(self._room_to_open(), len(self.waiting) - len(self._opening))
-        if self._failure is None and self._closed is None:
-            for _ in range(room):
+        if room > 0 and self._failure is None and self._closed is None:
+            granted = self._descriptors.grant(room)
+            is_held = len(self._open) <= len(self._streaming) and not self._opening
+            least = 1 if is_held else 0  # else nothing would ever go on here
+            for _ in range(max(least, granted)):
                 self._open_one(None)
 
     def _room_to_open(self) -> int:
@@ -168,6 +173,7 @@ class Pool:
         self._grown.discard(connection)
         if connection in self._open:
             self._open.remove(connection)
+            self._descriptors.used -= 1
         self._idle.pop(connection, None)
         self._idle_grown.pop(connection, None)
         self._serve()
@@ -176,6 +182,7 @@ class Pool:
         """Open a connection, for one request or for the first that waits."""
         task = asyncio.get_running_loop().create_task(self._connect(waiter))
         self._opening[task] = waiter
+        self._descriptors.used += 1
         task.add_done_callback(self._note_opened)
 
     async def _connect(self, waiter: Waiter | None) -> None:
@@ -189,6 +196,7 @@ class Pool:
             self._failure = explain_failure(error)
         else:
             self._open.add(connection)
+            self._descriptors.used += 1  # that of the attempt is given back when it has ended
             if self._closed is not None:
                 connection.close()
             elif waiter is not None and not waiter.done():
@@ -207,6 +215,7 @@ class Pool:
         3. One has failed and none is open: all requests that wait end with its error.
         """
         del self._opening[task]
+        self._descriptors.used -= 1
         failure = self._failure
         if failure is None or self._opening:
             self._serve()

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from rowferry.errors import Cancelled, CutOff, ObjectError, ServerFault, Throttled, TimedOut, Unreachable
 from rowferry.http import deadlines, event_loop
 from rowferry.http.connection import UNREAD_BYTES
+from rowferry.http.descriptors import Descriptors
 from rowferry.http.pipe import Pipe
 from rowferry.http.stream import BodyStream
 from rowferry.s3.client import ObjectClient
@@ -263,8 +264,8 @@ def test_a_closed_stream_leaves_the_next_response_on_its_connection_alone() -> N
 
 
 @pytest.mark.parametrize("is_sending", [False, True])
-def test_a_stream_that_holds_the_only_connection_does_not_wait_for_its_own_end(is_sending: bool) -> None:
-    """It may need another, which is opened on top."""
+def test_streams_that_use_up_the_descriptors_do_not_wait_for_one_another(is_sending: bool) -> None:
+    """Who holds a connection may need another: one is left, or is opened, that nobody holds for long."""
 
     class Asking(Pieces):
         async def wait(self) -> None:
@@ -277,6 +278,8 @@ def test_a_stream_that_holds_the_only_connection_does_not_wait_for_its_own_end(i
     put_or_get = {"PUT": Receiver().take(3), "GET": answer(200, b"x" if is_sending else BODY)}
     with receiving(max_in_flight=1, deadline=timedelta(seconds=30)) as (client, server):
         server.judging(lambda head: put_or_get[head.partition(" ")[0]])
+        client._pool._descriptors = Descriptors()
+        client._pool._descriptors.max_used = 1
         run(client.send(put(Asking(b"abc"))) if is_sending else read_beside())
 
 

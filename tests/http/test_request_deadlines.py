@@ -10,6 +10,7 @@ import pytest
 from rowferry.errors import ObjectError, Unreachable
 from rowferry.http import deadlines, event_loop
 from rowferry.http.deadlines import Deadlines, InFlight
+from rowferry.http.descriptors import share_descriptors
 from rowferry.s3.client import ObjectClient
 from rowferry.s3.operations import put_object
 from support.s3.clients import COPY, GET, HEAD, facing
@@ -72,7 +73,7 @@ def test_cancelled_requests_leave_no_connection_and_no_place_behind(monkeypatch:
     choices = [answer(200, b"x"), answer(200), answer(200, Connection="close"), hang_up, reset, stop_halfway]
     behaviours = dice.choices(choices, k=1000)
 
-    async def cancel_at_random(client: ObjectClient) -> None:
+    async def cancel_at_random(client: ObjectClient) -> int:
         sent: list[asyncio.Task[object]] = []
         for _ in range(400):
             sent.append(asyncio.ensure_future(client.send(dice.choice([GET, HEAD, COPY, LARGE]))))
@@ -91,6 +92,12 @@ def test_cancelled_requests_leave_no_connection_and_no_place_behind(monkeypatch:
         assert all(waiter.done() for waiter in pool.waiting)
         assert pool._outbox.busy == 0
         assert pool._open == set(pool._idle)
+        return pool._descriptors.used - len(pool._open)
 
+    used_by_others = event_loop.run(count_descriptors())
     with facing(*behaviours, answer(200), max_in_flight=4, deadline=timedelta(seconds=60)) as (client, _):
-        event_loop.run(cancel_at_random(client))
+        assert event_loop.run(cancel_at_random(client)) == used_by_others
+
+
+async def count_descriptors() -> int:
+    return share_descriptors().used

@@ -8,6 +8,8 @@ import resource
 from collections.abc import Iterator
 from pathlib import Path
 
+from rowferry.http.descriptors import RESERVED, raise_limit
+
 _log = logging.getLogger(__name__)
 
 MOUNT = Path("/sys/fs/cgroup")
@@ -22,10 +24,6 @@ LEAST_BODIES_BYTES = 16 * 1024 * 1024
 """Two parts of 8 MiB: with less a worker could not read one while it writes another."""
 MEMORY_SHARE = 8
 """All processes of a worker together hold no more bodies than an eighth of the memory."""
-MOST_OPEN_FILES = 65_536
-"""The limit is not raised further than this: it is enough for three full sets of connections."""
-RESERVED_FILES = 128
-"""Of those that may be open: for PostgreSQL, name lookup, logs, credentials and the like."""
 MOST_IN_FLIGHT = 4096
 """Of a process that is not told otherwise; one that fills its core has fewer."""
 CONNECTIONS_AN_OBJECT = 2
@@ -73,30 +71,19 @@ def describe_machine(processes: int) -> dict[str, int]:
     return {
         "cores": count_cores(),
         "memory_mb": measure_memory() // 1_000_000,
-        "descriptors": raise_file_limit(),
+        "descriptors": raise_limit(),
         "max_in_flight": bound_objects(),
         "max_bodies_mb": choose_bodies_budget(processes) // 1_000_000,
     }
 
 
 def bound_objects() -> int:
-    """Return how many objects may be in flight, at most MOST_IN_FLIGHT; fewer where few files may be open."""
-    limit = raise_file_limit()
-    return max(1, min(MOST_IN_FLIGHT, max(limit - RESERVED_FILES, limit // 2) // CONNECTIONS_AN_OBJECT))
+    """Return how many objects may be in flight, at most MOST_IN_FLIGHT; fewer where descriptors are few.
 
-
-def raise_file_limit() -> int:
-    """Raise this process's soft limit of open files to the hard one, at most to MOST_OPEN_FILES, and return it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY:
-        return MOST_OPEN_FILES
-    wanted = MOST_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_OPEN_FILES)
-    if soft < wanted:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        except (OSError, ValueError):  # macOS has a lower bound, which it does not tell
-            return soft
-    return max(soft, wanted)
+    Raises the limit of descriptors as far as it may.
+    """
+    limit = raise_limit()
+    return max(1, min(MOST_IN_FLIGHT, max(limit - RESERVED, limit // 2) // CONNECTIONS_AN_OBJECT))
 
 
 def _read_available() -> int:
