@@ -33,7 +33,7 @@ begin
                 then jsonb_build_object('items', (
                     select coalesce(jsonb_agg(i.value order by i.place), '[]')
                     from jsonb_array_elements(v_payload -> 'items') with ordinality as i (value, place)
-                    inner join unnest(p_settled) as s (id) on i.value ->> 'id' = s.id
+                    where i.value ->> 'id' in (select s.id from unnest(p_settled) as s (id))
                 ))
             when p_is_whole then '{}'
             else jsonb_build_object('only', to_jsonb(p_settled))

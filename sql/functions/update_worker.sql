@@ -5,7 +5,7 @@
 -- of it: wrong credentials, a bucket that is gone, a queue that is not installed; null: it can again.
 -- `stopped`: it has stopped in good order.
 -- Raises insufficient_privilege where another session is that worker (rowferry.check_worker).
--- Writes: worker, one row. No COMMIT waits for the disk: what a crash of the server loses is said again.
+-- Writes: worker, one row. Where it says what is `in_hand`, no COMMIT waits for the disk: that is said again.
 -- Called by: rowferry_worker/monitoring/heartbeat.py, rowferry_worker/batch/run.py.
 create or replace function rowferry.update_worker(p_id text, p_changes jsonb)
 returns void
@@ -14,7 +14,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
     select rowferry.check_worker(p_id);
-    select set_config('synchronous_commit', 'off', true);
+    select set_config('synchronous_commit', 'off', true) where p_changes ? 'in_hand';
 
     update rowferry.worker as w
     set

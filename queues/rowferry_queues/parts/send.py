@@ -1,6 +1,5 @@
 """A batch of parts: send those that are missing; what an earlier pass has copied, and has not changed, in place."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -37,7 +36,13 @@ def send_parts(context: BatchContext, entries: Sequence[Entry]) -> Performed:
     kept = [EntryResult(entry, Outcome.KEPT) for entry in entries if int(entry.id) in recorded["recorded"]]
     missing = [entry for entry in entries if int(entry.id) not in recorded["recorded"]]
     parts = SharedParts(context.migration, context.object_requests(), context.large_objects().records, upload, recorded)
-    ended = run_copies(context, parts.send, [entry.id for entry in missing])
+    numbers, source_key = [entry.id for entry in missing], recorded["legacy_key"]
+    opened = run_copies(context, parts.open, [source_key] if missing else [], is_look=True)
+    if all(isinstance(each, CopyResult) for each in opened.values()):
+        targets, sources = (dict.fromkeys(numbers, key) for key in (upload["key"], source_key))
+        ended = run_copies(context, parts.send, numbers, targets=targets, sources=sources)
+    else:
+        ended = dict.fromkeys(numbers, opened[source_key])
     begun = [*takewhile(lambda entry: not isinstance(ended[entry.id], NotStarted), missing)]
     sent = [judge_part(entry, ended[entry.id]) for entry in begun]
     return Performed(kept + sent, missing[len(begun) :])
@@ -84,7 +89,6 @@ class SharedParts:
     """Of the copy that an earlier pass has left."""
     _known: Mapping[int, str] = field(default_factory=dict[int, str])
     """The MD5, in hexadecimal, by number, of each of its parts that has the same range in both objects."""
-    _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def send(self, number: str) -> CopyResult:
         """Send a part and record it; KEPT: it was copied in place.
@@ -92,11 +96,10 @@ class SharedParts:
         Raises ServerFault with the code ObjectChanged where the legacy object is another now, NoSuchUpload where the
         upload has ended.
         """
-        async with self._opening:
-            source = self._source = self._source or await self._open()
+        assert self._source is not None, "it was opened"
         ranges = split_range(self.recorded["size_bytes"], self.recorded["part_bytes"])
         part = next(part for part in ranges if part.number == int(number))
-        sent, is_unchanged = await self._send(source, part)
+        sent, is_unchanged = await self._send(self._source, part)
         is_recorded = await self.records.add_parts(self.upload["key"], self.upload["id"], {part.number: sent.etag})
         if is_recorded is None:
             raise NotRecorded("NotRecorded", "PostgreSQL did not record a part; the next attempt sends it again")
@@ -104,9 +107,9 @@ class SharedParts:
             raise ObjectError("NoSuchUpload", "its record is gone")
         return CopyResult(Outcome.KEPT) if is_unchanged else CopyResult(Outcome.MIGRATED, part.size_bytes)
 
-    async def _open(self) -> PartSource:
-        """Return what brings the parts, after a look at the legacy object."""
-        key, source_key = self.upload["key"], self.recorded["legacy_key"]
+    async def open(self, source_key: str) -> CopyResult:
+        """Find out what brings the parts, after a look at the legacy object."""
+        key = self.upload["key"]
         size_bytes, part_bytes = self.recorded["size_bytes"], self.recorded["part_bytes"]
         seen = await self.s3.head("legacy", source_key)
         if (seen.etag, size_of(seen)) != (self.recorded["source_etag"], size_bytes):
@@ -115,9 +118,9 @@ class SharedParts:
         if copy is not None and copy.digests is not None and copy.part_bytes == part_bytes:
             self._replaced_etag = copy.etag
             self._known = list_comparable(copy.digests, copy.size_bytes, size_bytes, part_bytes)
-        source = self.migration.copying.method.part_source(self.s3, Large(source_key, seen, key))
-        source.skip_whole()  # other batches send parts as well
-        return source
+        self._source = self.migration.copying.method.part_source(self.s3, Large(source_key, seen, key))
+        self._source.skip_whole()  # other batches send parts as well
+        return CopyResult(Outcome.KEPT)
 
     async def _send(self, source: PartSource, part: PartRange) -> tuple[Part, bool]:
         """Send a part, or have it copied in place where its MD5 is that of an earlier pass; return whether it was.

@@ -20,7 +20,7 @@ from rowferry.reports.facts import READABLE, WRITTEN
 from rowferry.s3.clocks import Skew
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.sides.asking import are_reachable
-from rowferry_worker.batch.sides.faults import NO_TARGETS, judge_sides
+from rowferry_worker.batch.sides.faults import SAME, Keys, judge_sides
 from rowferry_worker.copying.copy import CopyOptions, CopyResult
 from rowferry_worker.copying.precedence import NO_TIMELINE, Clocks, Timeline
 from rowferry_worker.scheduling.copy_run import Copy, CopyRun, FindUsual, ObjectResult
@@ -67,12 +67,14 @@ def run_copies(
     *,
     is_look: bool = False,
     find_usual: FindUsual = lambda: None,
-    targets: Mapping[str, str] = NO_TARGETS,
+    targets: Keys = SAME,
+    sources: Keys = SAME,
 ) -> dict[str, ObjectResult]:
     """Copy the object of each key, many at once, and return how each copy ended; NotStarted past the time budget.
 
     `is_look`: they were copied, and are looked at once more; few are copied again. `find_usual`, which is called on the
-    event loop, returns what lanes do of that. `targets`: the production keys, where `keys` are legacy keys.
+    event loop, returns what lanes do of that. `targets`: the production keys, where `keys` are legacy keys. With
+    `sources`, the legacy keys, `keys` are parts of these objects.
 
     Raises BatchReleased when the worker gives the batch up meanwhile, MigrationFault when a side is at fault.
     """
@@ -86,7 +88,7 @@ def run_copies(
         deadline=math.inf if is_look else context.deadline,
         batch_id=context.batch.id,
         work=None if is_look else context.work,
-        note=partial(_note_look, context) if is_look else partial(_note_end, context, targets),
+        note=partial(_note_look, context) if is_look else partial(_note_end, context, (targets, sources)),
         is_look=is_look,
         find_usual=find_usual,
         most=context.parallel,
@@ -95,7 +97,7 @@ def run_copies(
     _record_success(context)
     if set(map(type, ended.values())) <= {CopyResult}:  # as nearly always
         return ended
-    by_key = judge_sides(context, ended, targets)
+    by_key = judge_sides(context, ended, targets, sources)
     if any(isinstance(result, Unreachable) for result in by_key.values()) and are_reachable(context.migration):
         return {key: _charge_attempt(result) for key, result in by_key.items()}
     return dict(by_key)
@@ -144,11 +146,15 @@ def _record_success(context: BatchContext) -> None:
             ledger.call("record_fact", context.migration.name, fact, True, key)
 
 
-def _note_end(context: BatchContext, targets: Mapping[str, str], key: str, result: ObjectResult, count: int) -> bool:
-    """Take in how a copy ended, the last of so many that ended well; return whether that seems the server's fault."""
+def _note_end(context: BatchContext, other: tuple[Keys, Keys], key: str, result: ObjectResult, count: int) -> bool:
+    """Take in how a copy ended, the last of so many that ended well; return whether that seems the server's fault.
+
+    `other`: `targets` and `sources` of `run_copies`. A part that was written is no production object yet.
+    """
+    targets, sources = other
     if isinstance(result, CopyResult) and result.outcome is not Outcome.CONFLICT:
         context.progress.note_end(count)
-    return _note(context, key, result, targets.get(key))
+    return _note(context, sources.get(key, key), result, None if key in sources else targets.get(key))
 
 
 def _note(context: BatchContext, key: str, result: ObjectResult, target: str | None = None) -> bool:

@@ -166,9 +166,10 @@ def check_completed(upload: Upload, request: Request, response: Response) -> str
 def _is_refused(error: ObjectError) -> bool:
     """Return whether the server itself has refused, so that nothing more comes of the request.
 
-    A 200 with an error in it, a time-out, a lost connection and the 5xx of a proxy leave that open.
+    A 200 with an error in it, a time-out, a lost connection and the 5xx of a proxy leave that open, but for a 200 that
+    says what the upload lacks.
     """
-    return error.status >= 300 and not error.code.startswith("HTTP 5")
+    return error.code in LOST or (error.status >= 300 and not error.code.startswith("HTTP 5"))
 
 
 async def _look_after(

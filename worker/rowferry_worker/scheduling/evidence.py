@@ -20,6 +20,9 @@ WELL_FOR = timedelta(minutes=1)
 
 READS = frozenset({"HeadObject", "GetObject", "GetObjectTagging", "GetObjectAcl"})
 
+_OF_AN_UPLOAD = frozenset({"NoSuchUpload", "InvalidPart"})
+"""Codes of an upload that is lost, or has lost a part: it begins anew."""
+
 _NO_S3_SERVER = frozenset({"UnreadableResponse", "NoETag", "NoS3Server", "NoContentLength", "Recoded"})
 """Codes of our own for a response that no S3 server gives."""
 
@@ -33,7 +36,7 @@ def is_suspect(result: ObjectResult) -> bool:
     A refusal without S3's code, for example, is a page of something before the server.
     """
     if isinstance(result, ServerFault):
-        return result.code in _NO_S3_SERVER or (result.status > 0 and result.code != "NoSuchUpload")
+        return result.code in _NO_S3_SERVER or (result.status > 0 and result.code not in _OF_AN_UPLOAD)
     return isinstance(result, ObjectRejected) and result.status > 0 and result.code == f"HTTP {result.status}"
 
 

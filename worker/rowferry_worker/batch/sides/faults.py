@@ -1,6 +1,6 @@
 """What the copies of a batch tell of a side: nothing is held against an object that the server has done to all."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from datetime import timedelta
 from types import MappingProxyType
 
@@ -32,13 +32,16 @@ _GONE = "HTTP 404"
 
 Results = Mapping[str, ObjectResult]
 """How the copy of each object ended, by its key."""
-NO_TARGETS: Mapping[str, str] = MappingProxyType({})
+Keys = Mapping[str, str]
+"""The keys of objects on one side, by those of results."""
+SAME: Keys = MappingProxyType({})
+"""They are the same."""
 
 
-def judge_sides(context: BatchContext, by_key: Results, targets: Mapping[str, str] = NO_TARGETS) -> Results:
+def judge_sides(context: BatchContext, by_key: Results, targets: Keys = SAME, sources: Keys = SAME) -> Results:
     """Return the results with what was the server's as ServerUnavailable, which costs no attempt.
 
-    `targets`: the production keys, where those of `by_key` are legacy keys.
+    `targets`, `sources`: the production keys and the legacy keys, where those of `by_key` are others.
 
     Raises MigrationFault where a person must mend a side: what was copied already is found to be there the next time.
     """
@@ -48,14 +51,15 @@ def judge_sides(context: BatchContext, by_key: Results, targets: Mapping[str, st
         raise _describe_fault(migration.plan, fault)
     errors = [result for result in tried.values() if isinstance(result, ObjectError)]
     suspected = {suspicion: error for error in errors if (suspicion := suspect(error))}
-    waiting = [(key, targets.get(key, key)) for key, result in by_key.items() if isinstance(result, NotStarted)]
+    not_started = [key for key, result in by_key.items() if isinstance(result, NotStarted)]
+    waiting = [*dict.fromkeys((sources.get(key, key), targets.get(key, key)) for key in not_started)]
     failing = _find_failing(context, suspected, waiting) if suspected else {}
     missing = {key: result for key, result in tried.items() if isinstance(result, ObjectNotFound)}
     gone = {key: result for key, result in missing.items() if result.code == _GONE}
     if missing and (gone or len(missing) == len(tried)):
         _refuse_lost_bucket(migration)
-    there = _find_again(migration, {key: result for key, result in gone.items() if result.side == "legacy"})
-    return {key: _excuse(result, failing, is_there=key in there) for key, result in by_key.items()}
+    there = _find_again(migration, {sources.get(key, key) for key in gone if gone[key].side == "legacy"})
+    return {key: _excuse(end, failing, is_there=sources.get(key, key) in there) for key, end in by_key.items()}
 
 
 def _find_failing(
@@ -92,7 +96,7 @@ def _refuse_lost_bucket(migration: MigrationContext) -> None:
             raise _describe_fault(migration.plan, lost)
 
 
-def _find_again(migration: MigrationContext, missing: Mapping[str, ObjectNotFound]) -> set[str]:
+def _find_again(migration: MigrationContext, missing: Set[str]) -> set[str]:
     """Return the keys of legacy objects that are there now, or may be.
 
     A 404 that is none of S3's may come of whatever answered then in the server's place.
