@@ -9,7 +9,7 @@ import pytest
 
 from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
-from support.entries.parts_site import BODY, NAME, PARTS, Site, sends_part
+from support.entries.parts_site import BODY, NAME, PARTS, Site, is_completion, sends_part
 from support.processes.processes import wait_for
 from support.processes.small_parts import PLAN_BYTES, small_parts
 from support.s3.buckets import fresh_buckets
@@ -162,12 +162,15 @@ def test_an_upload_begins_anew_where_what_it_was_begun_for_has_changed(site: Upl
 
 
 @pytest.mark.by_day("stream")
-def test_an_upload_of_which_the_server_has_lost_a_part_begins_anew(site: UploadSite) -> None:
+@pytest.mark.parametrize("status", [400, 200])
+def test_an_upload_of_which_the_server_has_lost_a_part_begins_anew(site: UploadSite, status: int) -> None:
+    """Whether that is said at once, or within a success that had begun."""
     begin_and_leave(site, PARTS)
     (upload,) = site.fake.fake.store.uploads.values()
     del upload.parts[3]
     upload.parts[4] = type(upload.parts[4])(b"x", "e" * 32, 1, {}, {}, 0.0)
-    site.migration.work()
+    with site.log.refusing(is_completion, status, "InvalidPart"):
+        site.migration.work()
     assert site.migration.verdicts()[-1] == "RETRY"
     site.log.seen.clear()
     site.migration.make_due()
