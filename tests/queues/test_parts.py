@@ -17,7 +17,6 @@ from support.entries.parts_site import (
     MakeMigration,
     Site,
     begins,
-    forget_workers,
     go_on,
     is_completion,
     kill_when,
@@ -57,8 +56,7 @@ def test_a_large_object_is_copied_by_parts_and_its_row_follows(make_migration: M
         site.work()
         assert site.sent() == Counter(range(1, REAL_PARTS + 1))
         assert site.begun() == 1
-        site.check_arrived(real_body())
-        site.migration.audit()
+        site.check_moved(real_body())
         found = site.migration.production.head(TO + NAME)
         assert (found["ContentType"], found["Metadata"]) == ("video/mp4", {"by": "me"})
 
@@ -94,8 +92,7 @@ def test_entries_and_parts_are_counted_each_by_their_own_batches(both: Site) -> 
 
 def test_the_queue_that_follows_reads_neither_of_two_large_objects(site: Site) -> None:
     """Their ETags differ, one being of parts; the copy is remembered."""
-    site.migration.add(1, NAME, BODY)
-    site.enqueue()
+    site.given()
     site.migration.work("parts")
     site.log.seen.clear()
     site.migration.work("migrate")
@@ -106,34 +103,25 @@ def test_the_queue_that_follows_reads_neither_of_two_large_objects(site: Site) -
 
 
 def test_two_processes_share_the_parts_of_one_object(site: Site) -> None:
-    site.migration.add(1, NAME, BODY)
-    site.enqueue()
+    site.given()
     arguments = ("--queue=parts", "--queue=migrate", "--processes=1", "--max-batches=1")
     with site.log.holding(sends_part(1, 5, 9)) as held, site.migration.workers(2, *arguments):
         wait_for(lambda: len(held) == 2)
         claimed = site.migration.execute("select distinct worker_id from rowferry.claimed_batches")
         assert len(claimed) == 2
-    forget_workers(site)
     go_on(site)
-    site.check_arrived()
-    site.migration.audit()
-
-
-def recorded(site: Site) -> set[int]:
-    return {row["number"] for row in site.migration.execute("select number from rowferry.upload_part")}
+    site.check_moved()
 
 
 @pytest.mark.parametrize("both", [pytest.param("server", marks=pytest.mark.soak), "stream"], indirect=True)
 def test_a_killed_worker_costs_the_parts_that_were_under_way(both: Site) -> None:
-    both.migration.add(1, NAME, BODY)
-    both.enqueue()
-    kill_when(both, sends_part(6, 12), lambda: recorded(both) == ALL - {6, 12})
+    both.given()
+    kill_when(both, sends_part(6, 12), lambda: both.recorded() == ALL - {6, 12})
     go_on(both)
     again = (both.sent() + both.copied()) - Counter(ALL)
     assert set(again) <= {6, 12}
     assert both.begun() == 1
-    both.check_arrived()
-    both.migration.audit()
+    both.check_moved()
 
 
 @pytest.mark.parametrize("where", [pytest.param("request", marks=pytest.mark.soak), "answer"])
@@ -141,8 +129,7 @@ def test_a_killed_worker_costs_the_parts_that_were_under_way(both: Site) -> None
 def test_a_worker_killed_at_either_end_of_an_upload_costs_no_part(
     site: Site, step: str, where: Literal["request", "answer"]
 ) -> None:
-    site.migration.add(1, NAME, BODY)
-    site.enqueue()
+    site.given()
     kill_when(site, begins if step == "begin" else is_completion, lambda: True, where)
     go_on(site)
     assert site.sent() == Counter(ALL)
@@ -154,10 +141,8 @@ def test_a_worker_killed_at_either_end_of_an_upload_costs_no_part(
 
 
 def test_a_batch_of_parts_is_halved_and_no_part_is_lost(site: Site) -> None:
-    site.migration.add(1, NAME, BODY)
-    site.enqueue()
-    with site.migration.at_work(queues=["parts"]) as take_turn:
-        take_turn()
+    site.given()
+    site.take_turns()
     site.migration.execute(
         """
         insert into rowferry.batch_attempt (batch_id, requeues, number, worker_id)
@@ -190,30 +175,23 @@ def test_the_time_budget_leaves_parts_to_another_batch(site: Site) -> None:
     assert len(site.part_batches()) > 2
     assert site.sent() == Counter(ALL)
     assert set(site.migration.verdicts()) <= {"DONE", "RELEASED"}
-    site.check_arrived()
-    site.migration.audit()
+    site.check_moved()
 
 
 def test_a_part_that_fails_is_isolated_and_requeued(site: Site) -> None:
     site.migration.plan["migration"]["max_attempts"] = 1
-    site.migration.add(1, NAME, BODY)
-    site.enqueue()
+    site.given()
     with site.log.refusing(sends_part(7), 400, "InvalidDigest"):
-        site.work()
-        site.migration.make_due()
-        site.work()
+        site.work(again=1)
     (failed,) = [batch for batch in site.part_batches() if batch["status"] == "ERROR"]
     assert (failed["migrated"], failed["failed"]) == (3, 1)
     (objects,) = site.object_batches()
     assert (objects["status"], objects["failed"]) == ("ERROR", 1)
     assert "requeue" in site.migration.failures()[0]["error"]
     site.migration.execute("select rowferry.requeue()")
-    site.work()
-    site.migration.make_due()
-    site.work()
+    site.work(again=1)
     assert site.sent() - Counter(ALL) == Counter({7: site.sent()[7] - 1})
-    site.check_arrived()
-    site.migration.audit()
+    site.check_moved()
 
 
 def test_another_production_object_is_left_alone(site: Site) -> None:
@@ -228,23 +206,15 @@ def test_another_production_object_is_left_alone(site: Site) -> None:
 
 
 def test_a_legacy_object_that_changes_in_between_begins_anew(both: Site) -> None:
-    both.migration.add(1, NAME, BODY)
-    both.enqueue()
-    with both.migration.at_work(queues=["parts"]) as take_turn:
-        take_turn()
-        take_turn()
-    assert recorded(both)
+    both.given()
+    both.take_turns(2)
+    assert both.recorded()
     both.migration.legacy.put(FROM + NAME, BODY[::-1])
     both.migration.bodies["1"] = BODY[::-1]
-    both.work()
-    both.migration.make_due()
-    both.work()
-    both.migration.make_due()
-    both.work()
+    both.work(again=2)
     assert both.begun() == 2
     assert outcomes(both.part_batches())["changed"] == PARTS - 4
-    both.check_arrived(BODY[::-1])
-    both.migration.audit()
+    both.check_moved(BODY[::-1])
 
 
 def test_the_bytes_of_parts_are_counted_once(site: Site) -> None:
@@ -252,24 +222,19 @@ def test_the_bytes_of_parts_are_counted_once(site: Site) -> None:
 
     size = metrics.object_bytes.labels("avatars", "parts")
     before = size._value.get()
-    site.migration.add(1, NAME, BODY)
-    site.enqueue()
+    site.given()
     site.work()
     assert size._value.get() - before == len(BODY)
 
 
 def test_an_upload_that_the_server_has_lost_begins_anew(site: Site) -> None:
-    site.migration.add(1, NAME, BODY)
-    site.enqueue()
-    with site.migration.at_work(queues=["parts"]) as take_turn:
-        take_turn()
+    site.given()
+    site.take_turns()
     (upload,) = site.migration.execute("select upload_id from rowferry.upload")
     site.migration.production.client.abort_multipart_upload(
         Bucket=site.migration.production.bucket, Key=TO + NAME, UploadId=upload["upload_id"]
     )
-    site.work()
-    site.migration.make_due()
-    site.work()
+    site.work(again=1)
     site.check_arrived()
     assert site.begun() == 2
     site.migration.audit()
@@ -280,20 +245,14 @@ def test_rows_of_several_batches_share_the_upload_of_their_object(site: Site) ->
     site.migration.add_row(2, FROM + NAME, BODY)
     site.migration.enqueue(1, queue="parts")
     assert len(site.object_batches()) == 2
-    site.work()
-    site.migration.make_due()
-    site.work()
+    site.work(again=1)
     assert (site.begun(), site.sent()) == (1, Counter(ALL))
-    site.check_arrived()
-    site.migration.audit()
+    site.check_moved()
 
 
 def test_an_upload_that_nothing_completes_is_found_by_clean_uploads(site: Site) -> None:
-    site.migration.add(1, NAME, BODY)
-    site.enqueue()
-    with site.migration.at_work(queues=["parts"]) as take_turn:
-        take_turn()
-        take_turn()
+    site.given()
+    site.take_turns(2)
     (upload,) = site.migration.execute("select * from rowferry.open_uploads")
     assert upload["will_continue"]
     site.migration.execute("update rowferry.batch_queue set status = 'ERROR' where not payload ? 'upload'")
@@ -315,8 +274,6 @@ def test_objects_without_rows_are_shared_as_well(site: Site) -> None:
 
 def test_a_server_that_tells_no_digests_of_parts_gets_each_of_them_checked(make_migration: MakeMigration) -> None:
     with site_on_fake(make_migration, Deviations(md5_of_parts=False)) as site:
-        site.migration.add(1, NAME, BODY)
-        site.enqueue()
+        site.given()
         site.work()
-        site.check_arrived()
-        site.migration.audit()
+        site.check_moved()

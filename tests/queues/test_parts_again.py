@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rowferry_queues.parts.send import list_comparable
-from support.entries.entry_table import FROM, TO
+from support.entries.entry_table import TO
 from support.entries.parts_site import (
     BODY,
     NAME,
@@ -86,8 +86,7 @@ def test_servers_copy_parts_in_place(make_migration: MakeMigration, buckets: Buc
         body = change_bytes(REAL_PART_BYTES)(real_body())
         copy_again(site, body)
         assert (site.sent(), site.copied()) == (Counter([2]), Counter([1, 3]))
-        site.check_arrived(body)
-        site.migration.audit()
+        site.check_moved(body)
 
 
 def test_a_completion_that_fails_for_a_moment_is_tried_again(site: Site) -> None:
@@ -133,20 +132,15 @@ def test_a_copy_that_the_application_has_written_since_is_left_alone(site: Site)
 
 @pytest.mark.parametrize("when", ["a part", "the end"])
 def test_a_copy_that_the_application_writes_meanwhile_is_left_alone(site: Site, when: str) -> None:
-    body = change_bytes(0)(BODY)
-    site.migration.legacy.put(FROM + NAME, body)
-    site.migration.execute("delete from rowferry.batch_queue")
-    site.enqueue()
+    copy_again(site, change_bytes(0)(BODY), works=False)
     with site.migration.at_work(queues=["parts"]) as take_turn:
         take_turn()
         if when == "a part":
             site.migration.production.put(TO + NAME, b"of the application")
         while take_turn():
-            if when == "the end" and len(site.migration.execute("select from rowferry.upload_part")) > PARTS - 5:
+            if when == "the end" and len(site.recorded()) > PARTS - 5:
                 site.migration.production.put(TO + NAME, b"of the application")
-    for _ in range(3):
-        site.migration.make_due()
-        site.work()
+    site.work(again=3)
     assert site.migration.production.read(TO + NAME) == b"of the application"
     assert site.migration.production.open_uploads() == []
     assert outcomes(site.object_batches()) == {"conflict": 1}
@@ -154,12 +148,8 @@ def test_a_copy_that_the_application_writes_meanwhile_is_left_alone(site: Site, 
 
 def test_a_killed_pass_goes_on_where_it_was(site: Site) -> None:
     body = change_bytes(0, 7 * PART_BYTES)(BODY)
-    site.migration.legacy.put(FROM + NAME, body)
-    site.migration.execute("delete from rowferry.batch_queue")
-    site.enqueue()
-    with site.migration.at_work(queues=["parts"]) as take_turn:
-        take_turn()
-        take_turn()
+    copy_again(site, body, works=False)
+    site.take_turns(2)
     site.log.seen.clear()
     go_on(site)
     assert (site.sent(), site.copied()) == (Counter([8]), Counter({5, 6, 7, *range(9, PARTS + 1)}))

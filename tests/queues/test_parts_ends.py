@@ -13,16 +13,8 @@ from support.queue.queue_runs import outcomes
 @pytest.fixture
 def site(make_migration: MakeMigration) -> Iterator[Site]:
     with site_on_fake(make_migration) as site:
-        site.migration.add(1, NAME, BODY)
-        site.enqueue()
+        site.given()
         yield site
-
-
-def work_on(site: Site) -> None:
-    """Work until nothing is left; batches that wait for others do not."""
-    for _ in range(4):
-        site.work()
-        site.migration.make_due()
 
 
 def check_nothing_left(site: Site) -> None:
@@ -44,12 +36,10 @@ def check_nothing_left(site: Site) -> None:
 def test_an_upload_that_is_not_needed_any_more_is_aborted(
     site: Site, happen: Callable[[Site], object], outcome: str
 ) -> None:
-    with site.migration.at_work(queues=["parts"]) as take_turn:
-        take_turn()
-        take_turn()
+    site.take_turns(2)
     happen(site)
     stands = {key: site.migration.production.read(key) for key in site.migration.production.listing()}
-    work_on(site)
+    site.work(again=3)
     assert outcomes(site.object_batches()) == {outcome: 1}
     if outcome == "missing":
         assert outcomes(site.part_batches()) == {"migrated": 4, "changed": PARTS - 4}

@@ -44,13 +44,6 @@ def site(make_migration: MakeMigration) -> Iterator[Site]:
         yield site
 
 
-def finish(site: Site) -> None:
-    """Work on what looks again later as well."""
-    for _ in range(3):
-        site.migration.make_due()
-        site.work()
-
-
 def first(matches: Callable[[LoggedRequest], bool]) -> Callable[[LoggedRequest], bool]:
     """Return what matches the first of these requests."""
     seen: list[LoggedRequest] = []
@@ -71,8 +64,7 @@ def when_completed(action: Callable[[], object]) -> Callable[[LoggedRequest], ob
 
 def test_what_is_written_right_before_the_completion_is_not_replaced(site: Site) -> None:
     with site.log.telling(when_completed(lambda: site.migration.production.put(TO + NAME, THEIRS))):
-        copy_again(site, CHANGED)
-        finish(site)
+        copy_again(site, CHANGED, again=3)
     assert outcomes(site.object_batches()) == {"conflict": 1}
     site.check_arrived(THEIRS)
 
@@ -80,8 +72,7 @@ def test_what_is_written_right_before_the_completion_is_not_replaced(site: Site)
 @pytest.mark.soak
 def test_a_copy_that_is_deleted_right_before_the_completion_is_made_anew(site: Site) -> None:
     with site.log.telling(when_completed(lambda: site.migration.production.delete(TO + NAME))):
-        copy_again(site, CHANGED)
-        finish(site)
+        copy_again(site, CHANGED, again=3)
     assert outcomes(site.object_batches()) == {"migrated": 1}
     site.check_arrived(CHANGED)
 
@@ -119,8 +110,7 @@ def test_a_completion_without_a_result_is_looked_after(
     answer = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body if body else b""
     matches = is_completion if again else first(is_completion)
     with site.log.answering(matches, answer, reaches_server=reaches_server):
-        copy_again(site, CHANGED)
-        finish(site)
+        copy_again(site, CHANGED, again=3)
     assert outcomes(site.object_batches()) == {"migrated": 1}
     site.check_arrived(CHANGED)
     assert site.begun() == 1
@@ -149,8 +139,7 @@ def test_a_worker_killed_at_any_step_of_a_second_pass_costs_no_part(
     under_way = {"send": {8}, "copy": {5}}.get(step, set[int]())
 
     def ready() -> bool:
-        recorded = {row["number"] for row in site.migration.execute("select number from rowferry.upload_part")}
-        return step == "begin" or recorded == ALL - under_way
+        return step == "begin" or site.recorded() == ALL - under_way
 
     kill_when(site, STEPS[step], ready, where)
     stands = {CHANGED} if (step, where) == ("complete", "answer") else {BODY}
@@ -173,8 +162,7 @@ def test_a_copy_that_others_replace_meanwhile_is_no_source(make_migration: MakeM
         copy_first(site)
         is_due = first(copies_part(*ALL))
         with site.log.telling(lambda seen: is_due(seen) and site.migration.production.put(TO + NAME, theirs)):
-            copy_again(site, CHANGED)
-            finish(site)
+            copy_again(site, CHANGED, again=3)
         assert outcomes(site.object_batches()) == {"conflict": 1}
         site.check_arrived(theirs)
 
@@ -185,7 +173,6 @@ def refuse(status: int, code: str) -> bytes:
 
 
 OTHER = f"<CopyPartResult><ETag>&quot;{'0' * 32}&quot;</ETag></CopyPartResult>"
-
 
 ANSWERS = {
     "an empty part": b'HTTP/1.1 200 OK\r\nETag: "d41d8cd98f00b204e9800998ecf8427e"\r\nContent-Length: 0\r\n\r\n',
@@ -204,8 +191,7 @@ ANSWERS = {
 def test_a_server_that_knows_no_copies_of_parts_gets_all_of_them(site: Site, answer: bytes) -> None:
     """Nor is one believed that says, by the ETag of the part, that it has copied other bytes."""
     with site.log.answering(copies_part(*ALL), answer):
-        copy_again(site, CHANGED)
-        finish(site)
+        copy_again(site, CHANGED, again=3)
     assert site.sent() == Counter(ALL)
     site.check_arrived(CHANGED)
 

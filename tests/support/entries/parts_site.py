@@ -46,9 +46,27 @@ class Site:
         """Put the entries in the queue `parts`."""
         self.migration.enqueue(queue="parts")
 
-    def work(self) -> None:
-        """Work in this process on all that is due, of `parts` and what follows it."""
+    def given(self) -> None:
+        """Add a large object and its row, and put it in the queue."""
+        self.migration.add(1, NAME, BODY)
+        self.enqueue()
+
+    def work(self, *, again: int = 0) -> None:
+        """Work in this process on all that is due, of `parts` and what follows it; `again`: so often on what waits."""
         self.migration.work("parts", "migrate")
+        for _ in range(again):
+            self.migration.make_due()
+            self.migration.work("parts", "migrate")
+
+    def take_turns(self, count: int = 1) -> None:
+        """Work on so many batches of `parts`."""
+        with self.migration.at_work(queues=["parts"]) as take_turn:
+            for _ in range(count):
+                take_turn()
+
+    def recorded(self) -> set[int]:
+        """Return the numbers of the parts that are recorded as sent."""
+        return {row["number"] for row in self.migration.execute("select number from rowferry.upload_part")}
 
     def sent(self) -> Counter[int]:
         """Return how often the bytes of each part were sent to the server."""
@@ -64,7 +82,7 @@ class Site:
 
     def begun(self) -> int:
         """Return how many uploads were begun."""
-        return sum(seen.method == "POST" and seen.query in {"uploads", "uploads="} for seen in self.log.seen)
+        return sum(map(begins, self.log.seen))
 
     def part_batches(self) -> list[dict[str, Any]]:
         return [batch for batch in self.migration.batches() if "upload" in batch["payload"]]
@@ -81,22 +99,24 @@ class Site:
         assert self.migration.execute("select * from rowferry.upload") == []
         self.migration.check_balance()
 
-
-def plan_parts(migration: Migration, **settings: Any) -> None:
-    """Have objects of a part and more copied by parts; the rows follow by `migrate`, unless told otherwise."""
-    migration.plan["migration"] |= {"transfer": "stream"}
-    own = {"least_bytes": PART_BYTES, "batch_parts": 4, "then": ["migrate"], **settings}
-    migration.plan["queue"] = {"parts": own}
+    def check_moved(self, body: bytes = BODY) -> None:
+        """Hold the same, and that the row has followed."""
+        self.check_arrived(body)
+        self.migration.audit()
 
 
 @contextmanager
 def site_on(
     make_migration: MakeMigration, buckets: Buckets, *, transfer: str = "stream", **settings: Any
 ) -> Iterator[Site]:
-    """Yield a migration between two buckets of a server, in parts as large as S3 demands."""
+    """Yield a migration between two buckets of a server, in parts as large as S3 demands.
+
+    Objects of PART_BYTES and more are copied by parts; the rows follow by `migrate`, unless told otherwise.
+    """
     with logged(buckets.server.endpoint_url) as log:
         migration = make_migration(buckets, buckets)
-        plan_parts(migration, **settings)
+        own = {"least_bytes": PART_BYTES, "batch_parts": 4, "then": ["migrate"], **settings}
+        migration.plan["queue"] = {"parts": own}
         migration.plan["migration"]["transfer"] = transfer
         migration.reach_through(log.endpoint_url)
         yield Site(migration, log)
@@ -143,12 +163,6 @@ def kill_when(
     with site.log.holding(matches, where=where) as held, site.migration.workers(1, *arguments) as (worker,):
         wait_for(lambda: held and ready())
         worker.kill()
-    forget_workers(site)
-
-
-def forget_workers(site: Site) -> None:
-    """Let no claim wait for the heartbeats of workers that are killed."""
-    site.migration.execute("delete from rowferry.worker")
 
 
 def go_on(site: Site) -> None:
@@ -163,15 +177,18 @@ def copy_first(site: Site, body: bytes = BODY) -> None:
     site.check_arrived(body)
 
 
-def copy_again(site: Site, body: bytes, *, works: bool = True) -> None:
-    """Have the application write the object, and make another pass; or only put that in the queue."""
+def copy_again(site: Site, body: bytes, *, works: bool = True, again: int = 0) -> None:
+    """Have the application write the object, and make another pass; or only put that in the queue.
+
+    `again`: how often to work on what waits then.
+    """
     site.migration.legacy.put(FROM + NAME, body, ContentType="video/mp4")
     site.migration.bodies["1"] = body
     site.migration.execute("delete from rowferry.batch_queue")
     site.log.seen.clear()
     site.enqueue()
     if works:
-        site.work()
+        site.work(again=again)
 
 
 def change_bytes(*places: int) -> Change:
