@@ -68,8 +68,7 @@ class RevertFixture(QueueFixture):
     writes = ("public.avatars", "id")
 
     def prepare(self, migration: Migration, count: int) -> None:
-        migration.fill(count)
-        migration.migrate()
+        migration.fill(count).migrate()
 
     def look(self, migration: Migration) -> Mapping[int, object]:
         return {int(row_id): key for row_id, key in migration.rows().items() if key and key.startswith(FROM)}

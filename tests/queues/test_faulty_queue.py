@@ -9,9 +9,8 @@ from rowferry.errors import UsageError
 from rowferry.queues import list_queues
 from rowferry_worker.queues import find_queue, list_usable
 from support.entries.entry_table import TO, EntryTable
-from support.entries.migration import to_toml
 from support.processes.cli import Run, well
-from support.queue.plug_in import NOTES, PlugIn
+from support.queue.plug_in import NOTES, PlugIn, write_plan
 from support.queue.workers_here import run_here_in
 
 SPEC = """
@@ -89,8 +88,7 @@ def test_a_worker_serves_all_others_and_leaves_the_batches_of_a_faulty_one(
 ) -> None:
     table.execute(NOTES)
     table.insert({str(number): f"{TO}{number}" for number in range(5)})
-    table.plan = {name: table.plan[name] for name in ("migration", "entries")} | {"queue": {"note": {}}}
-    (tmp_path / "rowferry.toml").write_text(to_toml(table.plan))
+    write_plan(table, tmp_path, {"note": {}})
     assert run_rowferry("run", "note", "--processes", "0", "--yes").returncode == 0
     table.execute(
         "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) "
@@ -118,8 +116,7 @@ def test_a_plan_that_names_it_is_refused_and_any_other_is_not(
 ) -> None:
     table.execute(NOTES)
     table.insert({"1": f"{TO}1"})
-    plan = {part: table.plan[part] for part in ("migration", "entries")}
-    (tmp_path / "rowferry.toml").write_text(to_toml(plan | {"queue": {"note": {"then": [name]}}}))
+    write_plan(table, tmp_path, {"note": {"then": [name]}})
     for command in (("run", "note", "--yes"), ("run", name, "--yes"), ("worker", "--queue", name)):
         done = run_rowferry(*command)
         assert done.returncode == 2
@@ -128,6 +125,6 @@ def test_a_plan_that_names_it_is_refused_and_any_other_is_not(
         assert told.startswith("rowferry: ")
         assert FAULTS[name][1] in told
     assert table.batches() == []
-    (tmp_path / "rowferry.toml").write_text(to_toml(plan | {"queue": {"note": {}}}))
+    write_plan(table, tmp_path, {"note": {}})
     assert run_rowferry("run", "note", "--processes", "0", "--yes").returncode == 0
     assert table.statuses() == {"INIT"}

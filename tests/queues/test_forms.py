@@ -5,21 +5,18 @@ from typing import Any
 
 import pytest
 
-from support.entries.forms import FORMS, Form, adapt
+from support.entries.forms import FORMS, Form
 from support.entries.migration import Migration
+from support.entries.prepared_forms import fill_form
+from support.queue.queue_runs import revert, verify
 
 
 @pytest.fixture(params=FORMS)
 def form(request: pytest.FixtureRequest, migration: Migration) -> Form:
     """Make the table, the rows and the objects of a form."""
     form = FORMS[request.param]
-    migration.execute(f"create table public.things ({form.columns})")
-    marks = ", ".join("%s" for _ in form.before[0])
-    for row in form.before:
-        migration.execute(f"insert into public.things values ({marks})", adapt(row))
-    for key in form.objects:
-        migration.legacy.put(key, f"body of {key}".encode())
-    migration.plan["entries"] = [{"table": "public.things", "id": "id", **form.entries}]
+    fill_form(migration, form)
+    migration.plan_entries("public.things", **form.entries)
     return form
 
 
@@ -44,12 +41,10 @@ def test_a_form_moves_is_verified_and_goes_back(migration: Migration, form: Form
     assert migration.statuses() == {"DONE"}
     migration.check_balance()
 
-    migration.enqueue(queue="verify")
-    migration.work("verify")
+    verify(migration)
     assert migration.statuses() == {"DONE"}, migration.failures()
 
-    migration.enqueue(queue="revert")
-    migration.work("revert")
+    revert(migration)
     assert migration.statuses() == {"DONE"}, migration.failures()
     assert read_rows(migration) == normalise(form.before)
     migration.check_balance()

@@ -4,10 +4,8 @@ import gzip
 import hashlib
 import os
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-import psycopg
 import pytest
 from psycopg import sql
 
@@ -23,9 +21,10 @@ from support.postgres.lock_holders import uncommitted
 from support.postgres.privileges import list_privileges
 from support.postgres.roles import grant, log_in, new_roles
 from support.processes.processes import wait_for
-from support.queue.inspected import add, cut, run
+from support.queue.inspected import add, cut_reads, run
 from support.queue.paused_migration import check_nothing_burnt, state_of, work_until_paused
 from support.queue.zstd_module import zstd
+from support.running.afterwards import act_after
 from support.s3.buckets import Buckets, fresh_buckets
 from support.s3.deviations import Deviations
 from support.s3.fake_s3 import running_fakes
@@ -75,11 +74,7 @@ def test_facts_are_written_into_the_rows_own_columns(inspected: Migration) -> No
 def test_a_row_that_a_trigger_keeps_from_its_facts_fails_and_says_so(site: Migration) -> None:
     add(site, 1, b"one\n")
     add(site, 2, b"two\n")
-    site.execute(
-        "create function public.skip_first() returns trigger language plpgsql as "
-        "$$ begin return case when old.id = 1 then null else new end; end $$"
-    )
-    site.execute("create trigger skips before update on public.avatars for each row execute function skip_first()")
+    site.add_trigger("return case when old.id = 1 then null else new end;")
     assert run(site) == {"migrated": 1, "failed": 1}
     (failure,) = site.execute("select entry_id, error from rowferry.entry_failure")
     assert failure["entry_id"] == "1"
@@ -139,24 +134,15 @@ def test_what_cannot_be_inflated_has_failed_without_a_retry(site: Migration) -> 
     assert site.failure_of(2)[2] == "InflatedTooLarge: it inflates to more than 100000 bytes (max_inflated_bytes)"
 
 
-def test_a_row_that_names_another_object_by_then_is_left_alone(site: Migration) -> None:
+def test_a_row_that_names_another_object_by_then_is_left_alone(
+    site: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(3):
         add(site, number, b"body")
     site.enqueue(queue="inspect")
-    site.execute("create function public.meddle() returns trigger language plpgsql as $$ begin return new; end $$")
-    with psycopg.connect(site.dsn, autocommit=True) as other, site.at_work(queues=["inspect"]) as take_turn:
-
-        def meddle(*arguments: Any) -> Any:
-            found = run_inspections(*arguments)
-            other.execute("update public.avatars set path = 'avatar/other' where id = 0")
-            other.execute("delete from public.avatars where id = 1")
-            return found
-
-        run_inspections = performing.run_inspections
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(performing, "run_inspections", meddle)
-            assert take_turn()
-    assert site.counts() == {"migrated": 1, "changed": 1, "deleted": 1}
+    change = "update public.avatars set path = 'avatar/other' where id = 0; delete from public.avatars where id = 1"
+    act_after(monkeypatch, performing, "run_inspections", lambda: site.execute(change))
+    assert site.work("inspect") == {"migrated": 1, "changed": 1, "deleted": 1}
     assert facts(site)[0] == (None, None, None)
 
 
@@ -204,13 +190,10 @@ def test_refused_and_busy_rows_of_the_own_table_are_isolated(site: Migration, mo
         add(site, number, b"x" * number)
     site.enqueue(queue="inspect")
     with uncommitted(site, "select from public.avatars where id = 4 for update"):
-        site.work("inspect")
-    assert site.counts() == {"migrated": 18, "failed": 2}
+        assert site.work("inspect") == {"migrated": 18, "failed": 2}
     assert "violates check constraint" in site.failure_of(13)[2]
     assert site.failure_of(4)[2] == "another session holds a lock on the row"
-    site.make_due()
-    site.work("inspect")
-    assert site.counts() == {"migrated": 19, "failed": 1}
+    assert site.work_again("inspect") == {"migrated": 19, "failed": 1}
     assert facts(site)[4][0] == 4
 
 
@@ -259,15 +242,7 @@ def test_a_connection_that_breaks_in_the_body_costs_nothing(make_migration: Call
         migration = prepare(make_migration(buckets, buckets))
         body = os.urandom(48 * MiB)
         add(migration, 1, body)
-        tried: list[str] = []
-
-        def interfere(request: Any) -> None:
-            if request.operation == "GetObject":
-                tried.append(request.key)
-                if len(tried) <= 2:
-                    cut(server)
-
-        server.fake.before = interfere
+        tried = cut_reads(server, 2)
         assert run(migration) == {"migrated": 1}
         assert len(tried) == 3
         assert facts(migration)[1][:2] == (len(body), hashlib.sha256(body).hexdigest())
@@ -304,10 +279,6 @@ def test_a_column_that_cannot_hold_a_fact_is_named_by_the_failure(side_table: Mi
     assert side_table.failure_of(1)[2] == 'invalid input syntax for type inet: "3"'
 
 
-def has_more(migration: Migration, written: int) -> bool:
-    return len(rows_of(migration)) > written or migration.statuses() == {"DONE"}
-
-
 def test_killed_workers_leave_nothing_out(side_table: Migration) -> None:
     for number in range(100, 220):
         add(side_table, number, gzip.compress(b"line\n" * number))
@@ -316,7 +287,7 @@ def test_killed_workers_leave_nothing_out(side_table: Migration) -> None:
     for _ in range(2):
         written = len(rows_of(side_table))
         with side_table.workers(2, "--processes=1", "--queue=inspect"):
-            wait_for(partial(has_more, side_table, written))
+            wait_for(lambda written=written: len(rows_of(side_table)) > written or side_table.statuses() == {"DONE"})
         side_table.execute("delete from rowferry.worker")  # so that no claim waits for the heartbeat of a dead worker
     assert side_table.run("worker", "--processes=1", "--until-empty").returncode == 0
     assert len(rows_of(side_table)) == 120

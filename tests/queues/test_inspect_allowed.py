@@ -12,7 +12,6 @@ from rowferry.functions import ALLOWED_FUNCTIONS, load_function
 from support.entries.migration import Migration
 from support.queue.inspected import add, end_processes, run, words_of
 from support.queue.plug_in import PlugIn
-from support.s3.buckets import Buckets
 
 COUNTING = """
 from collections import Counter
@@ -55,10 +54,9 @@ def _counting(plug_in: PlugIn) -> None:
 
 
 @pytest.fixture
-def site(moto_buckets: Buckets, make_migration: Callable[..., Migration], _counting: None) -> Migration:
-    migration = make_migration(moto_buckets, moto_buckets)
-    migration.execute("alter table public.avatars add words text")
-    return migration
+def site(moto_migration: Migration, _counting: None) -> Migration:
+    moto_migration.execute("alter table public.avatars add words text")
+    return moto_migration
 
 
 def use(site: Migration, function: str) -> None:

@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,18 +16,16 @@ from rowferry_queues.inspect.computing_process import inspect_in_process
 from rowferry_queues.inspect.spec import InspectSettings, MiB
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
-from support.processes.processes import wait_for
+from support.processes.processes import is_running, wait_for
 from support.queue.inspected import MODULE, add, end_processes, run, use, words_of
-from support.s3.buckets import Buckets
 
 
 @pytest.fixture
-def site(moto_buckets: Buckets, make_migration: Callable[..., Migration], monkeypatch: pytest.MonkeyPatch) -> Migration:
+def site(moto_migration: Migration, monkeypatch: pytest.MonkeyPatch) -> Migration:
     monkeypatch.setenv(ALLOWED_FUNCTIONS, MODULE)
     end_processes()
-    migration = make_migration(moto_buckets, moto_buckets)
-    migration.execute("alter table public.avatars add words text, add name text, add lines int")
-    return migration
+    moto_migration.execute("alter table public.avatars add words text, add name text, add lines int")
+    return moto_migration
 
 
 def test_a_function_reads_lines_of_what_is_inflated(site: Migration) -> None:
@@ -145,13 +143,6 @@ def test_processes_end_with_the_worker_even_where_a_function_does_not(tmp_path: 
         parent.kill()
     pid = int((tmp_path / "pid").read_text())
     wait_for(lambda: not is_running(pid))
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2][:3]
-    except FileNotFoundError:
-        return False
 
 
 def test_a_function_must_be_there_and_allowed(site: Migration, monkeypatch: pytest.MonkeyPatch) -> None:

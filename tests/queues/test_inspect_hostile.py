@@ -3,7 +3,6 @@
 import gzip
 import os
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -11,8 +10,8 @@ from rowferry.functions import ALLOWED_FUNCTIONS
 from rowferry_lab.servers.fake_s3.store import make_object
 from rowferry_queues.inspect.spec import MiB
 from support.entries.migration import Migration
-from support.queue.inspected import MODULE, add, cut, end_processes, run, use, words_of
-from support.s3.buckets import Buckets, fresh_buckets
+from support.queue.inspected import MODULE, add, cut_reads, end_processes, run, use, words_of
+from support.s3.buckets import fresh_buckets
 from support.s3.deviations import Deviations
 from support.s3.fake_s3 import running_fakes
 
@@ -26,10 +25,9 @@ def _listed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def site(moto_buckets: Buckets, make_migration: Callable[..., Migration]) -> Migration:
-    migration = make_migration(moto_buckets, moto_buckets)
-    migration.execute(ADD_COLUMNS)
-    return migration
+def site(moto_migration: Migration) -> Migration:
+    moto_migration.execute(ADD_COLUMNS)
+    return moto_migration
 
 
 def test_all_bytes_are_read(site: Migration) -> None:
@@ -65,17 +63,7 @@ def test_a_function_sees_one_version_of_an_object_from_its_first_byte(make_migra
         use(migration, "count_words", columns={"words": "words", "size": "size"})
         add(migration, 1, b"a b c\n" * (8 * MiB))
         new = make_object(b"one\n" * MiB, {}, {})
-        tried: list[str] = []
-
-        def interfere(request: Any) -> None:
-            if request.operation == "GetObject":
-                tried.append(request.key)
-                if len(tried) == 1:
-                    cut(server)
-                else:
-                    server.fake.store.bucket(buckets.production).put(request.key, new)
-
-        server.fake.before = interfere
+        tried = cut_reads(server, 1, lambda key: server.fake.store.bucket(buckets.production).put(key, new))
         assert run(migration) == {"migrated": 1}
         assert len(tried) == 2
         assert migration.execute("select words, size from public.avatars") == [{"words": str(MiB), "size": 4 * MiB}]

@@ -222,8 +222,7 @@ def test_the_bytes_of_parts_are_counted_once(site: Site) -> None:
 
     size = metrics.object_bytes.labels("avatars", "parts")
     before = size._value.get()
-    site.given()
-    site.work()
+    site.given().work()
     assert size._value.get() - before == len(BODY)
 
 
@@ -274,6 +273,5 @@ def test_objects_without_rows_are_shared_as_well(site: Site) -> None:
 
 def test_a_server_that_tells_no_digests_of_parts_gets_each_of_them_checked(make_migration: MakeMigration) -> None:
     with site_on_fake(make_migration, Deviations(md5_of_parts=False)) as site:
-        site.given()
-        site.work()
+        site.given().work()
         site.check_moved()

@@ -1,8 +1,5 @@
 """`rowferry revert`: rows go back to their legacy objects, guarded like the way forth."""
 
-from typing import Any
-
-import psycopg
 import pytest
 
 from rowferry.plan import Entries
@@ -13,6 +10,7 @@ from support.entries.key_forms import form_of_key, legacy_key, production_key
 from support.entries.migration import Migration
 from support.processes.cli import refused, well
 from support.queue.queue_runs import outcomes, revert
+from support.running.afterwards import act_after
 
 
 def test_every_row_goes_back_and_no_object_is_touched(any_migration: Migration) -> None:
@@ -79,16 +77,8 @@ def test_a_row_that_the_application_rewrites_meanwhile_is_left_to_it(
     migration: Migration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     migration.fill(3).migrate()
-    original = queue.run_copies
-
-    def copy_then_change(*arguments: Any) -> Any:
-        ends = original(*arguments)
-        with psycopg.connect(migration.dsn, autocommit=True) as application:
-            application.execute("update public.avatars set path = 'avatar/u1/me.png' where id = 2")
-            application.execute("delete from public.avatars where id = 3")
-        return ends
-
-    monkeypatch.setattr(queue, "run_copies", copy_then_change)
+    change = "update public.avatars set path = 'avatar/u1/me.png' where id = 2; delete from public.avatars where id = 3"
+    act_after(monkeypatch, queue, "run_copies", lambda: migration.execute(change))
     (batch,) = revert(migration)
     assert outcomes([batch]) == {"migrated": 1, "changed": 1, "deleted": 1}
     assert migration.rows() == {"1": "image/u1/me.png", "2": "avatar/u1/me.png"}
@@ -162,8 +152,7 @@ def stuck(migration: Migration) -> Migration:
     migration.fill(5)
     migration.add_row(6, "image/lost.png")
     migration.migrate()
-    migration.write_plan()
-    return migration
+    return migration.write_plan()
 
 
 SKIPPED = (

@@ -18,20 +18,14 @@ pytestmark = pytest.mark.by_day(QUICK_SERVER)
 @pytest.fixture(params=["moto", "versitygw", "seaweedfs"])
 def tagged(request: pytest.FixtureRequest, make_migration: Callable[..., Migration]) -> Iterator[Migration]:
     """Production rows with a column `tenant_id`, on each server."""
-    yield from open_migration(request, request.param, make_migration)
+    with fresh_buckets(request.getfixturevalue(request.param)) as buckets:
+        yield prepare(make_migration(buckets, buckets))
 
 
 @pytest.fixture(scope="session")
 def seaweedfs() -> Iterator[S3Server]:
     with running_server("seaweedfs") as server:
         yield server
-
-
-def open_migration(
-    request: pytest.FixtureRequest, name: str, make_migration: Callable[..., Migration]
-) -> Iterator[Migration]:
-    with fresh_buckets(request.getfixturevalue(name)) as buckets:
-        yield prepare(make_migration(buckets, buckets))
 
 
 @pytest.fixture

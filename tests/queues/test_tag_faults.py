@@ -26,16 +26,12 @@ def test_what_a_tag_meets_is_mapped_as_everywhere(log: RequestLog, logged_migrat
         log.refusing(writes(1), 409, "OperationAborted"),
         log.refusing(writes(2), 400, "MalformedXML"),
     ):
-        migration.enqueue(queue="tag")
-        migration.work("tag")
+        assert run(migration) == {"migrated": 1, "failed": 3}
     assert migration.verdicts() == ["RETRY"]
-    assert migration.counts("tag") == {"migrated": 1, "failed": 3}
     assert migration.failure_of(0)[1] == "PutObjectTagging production: AccessDenied"
     assert migration.failure_of(1)[1] == "PutObjectTagging production: OperationAborted"
     assert migration.failure_of(2)[1] == "PutObjectTagging production: MalformedXML"
-    migration.make_due()
-    migration.work("tag")
-    assert migration.counts("tag") == {"migrated": 4}
+    assert migration.work_again("tag") == {"migrated": 4}
     migration.check_balance()
 
 
@@ -56,9 +52,7 @@ def test_a_server_that_loses_tags_is_noticed(make_migration: Callable[..., Migra
         migration = prepare(make_migration(buckets, buckets))
         for number in range(3):
             add(migration, number, "t1", {})
-        migration.enqueue(queue="tag")
-        migration.work("tag")
-        assert migration.counts("tag") == {"failed": 3}
+        assert run(migration) == {"failed": 3}
         assert "TagsLost" in migration.failure_of(1)[2]
 
 

@@ -3,7 +3,6 @@
 from datetime import timedelta
 from typing import Any
 
-import psycopg
 import pytest
 
 from rowferry.errors import ServerFault
@@ -12,6 +11,7 @@ from support.entries.migration import Migration
 from support.processes.cli import refused, well
 from support.processes.processes import wait_for
 from support.queue.queue_runs import outcomes, verify
+from support.running.afterwards import act_after
 
 MIB = 1024 * 1024
 
@@ -128,8 +128,7 @@ def test_an_attempt_that_is_repeated_counts_each_entry_once(
     verify(migration, repair="older")
     batch = migration.batches()[-1]
     assert (batch["status"], outcomes([batch])) == ("INIT", {"migrated": 1, "kept": 3, "failed": 1})
-    migration.make_due()
-    migration.work("verify")
+    migration.work_again("verify")
     batch = migration.batches()[-1]
     assert (batch["status"], outcomes([batch])) == ("DONE", {"migrated": 1, "kept": 4})
     assert batch["entry_count"] == 5
@@ -170,26 +169,15 @@ def test_objects_whose_etags_mean_nothing_are_compared_all_the_same(any_migratio
     for row_id, key in enumerate(("same", "other"), 1):
         any_migration.add(row_id, key, body)
         any_migration.execute("update public.avatars set path = %s where id = %s", (f"avatar/{key}", row_id))
-        upload = any_migration.production.client.create_multipart_upload(
-            Bucket=any_migration.production.bucket, Key=f"avatar/{key}"
-        )["UploadId"]
+        client = any_migration.production.client
+        there = {"Bucket": any_migration.production.bucket, "Key": f"avatar/{key}"}
+        upload = {**there, "UploadId": client.create_multipart_upload(**there)["UploadId"]}
         sent = body if key == "same" else body[:-1] + b"F"
         parts = []
         for number, part in enumerate((sent[: 5 * MIB], sent[5 * MIB :]), 1):
-            etag = any_migration.production.client.upload_part(
-                Bucket=any_migration.production.bucket,
-                Key=f"avatar/{key}",
-                UploadId=upload,
-                PartNumber=number,
-                Body=part,
-            )["ETag"]
+            etag = client.upload_part(**upload, PartNumber=number, Body=part)["ETag"]
             parts.append({"PartNumber": number, "ETag": etag})
-        any_migration.production.client.complete_multipart_upload(
-            Bucket=any_migration.production.bucket,
-            Key=f"avatar/{key}",
-            UploadId=upload,
-            MultipartUpload={"Parts": parts},
-        )
+        client.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
     (batch,) = verify(any_migration)
     assert outcomes([batch]) == {"kept": 1, "conflict": 1}
     assert list(reasons(any_migration)) == ["2"]
@@ -216,19 +204,9 @@ def test_rows_that_share_an_object_are_repaired_together(migration: Migration) -
 def test_a_row_that_goes_elsewhere_meanwhile_takes_its_finding_with_it(
     statement: str, outcome: str, migration: Migration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rowferry_queues.verify import perform as queue
-
     migration.fill(2).migrate()
     migration.production.delete("avatar/u2/me.png")
-    original = queue.verify_objects
-
-    def verify_then_change(*arguments: Any, **options: Any) -> Any:
-        ends = original(*arguments, **options)
-        with psycopg.connect(migration.dsn, autocommit=True) as application:
-            application.execute(statement.encode())
-        return ends
-
-    monkeypatch.setattr(queue, "verify_objects", verify_then_change)
+    act_after(monkeypatch, examining, "verify_objects", lambda: migration.execute(statement))
     (batch,) = verify(migration)
     assert (batch["status"], outcomes([batch])) == ("DONE", {"kept": 1, outcome: 1})
 

@@ -34,8 +34,7 @@ def test_a_batch_outlives_the_idle_timeout_while_its_objects_are_on_their_way(
 ) -> None:
     with warm_worker(migration), ExitStack() as until:
         held = until.enter_context(log.holding(writes_of(range(2, 5))))
-        migration.fill(3, start=2)
-        migration.enqueue(3)
+        migration.given(3, 3, start=2)
         wait_for(lambda: len(held) > 0)
         wait_for(lambda: migration.execute(AGED) or len(migration.execute(VERDICTS)) > 1)
     assert [row["verdict"] for row in migration.execute(VERDICTS)] == ["DONE"]
@@ -46,8 +45,7 @@ def test_a_batch_outlives_it_while_the_plan_holds_its_rows_back(migration: Migra
     migration.plan["database"] = {"max_rows_per_second": 4}  # 11 s for both batches
     # All copies start at once: else a slot whose turn does not come within the time budget gives its batch back.
     with warm_worker(migration, "--max-batches=2", "--min-parallel=44"):
-        migration.fill(44, start=2)
-        migration.enqueue(22)
+        migration.given(44, 22, start=2)
     assert [row["verdict"] for row in migration.execute(VERDICTS)] == ["DONE", "DONE"]
     migration.audit()
 

@@ -76,8 +76,7 @@ def test_ctrl_c_ends_the_command_and_its_workers(times: int, migration: Migratio
 
 @pytest.mark.must("a full disk")
 def test_a_full_log_disk_is_one_sentence_and_disturbs_no_work(migration: Migration) -> None:
-    migration.fill(5)
-    migration.write_plan()
+    migration.fill(5).write_plan()
     done = migration.run("migrate", "--processes", "1", "--batch-size", "2", "--log-file", "/dev/full", "--yes")
     assert done.stderr == "The log file /dev/full is incomplete: No space left on device. The work goes on.\n"
     assert done.returncode == 0

@@ -22,17 +22,12 @@ pytestmark = pytest.mark.versions
 
 CULPRIT = 7
 END_ITS_BACKEND = f"""
-create function public.end_backend() returns trigger language plpgsql as $$
-begin
     if new.id = {CULPRIT} then
         insert into public.strikes values (default);
         perform pg_terminate_backend(pg_backend_pid());
         perform pg_sleep(10);
     end if;
     return new;
-end
-$$;
-create trigger end_backend before update on public.avatars for each row execute function public.end_backend()
 """
 STRIKES = "create table public.strikes (n bigint generated always as identity)"
 SESSIONS = "select pg_terminate_backend(pid, 10000) from pg_stat_activity where application_name ~ '^rowferry worker'"
@@ -46,10 +41,9 @@ def strike(table: EntryTable) -> int:
 
 
 def test_a_row_whose_update_ends_its_backend_ends_in_error_after_bounded_losses(versitygw_migration: Migration) -> None:
-    migration = versitygw_migration
-    migration.fill(8)
+    migration = versitygw_migration.fill(8)
     migration.execute(STRIKES)
-    migration.execute(END_ITS_BACKEND)
+    migration.add_trigger(END_ITS_BACKEND)
     migration.enqueue(batch_size=4)
     with migration.workers(2, "--until-empty", "--max-batches=1") as workers:
         eventually(lambda: let_time_pass(migration))
@@ -121,8 +115,7 @@ def test_a_batch_waits_from_its_last_loss_on_whatever_ended_otherwise_since(ten:
 
 
 def test_a_batch_that_waits_is_put_back_and_others_have_their_turn(versitygw_migration: Migration) -> None:
-    migration = versitygw_migration
-    migration.given(2, 1)
+    migration = versitygw_migration.given(2, 1)
     lose(migration, 2)
     migration.work()
     assert [batch["status"] for batch in migration.batches()] == ["INIT", "DONE"]
@@ -146,8 +139,7 @@ def test_a_living_worker_whose_session_was_ended_is_not_counted_as_dead(migratio
 
 
 def test_a_worker_that_has_just_fallen_silent_is_waited_for(table: EntryTable) -> None:
-    table.add_legacy(range(1))
-    table.enqueue(1)
+    table.add_legacy(range(1)).enqueue(1)
     with closing(Ledger("silent")) as silent:
         silent.call("heartbeat", "silent", "h", 1, "0", 1, 1, ["migrate"])
         begin(silent, table, "silent")

@@ -20,17 +20,8 @@ from support.postgres.roles import grant, log_in, new_role
 from support.processes.processes import wait_for
 from support.queue.held_batches import call_and_lose_the_answer, claim
 
-AT_COMMIT = """
-create function public.wait_at_commit() returns trigger language plpgsql as $$
-begin
-    perform set_config('lock_timeout', '0', true);
-    perform pg_advisory_xact_lock_shared(42);
-    return null;
-end
-$$;
-create constraint trigger wait_at_commit after insert on rowferry.batch_attempt
-deferrable initially deferred for each row execute function public.wait_at_commit()
-"""
+WAIT = "perform set_config('lock_timeout', '0', true); perform pg_advisory_xact_lock_shared(42); return null;"
+AT_COMMIT = "after insert on rowferry.batch_attempt deferrable initially deferred"
 """A commit may take longer than its client waits, when a synchronous standby is slow."""
 WAITING = "select 1 from pg_stat_activity where wait_event = 'advisory' and datname = current_database()"
 
@@ -39,7 +30,7 @@ def test_an_attempt_that_is_recorded_after_its_worker_gave_it_up_is_no_crash(
     ten: EntryTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The lost session is still at it when the worker is back on another one, and would commit behind its back."""
-    ten.execute(AT_COMMIT)
+    ten.add_trigger(WAIT, AT_COMMIT, kind="constraint")
     monkeypatch.setattr(timeouts, "ANSWER_DEADLINE", timedelta(seconds=3))
     monkeypatch.setenv(timeouts.LOCK_TIMEOUT, "1")
     with (

@@ -15,8 +15,7 @@ from support.s3.stand_in import StandIn, keep_silent
 
 
 def test_a_silent_server_holds_up_no_other_migration(migration: Migration) -> None:
-    migration.fill(1)
-    migration.enqueue()
+    migration.given(1)
     add_other_migration(migration)
     ids = {row["name"]: row["id"] for row in migration.execute("select id, name from rowferry.migration")}
     with StandIn(keep_silent) as silent:

@@ -71,8 +71,7 @@ def test_a_killed_process_is_replaced_and_the_counters_go_on(migration: Migratio
         os.kill(started_pids(worker)[0], signal.SIGKILL)
         wait_for(lambda: len(started_pids(worker)) == 3)
         assert sum_of(scrape(port), "rowferry_entries_total") == 20
-        migration.fill(20, start=21)
-        migration.enqueue(batch_size=5)
+        migration.given(20, batch_size=5, start=21)
         migration.wait_until_done()
         wait_for(lambda: sum_of(scrape(port), "rowferry_entries_total") == 40)
         wait_for(lambda: len(values_by(scrape(port), "process_cpu_seconds_total", "process")) == 2)

@@ -88,9 +88,7 @@ def test_a_restart_costs_no_attempt(
 
 
 def test_a_command_says_that_the_database_is_read_only(own_postgres: EmbeddedPostgres, migration: Migration) -> None:
-    migration.fill(1)
-    migration.write_plan()
-    migration.enqueue()
+    migration.fill(1).write_plan().enqueue()
     make_read_only(own_postgres, read_only=True)
     assert refused(migration.run("pause")).startswith("rowferry: PostgreSQL is read-only now: cannot execute ")
 

@@ -123,8 +123,7 @@ def count_held_back(worker: WorkerProcess) -> int:
 
 
 def add_batch(migration: Migration) -> None:
-    migration.fill(1, start=len(migration.rows()) + 1)
-    migration.enqueue(batch_size=1)
+    migration.fill(1, start=len(migration.rows()) + 1).enqueue(batch_size=1)
 
 
 def test_workers_hold_back_while_a_replica_is_behind_and_go_on_when_it_is_not(

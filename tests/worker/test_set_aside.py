@@ -161,8 +161,7 @@ def test_a_queue_that_is_passed_over_in_one_migration_is_served_in_others(
 
 def test_migrate_works_on_its_own_migration_only(versitygw_migration: Migration) -> None:
     migration = versitygw_migration
-    migration.fill(2)
-    migration.write_plan()
+    migration.fill(2).write_plan()
     add_other_migration(migration)
     change_plan(migration, "plan - 'legacy'", "covers")
     ended = migration.run("migrate", "--yes", "--no-objects")

@@ -43,8 +43,7 @@ def _handlers_as_before() -> Iterator[None]:
 
 def test_the_main_thread_never_waits_for_an_event_that_its_own_handlers_set(table: EntryTable) -> None:
     """Event.wait holds a lock that Event.set needs: a signal at that moment would stop the worker for ever."""
-    table.add_legacy([1])
-    table.enqueue()
+    table.add_legacy([1]).enqueue()
     table.execute("update rowferry.batch_queue set run_after = now() + interval '1 hour'")
     stopping, give_up = Watched(), Watched()
     ledger, contexts = Ledger("test"), MigrationContextCache(1)

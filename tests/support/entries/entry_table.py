@@ -97,6 +97,11 @@ class EntryTable:
         cursor = self._connection.execute(composed.as_bytes(self._connection), parameters)
         return cursor.fetchall() if cursor.description is not None else []
 
+    def add_trigger(self, body: str, on: str = "before update on public.avatars", *, kind: str = "") -> None:
+        """Have a trigger do this, in PL/pgSQL, for each row; `kind`: `constraint`, or nothing."""
+        self.execute(f"create function public.meddle() returns trigger language plpgsql as $$ begin {body} end $$")
+        self.execute(f"create {kind} trigger meddle {on} for each row execute function public.meddle()")
+
     def close(self) -> None:
         """Close that connection, and the sessions."""
         if self._connection is not None:

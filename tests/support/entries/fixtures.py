@@ -38,8 +38,7 @@ def table(database: str) -> Iterator[EntryTable]:
 def ten(table: EntryTable) -> EntryTable:
     """A table with one waiting batch of ten entries, which may be tried three times."""
     table.plan["migration"]["max_attempts"] = 3
-    table.add_legacy(range(10))
-    table.enqueue(10)
+    table.add_legacy(range(10)).enqueue(10)
     return table
 
 
@@ -103,8 +102,7 @@ def migration(
 def migrated(migration: Migration) -> Migration:
     """A migration of five entries that is done, and its plan file."""
     migration.fill(5).migrate()
-    migration.write_plan()
-    return migration
+    return migration.write_plan()
 
 
 @pytest.fixture

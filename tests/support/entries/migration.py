@@ -71,9 +71,9 @@ class Migration(EntryTable):
         self.bodies |= bodies
         return self
 
-    def given(self, count: int, batch_size: int = 100, **request: Any) -> Self:
+    def given(self, count: int, batch_size: int = 100, *, start: int = 1, **request: Any) -> Self:
         """Fill, and enqueue what there is."""
-        self.fill(count).enqueue(batch_size, **request)
+        self.fill(count, start).enqueue(batch_size, **request)
         return self
 
     # What is done with it
@@ -91,9 +91,10 @@ class Migration(EntryTable):
     def plan_path(self) -> Path:
         return self.folder / "rowferry.toml"
 
-    def write_plan(self) -> None:
+    def write_plan(self) -> Self:
         """Write the plan as the file that the commands read."""
         self.plan_path.write_text(to_toml(self.plan), encoding="utf-8")
+        return self
 
     def migrate(self, batch_size: int = 100, *, parallel: int = 16, **request: Any) -> dict[str, int]:
         """Enqueue, and work on all of it."""
@@ -111,10 +112,19 @@ class Migration(EntryTable):
                 pass
         return self.counts()
 
-    def work_again(self) -> dict[str, int]:
-        """Work on what rests as well."""
-        self.make_due()
-        return self.work()
+    def work_again(self, *queues: str, times: int = 1) -> dict[str, int]:
+        """Work on what rests as well, so many times; `queues`: as `work` takes them."""
+        for _ in range(times):
+            self.make_due()
+            self.work(*queues)
+        return self.counts()
+
+    def run_queue(self, batch_size: int = 100, *, queue: str, **request: Any) -> dict[str, int]:
+        """Enqueue for a queue, work on all of it, and return the counts of all its batches; each balances."""
+        self.enqueue(batch_size, queue=queue, **request)
+        self.work(queue)
+        self.check_balance()
+        return self.counts(queue)
 
     def requeue(self) -> None:
         """Put back all batches in error."""
@@ -134,8 +144,7 @@ class Migration(EntryTable):
         self.execute("delete from rowferry.worker")  # lest a claim waits for their heartbeats
 
         def is_done() -> bool:
-            self.make_due()
-            self.work(*queues)
+            self.work_again(*queues)
             return "INIT" not in self.statuses()
 
         eventually(is_done, deadline=deadline)

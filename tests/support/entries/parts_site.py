@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
@@ -46,17 +46,16 @@ class Site:
         """Put the entries in the queue `parts`."""
         self.migration.enqueue(queue="parts")
 
-    def given(self) -> None:
+    def given(self) -> Self:
         """Add a large object and its row, and put it in the queue."""
         self.migration.add(1, NAME, BODY)
         self.enqueue()
+        return self
 
     def work(self, *, again: int = 0) -> None:
         """Work in this process on all that is due, of `parts` and what follows it; `again`: so often on what waits."""
         self.migration.work("parts", "migrate")
-        for _ in range(again):
-            self.migration.make_due()
-            self.migration.work("parts", "migrate")
+        self.migration.work_again("parts", "migrate", times=again)
 
     def take_turns(self, count: int = 1) -> None:
         """Work on so many batches of `parts`."""

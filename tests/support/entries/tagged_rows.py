@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from rowferry_lab.servers.s3_servers import S3Server
@@ -44,12 +45,7 @@ def add(
     return key
 
 
-def run(migration: Migration, batch_size: int = 100, **asked: Any) -> dict[str, int]:
-    """Tag, and return the counts of all batches of the queue; each balances."""
-    migration.enqueue(batch_size, queue="tag", **asked)
-    migration.work("tag")
-    migration.check_balance()
-    return migration.counts("tag")
+run = partial(Migration.run_queue, queue="tag")
 
 
 @contextmanager

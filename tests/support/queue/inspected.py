@@ -1,8 +1,11 @@
 """Objects to inspect, and runs of the queue `inspect` over them."""
 
 import asyncio
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from rowferry_lab.servers.fake_s3.http import Request
 from rowferry_queues.inspect import computing_process
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
@@ -21,17 +24,26 @@ def add(migration: Migration, row_id: int, body: bytes | None, **properties: Any
     return key
 
 
-def run(migration: Migration, batch_size: int = 100) -> dict[str, int]:
-    """Inspect, and return the counts of all batches of the queue; each balances."""
-    migration.enqueue(batch_size, queue="inspect")
-    migration.work("inspect")
-    migration.check_balance()
-    return migration.counts("inspect")
+run = partial(Migration.run_queue, queue="inspect")
 
 
-def cut(server: FakeAddress) -> None:
-    """End all connections a moment later, while a body is on its way."""
-    asyncio.get_running_loop().call_later(0.01, lambda: [each.abort() for each in server.fake.connections])
+def cut_reads(server: FakeAddress, times: int, then: Callable[[str], None] = lambda _key: None) -> list[str]:
+    """End all connections a moment after the first reads of objects, while their bodies are on their way.
+
+    Return the keys of all reads, filled as they come; `then` is called for each that is left alone.
+    """
+    tried: list[str] = []
+
+    def interfere(request: Request) -> None:
+        if request.operation == "GetObject":
+            tried.append(request.key)
+            if len(tried) > times:
+                then(request.key)
+                return
+            asyncio.get_running_loop().call_later(0.01, lambda: [each.abort() for each in server.fake.connections])
+
+    server.fake.before = interfere
+    return tried
 
 
 def end_processes() -> None:

@@ -73,12 +73,10 @@ def test_objects_that_fail_alike_fail_by_name_and_the_others_move(
 ) -> None:
     bad, good = (range(1, 9), range(9, 17)) if first else (range(9, 17), range(1, 9))
     matches, answer = given_kind(kind, migration, bad)
-    migration.fill(len(good), start=good.start)
-    migration.enqueue(2)
+    migration.given(len(good), 2, start=good.start)
     with log.answering(matches, answer):
         migration.work()
-        for _ in range(2):
-            migration.work_again()
+        migration.work_again(times=2)
     check_blamed(migration, bad)
     assert migration.counts() == {"migrated": 8, "failed": 8}
 
@@ -87,14 +85,12 @@ def test_objects_that_fail_alike_fail_by_name_and_the_others_move(
 def test_a_worker_that_finds_nothing_else_to_do_asks_for_what_another_has_moved(
     kind: str, migration: Migration, log: RequestLog
 ) -> None:
-    migration.given(1)
-    migration.work()
+    migration.given(1).work()
     bad = range(2, 10)
     matches, answer = given_kind(kind, migration, bad)
     migration.enqueue(2)
     with log.answering(matches, answer):
-        for _ in range(3):  # a process each
-            migration.work_again()
+        migration.work_again(times=3)  # a process each
     check_blamed(migration, bad)
 
 
@@ -102,12 +98,10 @@ def test_a_worker_that_finds_nothing_else_to_do_asks_for_what_another_has_moved(
 def test_many_alike_in_one_batch_hold_up_nothing_behind_them(kind: str, migration: Migration, log: RequestLog) -> None:
     bad = range(1, 31)
     matches, answer = given_kind(kind, migration, bad)
-    migration.fill(10, start=31)
-    migration.enqueue(100)
+    migration.given(10, 100, start=31)
     with log.answering(matches, answer):
         migration.work(parallel=1)
-        for _ in range(2):
-            migration.work_again()
+        migration.work_again(times=2)
     check_blamed(migration, bad)
     assert len(migration.attempts()) <= 4
 
@@ -117,8 +111,7 @@ def test_what_is_recorded_and_gone_gives_way_to_what_succeeds(migration: Migrati
     migration.legacy.delete("image/u1/me.png")
     bad = range(2, 10)
     matches, answer = given_kind("denied, streamed", migration, bad)
-    migration.fill(2, start=10)
-    migration.enqueue(2)
+    migration.given(2, 2, start=10)
     with log.answering(matches, answer):
         migration.work()
         migration.work_again()
@@ -137,8 +130,7 @@ def test_what_another_worker_has_learned_since_counts_as_well(kind: str, migrati
         take_turn()
         assert set(migration.verdicts()) == {"RELEASED"}, "nothing else is known yet"
         migration.execute("update rowferry.batch_queue set run_after = now() + interval '1 week'")
-        migration.fill(1, start=17)
-        migration.enqueue(4)
+        migration.given(1, 4, start=17)
         with migration.workers(1, "--until-empty") as (worker,):
             worker.wait()
         migration.make_due()
@@ -153,8 +145,7 @@ def test_batches_that_fail_alike_pause_nothing_while_others_are_on_their_way(
     """Their production keys may not be asked for, and the objects of others are not there yet."""
     good, bad = range(1, 5), range(5, 17)
     matches, answer = given_kind("denied, copied", migration, bad)
-    migration.fill(len(good), start=good.start)
-    migration.enqueue(4)
+    migration.given(len(good), 4, start=good.start)
     with log.answering(matches, answer), migration.workers(1, "--until-empty") as (worker,):
         with log.holding(writes_of(good)):
             eventually(lambda: migration.verdicts().count("RELEASED") >= 3)
@@ -165,14 +156,12 @@ def test_batches_that_fail_alike_pause_nothing_while_others_are_on_their_way(
 def test_what_a_check_has_read_shows_that_the_side_is_well(migration: Migration, log: RequestLog) -> None:
     bad = range(2, 10)
     matches, answer = given_kind("denied, streamed", migration, bad)
-    migration.fill(1)
-    migration.write_plan()
+    migration.fill(1).write_plan()
     with log.answering(matches, answer):
         migration.run_here("check")
         migration.execute("delete from public.avatars where id = '1'")
         migration.enqueue(2)
-        for _ in range(3):
-            migration.work_again()
+        migration.work_again(times=3)
     check_blamed(migration, bad)
 
 
@@ -180,8 +169,7 @@ def test_a_folder_alone_may_be_written_and_the_rest_fails_by_name(migration: Mig
     """Not even the key without an object, which questions are about, may be written."""
     bad, good = range(1, 9), range(9, 17)
     migration.plan["migration"]["transfer"] = "server"
-    migration.fill(16)
-    migration.enqueue(2)
+    migration.given(16, 2)
     with log.answering(lambda seen: seen.writes and bool(seen.key) and not names(seen, good), DENIED):
         migration.work()
     check_blamed(migration, bad)
@@ -198,8 +186,7 @@ def test_writes_that_fail_for_all_objects_are_the_sides_though_uploads_begin(
 ) -> None:
     migration.plan["migration"] |= {"transfer": transfer, "max_attempts": 1}
     migration.given(2).work()
-    migration.fill(4, start=3)
-    migration.enqueue(4)
+    migration.given(4, 4, start=3)
     with log.refusing(writes_bytes, 500, "InternalError"):
         migration.work_again()
     assert set(migration.verdicts()) == {"DONE", "RELEASED"}

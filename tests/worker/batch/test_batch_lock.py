@@ -110,8 +110,7 @@ def test_an_innocent_batch_in_the_same_process_is_not_taken_for_poison(
     versitygw_migration: Migration, tmp_path: Path
 ) -> None:
     """Each entry is a batch of its own, so none can be halved: two slots hold the poison and a neighbour at once."""
-    migration = versitygw_migration
-    migration.given(8, 1)
+    migration = versitygw_migration.given(8, 1)
     deaths = work_in_spite_of_poison(migration, tmp_path, slots=4).count(-9)
     (error,) = [batch for batch in migration.batches() if batch["status"] == "ERROR"]
     assert error["payload"]["first"] == "7"

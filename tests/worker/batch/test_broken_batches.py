@@ -32,9 +32,7 @@ def add_batch(migration: Migration, payload: str, queue: str = "migrate") -> Non
 
 @pytest.fixture
 def forty(migration: Migration) -> Migration:
-    migration.fill(40)
-    migration.enqueue(10)
-    return migration
+    return migration.given(40, 10)
 
 
 def test_a_batch_that_is_not_understood_is_tried_as_often_as_others_and_fails_alone(

@@ -48,8 +48,7 @@ TAKEN = [
 @pytest.fixture
 def queries(table: EntryTable) -> EntryTable:
     table.execute("create sequence public.s")
-    for each in EVIL.strip().split(";\n"):
-        table.execute(each)
+    table.execute(EVIL)
     return table
 
 
@@ -89,8 +88,7 @@ def test_the_environment_allows_more_but_nothing_volatile(queries: EntryTable, m
 @pytest.fixture
 def evil(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> Migration:
     """A plan that calls a function which writes, and that an enqueuer has let pass."""
-    for each in EVIL.strip().split(";\n"):
-        migration.execute(each)
+    migration.execute(EVIL)
     monkeypatch.setattr(expressions, "refuse_functions", lambda *_: None)
     migration.fill(2)
     migration.plan["entries"][0]["where"] = "evil.grab(path)"

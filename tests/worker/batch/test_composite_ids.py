@@ -29,14 +29,6 @@ def make_things(table: EntryTable, tenant_type: str = "text") -> None:
     table.plan_entries("public.things", **keyed("path", id=IDS))
 
 
-def add_things(migration: Migration, count: int) -> None:
-    """Add rows of three tenants with an object each; the keys are those of `Migration.fill`."""
-    for number in range(1, count + 1):
-        migration.legacy.put(f"{FROM}u{number}/me.png", f"body of {number}".encode())
-    insert = "insert into public.things select 't, \"' || i %% 3, i, 'image/u' || i || '/me.png' "
-    migration.execute(insert + "from generate_series(1, %s) as i", (count,))
-
-
 def left(table: EntryTable) -> int:
     (row,) = table.execute("select count(*)::int as rows from public.things where path like 'image/%'")
     return row["rows"]
@@ -99,8 +91,12 @@ def test_every_legacy_entry_is_in_exactly_one_waiting_range(tenant_type: str, ta
 
 @pytest.fixture
 def things(migration: Migration) -> Migration:
+    """24 rows of three tenants with an object each; the keys are those of `Migration.fill`."""
     make_things(migration)
-    add_things(migration, 24)
+    for number in range(1, 25):
+        migration.legacy.put(f"{FROM}u{number}/me.png", f"body of {number}".encode())
+    insert = "insert into public.things select 't, \"' || i % 3, i, 'image/u' || i || '/me.png' "
+    migration.execute(insert + "from generate_series(1, 24) as i")
     return migration
 
 

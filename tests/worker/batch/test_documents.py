@@ -18,11 +18,9 @@ from rowferry.errors import UsageError
 from rowferry.keys import map_entry
 from rowferry.plan import Entries
 from rowferry.plan.path import parse_path
-from rowferry.progress import ignore_progress
-from rowferry_enqueue.check import check_rows
 from rowferry_worker.batch.row_update import RowChange, update_rows
 from rowferry_worker.batch.sources.table import read_entries
-from support.entries.checks import row_problems
+from support.entries.checks import check_rows_of, row_problems
 from support.entries.entry_table import FROM, TO, EntryTable, keyed
 from support.entries.migration import Migration
 from support.queue.queue_runs import outcomes, revert, verify
@@ -197,7 +195,8 @@ def test_texts_that_are_no_documents_are_no_entries(documents: Migration) -> Non
     add_files(documents, 1, "image/1")
     assert documents.migrate() == {"migrated": 1}
     assert read_files(documents) == {1: ["avatar/1"]}
-    (unread,) = notes_of_documents(documents)
+    notes = [found.what for found in check_rows_of(documents) if found.level == "note"]
+    (unread,) = [what for what in notes if "jsonb can hold" in what]
     assert unread == "public.things.data: 5 rows hold no JSON that jsonb can hold, for example 101, and are no entries"
     shown = documents.execute("select data from public.things where id >= 100 order by id")
     assert [row["data"] for row in shown] == ODD_TEXTS
@@ -217,12 +216,6 @@ def test_below_postgresql_16_a_text_that_is_no_document_is_refused_with_a_next_s
     add_document(documents, 2, "no json")  # beside the row of the batch that waits, which need not be read again
     with pytest.raises(UsageError, match="correct rows whose text is no JSON, or leave them out"):
         documents.enqueue()
-
-
-def notes_of_documents(table: EntryTable) -> list[str]:
-    with connect("check", autocommit=True) as connection:
-        findings = list(check_rows(connection, table.read_plan(), "fail", ignore_progress))
-    return [finding.what for finding in findings if finding.level == "note" and "jsonb can hold" in finding.what]
 
 
 def test_the_objects_of_one_document_move_together(documents: Migration) -> None:

@@ -74,13 +74,8 @@ def test_a_verdict_that_is_refused_ends_the_worker_or_is_a_loss(
 
 
 def test_a_refused_commit_is_a_loss(slot: Slot) -> None:
-    slot.table.execute(
-        "create function public.refuse() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$"
-    )
-    slot.table.execute(
-        "create constraint trigger refuse after insert on public.notes deferrable initially deferred "
-        "for each row execute function public.refuse()"
-    )
+    at_commit = "after insert on public.notes deferrable initially deferred"
+    slot.table.add_trigger("raise exception 'no';", at_commit, kind="constraint")
     with pytest.raises(DatabaseUnavailable, match="did not commit"):
         slot.run()
     slot.connection.rollback()

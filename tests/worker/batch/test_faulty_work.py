@@ -75,8 +75,7 @@ def faulty(table: EntryTable, plug_in: PlugIn) -> EntryTable:
     (plug_in.folder / "faulty_performs.py").write_text(PERFORMS)
     plug_in.install("faults", {name: f"faulty_specs:{name.upper()}" for name in (*WORK, "raising", "unfit")})
     table.execute(NOTES)
-    table.insert({str(number): f"{TO}{number}" for number in range(10)})
-    return table
+    return table.insert({str(number): f"{TO}{number}" for number in range(10)})
 
 
 @pytest.mark.by_day("exits", "invents")

@@ -11,10 +11,6 @@ from support.s3.request_log import LoggedRequest, RequestLog
 
 END_SLOTS = "select pg_terminate_backend(pid, 10000) from pg_stat_activity where application_name ~ '^rowferry worker'"
 KEY = "avatar/u1/me.png"
-SLOW_UPDATE = """
-create function public.dawdle() returns trigger language plpgsql as $$ begin perform pg_sleep(600); return new; end $$;
-create trigger dawdle before update on public.avatars for each row execute function public.dawdle()
-"""
 AT_THE_UPDATE = "select from pg_stat_activity where wait_event = 'PgSleep' and datname = current_database()"
 
 
@@ -79,9 +75,8 @@ def test_a_column_can_be_added_while_s3_works(migration: Migration, log: Request
 
 
 def test_a_worker_that_is_told_to_stop_during_a_slow_update_leaves_no_crash(versitygw_migration: Migration) -> None:
-    migration = versitygw_migration
-    migration.fill(2)
-    migration.execute(SLOW_UPDATE)
+    migration = versitygw_migration.fill(2)
+    migration.add_trigger("perform pg_sleep(600); return new;")
     migration.enqueue(batch_size=2)
     with migration.workers(1, "--max-batches=1", "--grace=0.5") as (worker,):
         eventually(lambda: migration.execute(AT_THE_UPDATE))

@@ -157,12 +157,8 @@ def test_a_row_that_a_trigger_does_not_let_move_has_failed_and_the_others_move(
 ) -> None:
     prepare(migration, name)
     before = read_first(migration, name)
-    migration.execute(f"create function public.refuse() returns trigger language plpgsql as 'begin {body} end'")
-    condition = "old.tenant = ''a'' and old.number = 2" if name == "composite id" else "old.id = 1"
-    migration.execute(
-        "create trigger refuse before update on public.things for each row "
-        f"when ({condition.replace(chr(39) * 2, chr(39))}) execute function public.refuse()"
-    )
+    condition = "old.tenant = 'a' and old.number = 2" if name == "composite id" else "old.id = 1"
+    migration.add_trigger(f"if {condition} then {body} end if; return new;", "before update on public.things")
     migration.migrate()
     assert migration.counts()["failed"] == 1
     (failure,) = migration.failures()
@@ -174,9 +170,7 @@ def test_a_row_that_a_trigger_does_not_let_move_has_failed_and_the_others_move(
 @pytest.mark.parametrize("column", ["service_name", "flag"])
 def test_a_trigger_that_puts_one_state_back_lets_no_row_say_half(migration: Migration, column: str) -> None:
     prepare(migration, "state")
-    words = f"begin new.{column} := old.{column}; return new; end"
-    migration.execute(f"create function public.back() returns trigger language plpgsql as '{words}'")
-    migration.execute("create trigger b before update on public.things for each row execute function public.back()")
+    migration.add_trigger(f"new.{column} := old.{column}; return new;", "before update on public.things")
     before = read_first(migration, "state")
     assert migration.migrate() == {"failed": 1}
     assert "does not have the production form after the update (a trigger?)" in migration.failures()[0]["error"]

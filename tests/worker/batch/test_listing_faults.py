@@ -113,8 +113,7 @@ def test_a_prefix_that_may_not_be_listed_fails_by_name_and_the_rest_goes_on(
         return is_listing(seen) and is_meant
 
     with log.refusing(is_denied, 403, "AccessDenied"):
-        for _ in range(3):
-            listed.work_again()
+        listed.work_again(times=3)
     (denied,) = [batch for batch in listed.batches() if batch["status"] != "DONE"]
     assert denied["status"] == "ERROR"
     assert "cannot be listed below 'variants/': " in denied["error"]

@@ -1,11 +1,9 @@
 """Ids that may be null: where rows stay, they name rows as long as none is null."""
 
-from typing import Any
-
 import pytest
 
 from rowferry.errors import UsageError
-from support.entries.checks import problems
+from support.entries.checks import entries_of, problems
 from support.entries.migration import Migration
 from support.queue.queue_runs import outcomes, verify
 
@@ -23,11 +21,6 @@ def thumbnails(migration: Migration) -> Migration:
         "public.thumbnails", id=["media", "width", "method"], objects="'thumbs/' || media || '/' || width", rows="stay"
     )
     return migration
-
-
-def entries_of(migration: Migration) -> dict[str, Any]:
-    found: dict[str, Any] = migration.plan["entries"][0]
-    return found
 
 
 def test_rows_without_nulls_are_copied_and_only_rows_that_move_need_ids_that_cannot_be_null(

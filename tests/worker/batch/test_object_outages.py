@@ -20,8 +20,7 @@ pytestmark = pytest.mark.usefixtures("no_pauses")
 def ten(migration: Migration) -> Migration:
     """A migration of ten entries in one batch, which may be tried twice."""
     migration.plan["migration"]["max_attempts"] = 2
-    migration.given(10)
-    return migration
+    return migration.given(10)
 
 
 REFUSALS = {
@@ -52,8 +51,7 @@ def test_attempts_at_an_object_of_its_own_misfortune_come_to_an_end(
     """The server answers all others, and this one by an error or by a broken connection."""
     third = writes_of(range(3, 4))
     with log.breaking(third) if breaks else log.refusing(third, 500, "InternalError"):
-        for _ in range(5):
-            ten.work_again()
+        ten.work_again(times=5)
     assert ten.verdicts() == ["RETRY", "ERROR"]
     assert ten.counts() == {"migrated": 9, "failed": 1}
     ten.audit(legacy_left=[3])
@@ -116,8 +114,7 @@ COSTLESS = [name for name in OUTAGES if name != "404 without a body"]
 def twelve(migration: Migration) -> Migration:
     """Twelve entries in one batch, of which the last attempt is the first."""
     migration.plan["migration"]["max_attempts"] = 1
-    migration.given(ENTRIES)
-    return migration
+    return migration.given(ENTRIES)
 
 
 def check_nothing_charged(migration: Migration) -> None:
@@ -127,35 +124,27 @@ def check_nothing_charged(migration: Migration) -> None:
     assert state_of(migration) == (False, "")
 
 
-def end_outage(migration: Migration) -> None:
-    migration.work_again()
-
-
 @pytest.mark.must("an S3 server that is down", "500 to writes")
 @pytest.mark.by_day("302 to a login page", "500 to writes", "captive portal", "garbage")
 @pytest.mark.parametrize("outage", COSTLESS)
 def test_an_outage_from_the_first_write_on_costs_nothing(outage: str, twelve: Migration, log: RequestLog) -> None:
     matches, answer = OUTAGES[outage]
     with log.answering(lambda seen: bool(seen.key) and matches(seen), answer):
-        for _ in range(2):
-            twelve.work_again()
+        twelve.work_again(times=2)
     check_nothing_charged(twelve)
-    end_outage(twelve)
-    assert twelve.counts() == {"migrated": ENTRIES}
+    assert twelve.work_again() == {"migrated": ENTRIES}
     twelve.audit()
 
 
 def test_the_status_says_what_keeps_batches_from_their_end(migration: Migration, log: RequestLog) -> None:
-    migration.given(2, 1)
-    migration.write_plan()
+    migration.given(2, 1).write_plan()
     matches, answer = OUTAGES["302 to a login page"]
     with log.answering(lambda seen: bool(seen.key) and matches(seen), answer):
-        for _ in range(3):
-            migration.work_again()
+        migration.work_again(times=3)
     migration.execute(LIVE)
     words = re.compile(r"Waiting since .*: Batches are only put back \(.*HTTP 302.*look at the server: rowferry check.")
     assert any(map(words.fullmatch, run_status(migration).splitlines()))
-    end_outage(migration)
+    migration.work_again()
     assert "put back" not in run_status(migration)
 
 
@@ -173,8 +162,7 @@ def test_an_outage_from_the_middle_of_a_batch_on_costs_nothing(outage: str, twel
     with log.answering(lambda seen: has_begun(seen) and bool(seen.key) and matches(seen), answer):
         twelve.work(parallel=1)
     check_nothing_charged(twelve)
-    end_outage(twelve)
-    assert sum(twelve.counts().values()) == ENTRIES
+    assert sum(twelve.work_again().values()) == ENTRIES
     assert set(twelve.counts()) <= {"migrated", "kept"}
     twelve.audit()
 
@@ -193,5 +181,4 @@ def test_a_missing_object_beside_an_outage_changes_nothing(outage: str, twelve: 
     with log.answering(is_out, answer):
         twelve.work()
     check_nothing_charged(twelve)
-    end_outage(twelve)
-    assert twelve.counts() == {"migrated": ENTRIES - 1, "missing": 1}
+    assert twelve.work_again() == {"migrated": ENTRIES - 1, "missing": 1}

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from rowferry_lab.servers.fake_s3 import api
-from support.entries.entry_table import Record
 from support.entries.listed_objects import check_ranges, name_objects, put_many
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
@@ -48,16 +47,11 @@ def test_every_object_is_copied_once_however_often_workers_are_killed(
                 )
             )
     server.configure("latency", seconds=0)
-    killed = {batch["payload"]["objects"] for batch in find_interrupted(migration)}
+    interrupted = {attempt["batch_id"] for attempt in migration.attempts() if attempt["verdict"] is None}
+    killed = {batch["payload"]["objects"] for batch in migration.batches() if batch["id"] in interrupted}
     assert killed == {"listing", "range"}
     assert migration.statuses() == {"DONE"}
     check_ranges(migration, names)
     assert sum(migration.counts("migrate").values()) == OBJECTS
     assert set(migration.production.listing()) == {f"v/{name}" for name in names}
     migration.check_balance()
-
-
-def find_interrupted(migration: Migration) -> list[Record]:
-    """Return the batches with an attempt that never got a verdict."""
-    query = "select q.* from rowferry.batch_queue as q inner join rowferry.batch_attempt as a on q.id = a.batch_id "
-    return migration.execute(query + "where a.verdict is null")

@@ -6,6 +6,7 @@ from rowferry_worker.batch.sources import listing
 from support.entries.listed_objects import PREFIX, TO, check_copies, name_objects, put_objects, ranges
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
+from support.queue.queue_runs import verify
 
 NAMES = [f"{number:02}.png" for number in range(25)]
 
@@ -157,12 +158,10 @@ def test_a_verification_holds_each_listed_object_against_its_copy(any_migration:
     migration.migrate(10)
     migration.production.put(TO + NAMES[3], b"damaged")
     migration.production.delete(TO + NAMES[4])
-    migration.enqueue(10, queue="verify")
-    migration.work("verify")
+    verify(migration, 10)
     assert migration.counts("verify") == {"kept": 23, "missing": 1, "conflict": 1}
     assert migration.failure_of(PREFIX + NAMES[4])[:2] == ("missing", "NoProductionObject")
-    migration.enqueue(10, queue="verify", repair="all")
-    migration.work("verify")
+    verify(migration, 10, repair="all")
     check_copies(migration, NAMES)
     assert migration.counts("verify") == {"kept": 38, "migrated": 2}
     assert ranges(migration, "verify") == sorted(ranges(migration) + ranges(migration)[1:])

@@ -16,15 +16,6 @@ def test_a_check_constraint_stops_one_row_and_no_other(any_migration: Migration)
     any_migration.audit(legacy_left=[57])
 
 
-TRIGGER = """
-    create function public.object_to_it() returns trigger language plpgsql as $$
-    begin
-        if new.path like 'avatar/u_/%' then {reaction}; end if;
-        return new;
-    end $$
-"""
-
-
 @pytest.mark.parametrize(
     ("reaction", "words"),
     [
@@ -35,10 +26,7 @@ TRIGGER = """
     ids=["raises", "skips", "rewrites"],
 )
 def test_rows_that_a_trigger_objects_to_are_left_out(reaction: str, words: str, migration: Migration) -> None:
-    migration.execute(TRIGGER.format(reaction=reaction))
-    migration.execute(
-        "create trigger objection before update on public.avatars for each row execute function public.object_to_it()"
-    )
+    migration.add_trigger(f"if new.path like 'avatar/u_/%' then {reaction}; end if; return new;")
     migration.given(20)
     assert migration.work() == {"migrated": 11, "failed": 9}
     assert words in migration.failure_of(3)[2]
@@ -47,10 +35,6 @@ def test_rows_that_a_trigger_objects_to_are_left_out(reaction: str, words: str, 
 
 DEFERRED = {
     "unique": "alter table public.avatars add constraint once unique (path) deferrable initially deferred",
-    "trigger": (
-        "create constraint trigger objection after update on public.avatars deferrable initially deferred "
-        "for each row when (new.path = 'avatar/u7/me.png') execute function public.object_to_it()"
-    ),
     "foreign key": (
         "alter table public.avatars add constraint known foreign key (path) references public.known (path) "
         "deferrable initially deferred"
@@ -58,10 +42,9 @@ DEFERRED = {
 }
 
 
-@pytest.mark.parametrize("kind", DEFERRED)
+@pytest.mark.parametrize("kind", [*DEFERRED, "trigger"])
 def test_a_deferred_constraint_stops_one_row_and_no_other(kind: str, migration: Migration) -> None:
     """At COMMIT it would be too late to leave one row out."""
-    migration.execute(TRIGGER.format(reaction="raise exception 'not with me'"))
     migration.execute(
         "create table public.known as select format('%s/u%s/me.png', form, n) as path "
         "from generate_series(1, 20) as n cross join (values ('image'), ('avatar')) as f (form)"
@@ -69,7 +52,11 @@ def test_a_deferred_constraint_stops_one_row_and_no_other(kind: str, migration: 
     migration.execute("delete from public.known where path = 'avatar/u7/me.png'")
     migration.execute("alter table public.known add primary key (path)")
     migration.fill(20)
-    migration.execute(DEFERRED[kind])
+    if kind == "trigger":
+        body = "if new.path = 'avatar/u7/me.png' then raise exception 'not with me'; end if; return new;"
+        migration.add_trigger(body, "after update on public.avatars deferrable initially deferred", kind="constraint")
+    else:
+        migration.execute(DEFERRED[kind])
     if kind == "unique":
         migration.add_row(99, "avatar/u7/me.png")
     assert migration.migrate() == {"migrated": 19, "failed": 1}
@@ -86,21 +73,9 @@ def test_a_key_too_long_for_its_column_is_left_out(migration: Migration) -> None
     migration.audit(legacy_left=[4])
 
 
-REFUSE_VERDICTS = """
-create function public.refuse() returns trigger language plpgsql as $$
-begin
-    if new.status = 'DONE' and new.migrated > 0 then raise exception 'no such verdict'; end if;
-    return new;
-end
-$$;
-create trigger refuse before update on rowferry.batch_queue for each row execute function public.refuse()
-"""
-
-
 def test_two_rows_with_one_id_that_both_fail_stop_no_worker(versitygw_migration: Migration) -> None:
     """As the children of a table with INHERITS may hold them."""
-    migration = versitygw_migration
-    migration.given(2, 2)
+    migration = versitygw_migration.given(2, 2)
     migration.execute("alter table public.avatars drop constraint avatars_pkey")
     for name in ("one.png", "two.png"):
         migration.execute("insert into public.avatars values (1, %s)", (f"image/nowhere/{name}",))
@@ -113,9 +88,9 @@ def test_two_rows_with_one_id_that_both_fail_stop_no_worker(versitygw_migration:
 
 
 def test_a_refused_verdict_takes_the_rows_back_and_is_told(versitygw_migration: Migration) -> None:
-    migration = versitygw_migration
-    migration.given(2, 1)
-    migration.execute(REFUSE_VERDICTS)
+    migration = versitygw_migration.given(2, 1)
+    refuse = "if new.status = 'DONE' and new.migrated > 0 then raise exception 'no such verdict'; end if; return new;"
+    migration.add_trigger(refuse, "before update on rowferry.batch_queue")
     with migration.workers(1, "--until-empty") as (worker,):
         assert worker.wait() == 0
     assert [batch["status"] for batch in migration.batches()] == ["ERROR", "ERROR"]

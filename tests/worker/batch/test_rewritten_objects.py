@@ -27,8 +27,7 @@ KEY = "image/u2/me.png"
 def three(migration: Migration) -> Migration:
     """A migration of three entries in one batch, which may be tried twice."""
     migration.plan["migration"]["max_attempts"] = 2
-    migration.given(3)
-    return migration
+    return migration.given(3)
 
 
 def looks_of(migration: Migration) -> Callable[[LoggedRequest], bool]:

@@ -57,9 +57,7 @@ FAULTS: dict[str, tuple[dict[str, str], Matches, int, str, str]] = {
 @pytest.fixture
 def many(migration: Migration) -> Migration:
     """Forty entries in ten batches."""
-    migration.given(40, 4)
-    migration.write_plan()
-    return migration
+    return migration.given(40, 4).write_plan()
 
 
 @pytest.mark.by_day("denied", "expired", "ACL", "no ACLs", "legacy ACL")
@@ -190,8 +188,7 @@ def test_the_last_objects_of_a_batch_are_not_held_to_be_forbidden_where_everythi
 def test_a_server_that_knows_nothing_any_more_makes_no_missing_entries(migration: Migration, log: RequestLog) -> None:
     """A web server in its place says 404 to everything, from the middle of a batch on."""
     migration.plan["migration"]["multipart_threshold_bytes"] = 5 * 1024**2  # HEAD comes first, whose 404 says no more
-    migration.given(12, 12)
-    migration.write_plan()
+    migration.given(12, 12).write_plan()
     with log.answering(from_first(lambda seen: "u6" in seen.key.split("/")), NOT_FOUND):
         work_until_paused(migration, parallel=1)
     assert "NoSuchBucket" in state_of(migration)[1]
@@ -251,8 +248,7 @@ def test_a_success_between_two_faults_begins_the_count_anew(many: Migration, log
 def test_a_bucket_that_is_removed_while_workers_run_makes_no_missing_entries(
     versitygw_migration: Migration, request: pytest.FixtureRequest
 ) -> None:
-    migration = versitygw_migration
-    migration.given(6, 1)
+    migration = versitygw_migration.given(6, 1)
     with migration.at_work() as take_turn:
         take_turn()
         for key in migration.legacy.listing():

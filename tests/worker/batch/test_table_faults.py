@@ -22,8 +22,7 @@ CHANGES = {
 @pytest.fixture
 def many(migration: Migration) -> Migration:
     """Forty entries in ten batches."""
-    migration.given(40, 4)
-    return migration
+    return migration.given(40, 4)
 
 
 @pytest.mark.by_day(
@@ -68,11 +67,7 @@ def test_a_role_that_may_not_update_pauses_the_migration_before_anything_is_copi
 
 def test_a_row_that_the_role_may_not_update_is_refused_alone(many: Migration) -> None:
     """Row-level security has the same SQLSTATE as a missing right to the table."""
-    many.execute(
-        "create function public.refuse() returns trigger language plpgsql as "
-        "$$ begin if new.id = 7 then raise insufficient_privilege; end if; return new; end $$"
-    )
-    many.execute("create trigger refuse before update on public.avatars for each row execute function refuse()")
+    many.add_trigger("if new.id = 7 then raise insufficient_privilege; end if; return new;")
     many.work()
     assert state_of(many) == (False, "")
     assert many.counts() == {"migrated": 39, "failed": 1}

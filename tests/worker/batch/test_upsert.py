@@ -69,10 +69,7 @@ def read(table: EntryTable) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in table.execute("select * from public.facts order by name")]
 
 
-def meddle(table: EntryTable, body: str) -> None:
-    """Have a trigger do this before each insert."""
-    table.execute(f"create function public.meddle() returns trigger language plpgsql as $$ begin {body} end $$")
-    table.execute("create trigger t before insert on public.facts for each row execute function public.meddle()")
+BEFORE_INSERT = "before insert on public.facts"
 
 
 def test_rows_are_inserted_updated_or_left_alone(facts: EntryTable, connection: Connection) -> None:
@@ -100,7 +97,7 @@ def test_refused_rows_are_isolated(facts: EntryTable, connection: Connection) ->
 def test_a_deferred_constraint_and_a_failing_trigger_cost_one_row(facts: EntryTable, connection: Connection) -> None:
     facts.execute("alter table public.facts add unique (number) deferrable initially deferred")
     void = "return case when new.name = 'void' then null else new end;"
-    meddle(facts, f"if new.name = 'odd' then perform 1 / 0; end if; {void}")
+    facts.add_trigger(f"if new.name = 'odd' then perform 1 / 0; end if; {void}", BEFORE_INSERT)
     upserted = write(connection, ("a", 1, ""), ("odd", 2, ""), ("b", 1, ""), ("void", 3, ""), ("c", 4, ""))
     words = [str(each) for each in upserted]
     assert words == [
@@ -117,7 +114,7 @@ def test_a_fault_in_a_triggers_own_statements_is_its_rows(facts: EntryTable, con
     """Though it is one that would be the table's in ours: no unique index of what a conflict is about."""
     facts.execute("create table public.log (name text)")
     fault = "insert into public.log values ('odd') on conflict (name) do nothing;"
-    meddle(facts, f"if new.name = 'odd' then {fault} end if; return new;")
+    facts.add_trigger(f"if new.name = 'odd' then {fault} end if; return new;", BEFORE_INSERT)
     first, odd, last = write(connection, ("a", 1, ""), ("odd", 2, ""), ("z", 3, ""))
     assert (first, type(odd), last) == (True, RowRefused, True)
 
@@ -241,7 +238,7 @@ def test_a_table_that_loses_a_column_before_it_is_written_is_the_migrations_faul
 
 
 def test_a_lost_connection_is_no_rows_fault(facts: EntryTable, connection: Connection) -> None:
-    meddle(facts, "perform pg_terminate_backend(pg_backend_pid()); return new;")
+    facts.add_trigger("perform pg_terminate_backend(pg_backend_pid()); return new;", BEFORE_INSERT)
     with pytest.raises(DatabaseUnavailable):
         upsert(connection, "public.facts", ["name"], ["number"], [("a", 1)])
 

@@ -71,8 +71,7 @@ def test_what_an_application_writes_meanwhile_is_kept(
     articles: Migration, change: str, outcome: str, text: str
 ) -> None:
     """It holds the row when the worker comes to update it, and commits another text."""
-    articles.insert({"1": f"{OLD}a.png"})
-    articles.enqueue()
+    articles.insert({"1": f"{OLD}a.png"}).enqueue()
     with work_while_locked(articles, f"update public.avatars set path = {change} where id = 1") as application:
         application.commit()
     assert articles.counts() == {outcome: 1}
@@ -149,8 +148,7 @@ def test_what_a_rewritten_text_names_was_copied(articles: Migration) -> None:
         articles.legacy.put(key, key.encode())
     articles.insert({"1": f'<a href="{OLD}u/report(final)">', "2": f"See {OLD}u/report(final).", "3": f"{OLD}a.png."})
     articles.enqueue()
-    articles.work()
-    assert articles.counts() == {"migrated": 3}
+    assert articles.work() == {"migrated": 3}
     assert set(articles.production.listing()) == {"u/report(final)", "u/report(final).", "a.png", "a.png."}
     assert all(NEW in (text or "") for text in articles.rows().values())
 
@@ -158,10 +156,8 @@ def test_what_a_rewritten_text_names_was_copied(articles: Migration) -> None:
 def test_a_reading_that_is_too_long_leaves_the_row(articles: Migration) -> None:
     articles.legacy.put("u/report", b"1")
     texts = {"1": f"{OLD}u/report[2", "2": f"{OLD}u/report(final)", "3": f"{OLD}u/report\\u00e9"}
-    articles.insert(texts)
-    articles.enqueue()
-    articles.work()
-    assert articles.counts() == {"missing": 3}
+    articles.insert(texts).enqueue()
+    assert articles.work() == {"missing": 3}
     assert articles.rows() == texts
     assert articles.failure_of(1)[2].startswith("'u/report[2'")
 

@@ -16,8 +16,7 @@ def mixed(migration: Migration) -> Migration:
     migration.production.put("avatar/u3/me.png", b"something else")
     migration.add_row(100, "image/missing.png")
     migration.add(101, "large.png", b"0123456789abcdef" * 600_000)
-    migration.write_plan()
-    return migration
+    return migration.write_plan()
 
 
 def check_log(migration: Migration, log: RequestLog) -> None:

@@ -47,8 +47,7 @@ def bounded(
     """A migration whose plan has objects above 5 MiB copied part by part, by either method."""
     migration = make_migration(buckets, buckets)
     migration.plan["migration"] |= {"transfer": request.param, "multipart_threshold_bytes": BOUND}
-    for side in ("legacy", "production"):
-        migration.plan[side]["endpoint_url"] = log.endpoint_url
+    migration.reach_through(log.endpoint_url)
     return migration
 
 

@@ -13,6 +13,7 @@ from rowferry_worker.multipart.completion import Part
 from rowferry_worker.multipart.large import LargeObjects, PartRoom
 from rowferry_worker.multipart.part_size import split_range
 from rowferry_worker.multipart.side_by_side import AT_ONCE, PartRange, PartSender
+from support.running.on_loop import on_loop
 
 SECOND = 1.0
 
@@ -53,66 +54,57 @@ def sending_to(room: PartRoom, begun: list[int], may_end: asyncio.Event, parts: 
 
 
 @pytest.mark.parametrize(("places", "parts", "at_once"), [(100, 3 * AT_ONCE, AT_ONCE), (3, 9, 4), (0, 9, 1), (9, 2, 2)])
-def test_as_many_parts_travel_as_there_is_room_for(places: int, parts: int, at_once: int) -> None:
+@on_loop
+async def test_as_many_parts_travel_as_there_is_room_for(places: int, parts: int, at_once: int) -> None:
     """One of them in the object's own place."""
-
-    async def count() -> None:
-        room = PartRoom(lambda: room.grant(lambda: True, places), lambda: None)
-        begun, may_end = list[int](), asyncio.Event()
-        sending = sending_to(room, begun, may_end, parts)
-        for _ in range(1000):
-            await asyncio.sleep(0)
-        assert begun == list(range(1, at_once + 1))
-        may_end.set()
-        assert await sending
-        assert (sorted(begun), room.taken) == (list(range(1, parts + 1)), 0)
-
-    asyncio.run(count())
+    room = PartRoom(lambda: room.grant(lambda: True, places), lambda: None)
+    begun, may_end = list[int](), asyncio.Event()
+    sending = sending_to(room, begun, may_end, parts)
+    for _ in range(1000):
+        await asyncio.sleep(0)
+    assert begun == list(range(1, at_once + 1))
+    may_end.set()
+    assert await sending
+    assert (sorted(begun), room.taken) == (list(range(1, parts + 1)), 0)
 
 
-def test_two_objects_share_the_places() -> None:
-    async def share() -> None:
-        room = PartRoom(lambda: room.grant(lambda: True, 6), lambda: None)
-        begun, may_end = (list[int](), list[int]()), asyncio.Event()
-        sending = [sending_to(room, each, may_end, 50) for each in begun]
-        for _ in range(1000):
-            await asyncio.sleep(0)
-        assert [len(each) for each in begun] == [4, 4]
-        may_end.set()
-        assert await asyncio.gather(*sending) == [True, True]
-
-    asyncio.run(share())
+@on_loop
+async def test_two_objects_share_the_places() -> None:
+    room = PartRoom(lambda: room.grant(lambda: True, 6), lambda: None)
+    begun, may_end = (list[int](), list[int]()), asyncio.Event()
+    sending = [sending_to(room, each, may_end, 50) for each in begun]
+    for _ in range(1000):
+        await asyncio.sleep(0)
+    assert [len(each) for each in begun] == [4, 4]
+    may_end.set()
+    assert await asyncio.gather(*sending) == [True, True]
 
 
-def test_once_parts_are_left_to_another_attempt_no_place_is_waited_for() -> None:
-    async def leave() -> None:
-        room = PartRoom(lambda: None, lambda: None)
-        large = LargeObjects(room=room, deadline=time.monotonic())
+@on_loop
+async def test_once_parts_are_left_to_another_attempt_no_place_is_waited_for() -> None:
+    room = PartRoom(lambda: None, lambda: None)
+    large = LargeObjects(room=room, deadline=time.monotonic())
 
-        async def send(part: PartRange) -> Part:
-            await asyncio.sleep(0)
-            return Part(part.number, "", None)
+    async def send(part: PartRange) -> Part:
+        await asyncio.sleep(0)
+        return Part(part.number, "", None)
 
-        sender = PartSender(send, split_range(9, 1), large, may_stop=True)
-        assert not await asyncio.wait_for(sender.send_all(), 10)
-        assert len(sender.sent) == 1
-
-    asyncio.run(leave())
+    sender = PartSender(send, split_range(9, 1), large, may_stop=True)
+    assert not await asyncio.wait_for(sender.send_all(), 10)
+    assert len(sender.sent) == 1
 
 
-def test_who_is_cancelled_gives_all_places_back() -> None:
-    async def cancel() -> None:
-        room = PartRoom(lambda: room.grant(lambda: True, 3), lambda: None)
-        sending = sending_to(room, [], asyncio.Event(), 9)
-        for _ in range(100):
-            await asyncio.sleep(0)
-        assert room.taken == 3
-        sending.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await sending
-        assert (room.taken, room.is_wanted and not room._waiting[0].cancelled()) == (0, False)
-
-    asyncio.run(cancel())
+@on_loop
+async def test_who_is_cancelled_gives_all_places_back() -> None:
+    room = PartRoom(lambda: room.grant(lambda: True, 3), lambda: None)
+    sending = sending_to(room, [], asyncio.Event(), 9)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert room.taken == 3
+    sending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+    assert (room.taken, room.is_wanted and not room._waiting[0].cancelled()) == (0, False)
 
 
 @pytest.mark.parametrize(

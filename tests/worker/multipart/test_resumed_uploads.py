@@ -34,10 +34,6 @@ class UploadSite(Site):
         (upload,) = self.fake.fake.store.uploads.values()
         return set(upload.parts)
 
-    def recorded_parts(self) -> set[int]:
-        """Return the parts that are recorded as confirmed."""
-        return {row["number"] for row in self.migration.execute("select number from rowferry.upload_part")}
-
     def uploads(self) -> list[dict[str, object]]:
         return self.migration.execute("select * from rowferry.open_uploads")
 
@@ -96,7 +92,7 @@ def kill_at(site: UploadSite, *held: int) -> None:
     """Kill a worker once it has recorded all parts but those held."""
     others = {*range(1, PARTS + 1)} - {*held}
     with site.migration.workers(1) as (worker,), site.log.holding(sends_part(*held)) as waiting:
-        wait_for(lambda: len(waiting) == len(held) and others <= site.recorded_parts())
+        wait_for(lambda: len(waiting) == len(held) and others <= site.recorded())
         worker.kill()
 
 
@@ -203,8 +199,7 @@ def test_rows_of_several_batches_that_share_an_object_send_it_once(site: UploadS
 def test_the_time_budget_ends_in_the_middle_of_an_object(site: UploadSite) -> None:
     """A slow link: each claim sends some parts, and no attempt counts."""
     migration = site.migration
-    migration.fill(5, start=10)
-    migration.enqueue()
+    migration.given(5, start=10)
     site.work_slowly(0.2)
     verdicts = migration.verdicts()
     assert set(verdicts) <= {"DONE", "RELEASED"}

@@ -136,25 +136,21 @@ def test_all_is_given_back_and_everyone_gets_a_turn(copies: list[tuple[int, int,
 
 
 @pytest.mark.parametrize(("etag", "is_whole"), [(f"{DIGEST}-2", False), (DIGEST, True)])
-def test_a_part_that_is_passed_on_holds_a_pipe_and_one_that_waits_for_the_whole_digest_two_thirds(
+@on_loop
+async def test_a_part_that_is_passed_on_holds_a_pipe_and_one_that_waits_for_the_whole_digest_two_thirds(
     etag: str, monkeypatch: pytest.MonkeyPatch, *, is_whole: bool
 ) -> None:
-    part, held = PartRange(1, 0, 3 * PIPE_BYTES - 1), list[int]()
+    part, held, bodies = PartRange(1, 0, 3 * PIPE_BYTES - 1), list[int](), BodyBudget(10 * PIPE_BYTES)
 
-    async def send() -> None:
-        bodies = BodyBudget(10 * PIPE_BYTES)
+    async def pipe(*_: object) -> Part:
+        held.append(bodies.held_bytes)
+        return Part(1, DIGEST, DIGEST)
 
-        async def pipe(*_: object) -> Part:
-            held.append(bodies.held_bytes)
-            return Part(1, DIGEST, DIGEST)
+    async def go_on(*_: object) -> None: ...
 
-        async def go_on(*_: object) -> None: ...
-
-        monkeypatch.setattr(StreamedParts, "_pipe", pipe)
-        monkeypatch.setattr(StreamedParts, "_wait_for_whole", go_on)
-        large = Large("old", Response(200, {"etag": f'"{etag}"'}, b""), "new")
-        await StreamedParts(cast("ObjectRequests", None), large, bodies=bodies).send("u1", part)
-        assert bodies.held_bytes == 0
-
-    asyncio.run(send())
+    monkeypatch.setattr(StreamedParts, "_pipe", pipe)
+    monkeypatch.setattr(StreamedParts, "_wait_for_whole", go_on)
+    large = Large("old", Response(200, {"etag": f'"{etag}"'}, b""), "new")
+    await StreamedParts(cast("ObjectRequests", None), large, bodies=bodies).send("u1", part)
+    assert bodies.held_bytes == 0
     assert held == [2 * PIPE_BYTES if is_whole else PIPE_BYTES]

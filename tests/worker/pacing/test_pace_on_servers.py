@@ -40,9 +40,7 @@ def enqueued(make_migration: MakeMigration, server: FakeS3Server, entries: int) 
     with closing(S3Access(server)) as access:
         buckets = Buckets(server, access, "legacy", "production")
         migration = make_migration(buckets, buckets)
-        migration.add_legacy(range(1, entries + 1))
-        migration.write_plan()
-        migration.enqueue()
+        migration.add_legacy(range(1, entries + 1)).write_plan().enqueue()
         yield migration
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from conformance.plain import make_buckets
 from rowferry_lab.servers.s3_servers import S3Server
-from support.entries.checks import check
+from support.entries.checks import problems
 from support.entries.entry_table import TO
 from support.entries.migration import Migration
 from support.s3.buckets import S3Access
@@ -60,10 +60,6 @@ def keys_of(migration: Migration) -> list[str]:
 def grants_of(migration: Migration, key: str) -> set[tuple[str, str]]:
     acl = migration.production.client.get_object_acl(Bucket=migration.production.bucket, Key=key)
     return {(grant["Grantee"]["URI"], grant["Permission"]) for grant in acl["Grants"] if "URI" in grant["Grantee"]}
-
-
-def problems(migration: Migration) -> list[str]:
-    return [finding.what for finding in check(migration) if finding.level == "problem"]
 
 
 @pytest.mark.by_day("versitygw-server", "moto-stream")
