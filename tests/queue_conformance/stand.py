@@ -38,15 +38,7 @@ select id, %(queue)s, %(next)s from rowferry.migration
 on conflict (migration_id, name) do update set next = excluded.next
 """
 SCAN = f"select count(*)::int as batches, sum(entry_count)::int as entries, {OUTCOMES}"
-LOG_WRITES = """
-create table public.write_log (place bigint generated always as identity, key text);
-create function public.log_write() returns trigger language plpgsql as $$
-begin
-    insert into public.write_log (key) values (to_jsonb(new) ->> '{column}');
-    return new;
-end $$;
-create trigger log_write before insert or update on {table} for each row execute function public.log_write();
-"""
+WRITE_LOG = "create table public.write_log (place bigint generated always as identity, key text)"
 
 
 def look_at_transaction(connection: Connection) -> tuple[str, int]:
@@ -152,7 +144,9 @@ class Stand:
         """Log the keys of the rows that are written from now on."""
         if self.fixture.writes is not None:
             table, column = self.fixture.writes
-            self.migration.execute(LOG_WRITES.format(table=table, column=column))
+            self.migration.execute(WRITE_LOG)
+            note = f"insert into public.write_log (key) values (to_jsonb(new) ->> '{column}'); return new;"
+            self.migration.add_trigger(note, f"before insert or update on {table}")
 
     def written(self) -> list[str]:
         """Return the keys of the rows that were written since, in that order."""

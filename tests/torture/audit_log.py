@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 
-import psycopg
-
 from torture.world import World
 
 KEEP = """
@@ -52,8 +50,7 @@ class AuditLog:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        with psycopg.connect(world.migration.dsn, autocommit=True) as connection:
-            connection.execute(KEEP.encode())
+        world.migration.execute(KEEP)
 
     @property
     def moves(self) -> int:

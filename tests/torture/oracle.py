@@ -18,12 +18,12 @@ class Oracle:
     def expect(self, row_id: object, *bodies: bytes) -> None:
         """From now on the row's object holds one of these bodies, and nothing else; none: there is no object."""
         with self._turn:
-            self._digests[str(row_id)] = frozenset(map(_digest, bodies))
+            self._digests[str(row_id)] = frozenset(map(digest, bodies))
 
     def allow(self, row_id: object, body: bytes) -> None:
         """From now on this body is right as well: the application is about to overwrite the object."""
         with self._turn:
-            self._digests[str(row_id)] = self._digests.get(str(row_id), frozenset()) | {_digest(body)}
+            self._digests[str(row_id)] = self._digests.get(str(row_id), frozenset()) | {digest(body)}
 
     def forget(self, row_id: object) -> None:
         """The application has deleted the row."""
@@ -36,12 +36,12 @@ class Oracle:
             allowed = self._digests.get(row_id)
         if body is None:
             return allowed == frozenset()
-        return allowed is not None and _digest(body) in allowed
+        return allowed is not None and digest(body) in allowed
 
     def ids(self) -> set[str]:
         with self._turn:
             return set(self._digests)
 
 
-def _digest(body: bytes) -> bytes:
+def digest(body: bytes) -> bytes:
     return sha256(body).digest()

@@ -12,7 +12,7 @@ from torture.final_checks import (
     check_rows,
     check_uploads,
 )
-from torture.world import World, key_of
+from torture.world import World, key_of, production_key_of
 
 ENTRIES = 12
 """In the world that is to be spoilt."""
@@ -30,10 +30,6 @@ class SeededFault(NamedTuple):
             world.migration.execute(self.deed)
         else:
             self.deed(world)
-
-
-def production_key_of(number: int) -> str:
-    return key_of(number).replace("image/", "avatar/", 1)
 
 
 def put_production(world: World, key: str, body: bytes = b"") -> None:

@@ -19,7 +19,7 @@ from psycopg.rows import DictRow, dict_row
 
 from rowferry_lab.servers.postgres import EmbeddedPostgres
 from rowferry_lab.servers.s3_servers import S3Server
-from support.entries.entry_table import FROM
+from support.entries.entry_table import FROM, TO
 from support.entries.migration import Migration
 from support.processes.processes import wait_for
 from torture.auditor import Auditor
@@ -170,3 +170,7 @@ class World:
 def key_of(number: int) -> str:
     """Return a legacy key: folders, spaces and letters that have to be encoded."""
     return f"{FROM}u{number}/{('me', 'a b+c', 'ä%41', 'x=&y')[number % 4]}.png"
+
+
+def production_key_of(number: int) -> str:
+    return key_of(number).replace(FROM, TO, 1)

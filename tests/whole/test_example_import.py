@@ -29,6 +29,7 @@ select queue_name, sum(entry_count)::int as entries, sum(migrated)::int as writt
     count(*) filter (where status = 'INIT')::int as waiting
 from rowferry.batch_queue group by queue_name
 """
+DONE = "select from rowferry.batch_queue where status = 'DONE'"
 DEADLOCKS = "select deadlocks from pg_stat_database where datname = current_database()"
 
 
@@ -124,7 +125,7 @@ def test_each_item_is_written_once_in_each_table_whoever_is_killed(example: Exam
     try:
         for number in range(3):
             done = 60 + 150 * number
-            wait_for(lambda done=done: count_done(example) >= done)
+            wait_for(lambda done=done: len(example.fetch(DONE)) >= done)
             workers[0].kill()
             workers.pop(0).wait()
             workers.append(example.start_worker())
@@ -138,11 +139,6 @@ def test_each_item_is_written_once_in_each_table_whoever_is_killed(example: Exam
     assert [row for row in example.fetch(SUMS) if (row["entries"], row["written"]) != (200, 200)] == []
     assert example.fetch("select 1 from rowferry.batch_attempt where verdict is null"), "a worker died at its work"
     assert example.fetch(DEADLOCKS) == [before]
-
-
-def count_done(example: Example) -> int:
-    (row,) = example.fetch("select count(*)::int as done from rowferry.batch_queue where status = 'DONE'")
-    return row["done"]
 
 
 def test_each_command_of_the_page_does_what_it_says(example: Example) -> None:

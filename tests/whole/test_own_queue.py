@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -64,8 +63,7 @@ def shop(migration: Migration) -> Migration:
         migration.production.put(f"{TO}{number}", bytes(number))
     migration.insert({str(number): f"{TO}{number}" for number in range(1, ENTRIES + 1)})
     migration.plan["queue"] = {"sizes": {"into": "public.object_size"}}
-    migration.write_plan()
-    return migration
+    return migration.write_plan()
 
 
 def read_sizes(migration: Migration) -> dict[str, int]:
@@ -79,8 +77,8 @@ def test_a_queue_of_another_package_is_run_to_its_end_under_sigkill(
     killed: list[int] = []
     for kill in range(KILLS):
         with shop.workers(2, "--queue=sizes", "--until-empty", **path_to_it) as workers:
-            written = partial(has_written, shop, ENTRIES * kill // KILLS + 1)
-            wait_for(lambda workers=workers, written=written: written() or all_ended(workers))
+            least = ENTRIES * kill // KILLS + 1
+            wait_for(lambda workers=workers, least=least: len(read_sizes(shop)) >= least or all_ended(workers))
             killed += [worker.process.pid for worker in workers if worker.process.poll() is None]
         shop.execute("delete from rowferry.worker")  # so that no claim waits for the heartbeat of a dead worker
     with shop.workers(2, "--queue=sizes", "--until-empty", **path_to_it) as workers:
@@ -89,10 +87,6 @@ def test_a_queue_of_another_package_is_run_to_its_end_under_sigkill(
     assert read_sizes(shop) == {f"{TO}{number}": number for number in range(1, ENTRIES + 1)}
     assert shop.counts() == {"migrated": ENTRIES}
     shop.check_balance()
-
-
-def has_written(migration: Migration, sizes: int) -> bool:
-    return len(read_sizes(migration)) >= sizes
 
 
 def all_ended(workers: list[WorkerProcess]) -> bool:

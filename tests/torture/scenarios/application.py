@@ -5,8 +5,6 @@ from contextlib import ExitStack
 from datetime import timedelta
 from typing import ClassVar
 
-import psycopg
-
 from rowferry_worker.batch.second_look import FRESH_FOR
 from support.entries.entry_table import FROM, TO
 from torture.application import LONGEST_PAUSE, Application
@@ -15,7 +13,7 @@ from torture.final_checks import Expected, read_named
 from torture.legacy_record import read_many
 from torture.rewriter import AFTER, DURING, Rewriter, SlowS3
 from torture.scenarios.scenario import Scenario, Size
-from torture.world import World, key_of
+from torture.world import World, production_key_of
 
 MOST_PASSES = 10
 LEGACY = "select count(*)::int from public.avatars where path like 'image/%%'"
@@ -161,8 +159,7 @@ class Rewrite(Scenario):
         world = super().build(until)
         if self.stays:
             world.migration.plan["entries"][0] |= self.stay
-        with psycopg.connect(world.migration.dsn, autocommit=True) as connection:
-            connection.execute(KEEP.encode())
+        world.migration.execute(KEEP)
         return world
 
     def make_proxy(self, world: World) -> SlowS3:
@@ -242,7 +239,3 @@ class Rewrite(Scenario):
             strays=copied.__contains__,
             sum_of_entries=self.world.ask(SUM),
         )
-
-
-def production_key_of(number: int) -> str:
-    return key_of(number).replace(FROM, TO, 1)

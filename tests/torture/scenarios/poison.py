@@ -11,11 +11,10 @@ from typing import Any, ClassVar
 
 import psycopg
 
-from support.entries.entry_table import FROM, TO
 from support.processes.processes import meanwhile, wait_for
 from torture.final_checks import Expected
 from torture.scenarios.scenario import Scenario, Size
-from torture.world import key_of
+from torture.world import key_of, production_key_of
 
 HOOK = """
 import os, signal
@@ -106,8 +105,7 @@ class Poison(Scenario):
         refuse = REFUSE
         for kind in ("checked", "raising"):
             refuse = refuse.replace("{" + kind + "}", array_of(self.poison[kind]))
-        with psycopg.connect(self.world.migration.dsn, autocommit=True) as connection:
-            connection.execute(refuse.encode())
+        self.world.migration.execute(refuse)
 
     @contextmanager
     def row_locks(self) -> Iterator[None]:
@@ -166,7 +164,7 @@ class Poison(Scenario):
 
     def expect(self) -> Expected:
         """Return that these rows are left, each in ERROR, and perhaps copied."""
-        copied = {key_of(number).replace(FROM, TO, 1) for number in self.ids}
+        copied = {production_key_of(number) for number in self.ids}
         return Expected(set(map(str, self.ids)), error=lambda batch: batch["failed"] > 0, strays=copied.__contains__)
 
 

@@ -1,9 +1,10 @@
 """What the application knows of its objects: each version of each, and on which side it has put the newest."""
 
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from threading import Lock
 from typing import Literal
+
+from torture.oracle import digest
 
 Table = Literal["pictures", "files"]
 """Rows that move, and rows that stay."""
@@ -92,7 +93,3 @@ def judge(before: History, after: History, body: bytes | None, *, from_legacy: b
     if not is_over and from_legacy != before.is_legacy:
         return None
     return "is old"
-
-
-def digest(body: bytes) -> bytes:
-    return sha256(body).digest()
