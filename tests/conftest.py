@@ -16,6 +16,7 @@ from support.postgres.servers import INSTALLATIONS, POSTGRES, DatabaseServers, f
 from support.processes.cli import Run, run_rowferry_in
 from support.processes.time_limit import pytest_timeout_set_timer  # noqa: F401 - a hook of pytest-timeout
 from support.queue.plug_in import NOTES, PlugIn, write_plan
+from support.queue.workers_here import run_here_in
 
 pytest_plugins = [
     "support.running.plugin",
@@ -129,6 +130,9 @@ def noted(table: EntryTable, plug_in: PlugIn, tmp_path: Path) -> EntryTable:
 
 
 @pytest.fixture
-def run_rowferry(tmp_path: Path) -> Run:
-    """Run a command in a process of its own, in an empty folder."""
-    return run_rowferry_in(tmp_path)
+def run_rowferry(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
+    """Run a command in an empty folder; where the file of the test says WORKERS_HERE, in this process with its workers.
+
+    Elsewhere, a command that starts processes is one of its own.
+    """
+    return run_here_in(tmp_path) if getattr(request.module, "WORKERS_HERE", False) else run_rowferry_in(tmp_path)

@@ -10,9 +10,7 @@ from support.screens.hostile_texts import BIDI, HOSTILE, SECRET
 @pytest.fixture
 def eventful(migration: Migration) -> Migration:
     """A migration with every outcome, batches that wait, one that failed as a whole, and a verification."""
-    migration.fill(7)
-    migration.add_row(8, "image/lost.png")
-    migration.add(9, "other.png")
+    migration.fill(7).add_row(8, "image/lost.png").add(9, "other.png")
     migration.production.put("avatar/other.png", b"something else")
     migration.migrate(3)
     migration.enqueue(5, queue="verify")

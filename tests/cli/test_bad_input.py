@@ -187,9 +187,7 @@ CASES = {
 @pytest.fixture
 def planned(migration: Migration) -> Migration:
     """A migration that would work, with one batch in the queue and one entry that is not there yet."""
-    migration.given(1)
-    migration.fill(1, start=2).write_plan()
-    return migration
+    return migration.given(1).fill(1, start=2).write_plan()
 
 
 def state_of(migration: Migration) -> list[object]:

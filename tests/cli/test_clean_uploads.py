@@ -28,16 +28,13 @@ def begin(side: ObjectSide, key: str) -> str:
 @pytest.fixture
 def littered(any_migration: Migration) -> Migration:
     """A migration whose workers, the application and others have started uploads and never completed them."""
-    begin(any_migration.production, "avatar/a.mp4")
-    begin(any_migration.production, "avatar/ü b.mp4")
-    begin(any_migration.production, "avatar/own.mp4")
-    begin(any_migration.production, "elsewhere/c.mp4")
-    any_migration.legacy.put("image/a.mp4", b"a film")
-    any_migration.legacy.put("image/ü b.mp4", b"a film")
-    begin(any_migration.legacy, "avatar/d.mp4")
-    begin(any_migration.legacy, "image/e.mp4")
-    any_migration.write_plan()
-    return any_migration
+    for key in ("avatar/a.mp4", "avatar/ü b.mp4", "avatar/own.mp4", "elsewhere/c.mp4"):
+        begin(any_migration.production, key)
+    for name in ("a", "ü b"):
+        any_migration.legacy.put(f"image/{name}.mp4", b"a film")
+    for key in ("avatar/d.mp4", "image/e.mp4"):
+        begin(any_migration.legacy, key)
+    return any_migration.write_plan()
 
 
 def test_uploads_of_legacy_objects_are_aborted_and_no_others(littered: Migration) -> None:
@@ -79,8 +76,7 @@ def clean_two_recorded(migration: Migration) -> str:
     """Clean up where two uploads are recorded, and return what is said: one batch waits, the other one is in ERROR."""
     for number, name in ((1, "a.mp4"), (2, "b.mp4")):
         migration.add(number, name)
-    migration.write_plan()
-    migration.enqueue(batch_size=1)
+    migration.write_plan().enqueue(batch_size=1)
     begun = {key: begin(migration.production, key) for key in ("avatar/a.mp4", "avatar/b.mp4")}
     for batch, (key, upload_id) in enumerate(begun.items(), 1):
         migration.execute(RECORD, (key, batch, upload_id))

@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from unittest.mock import patch
@@ -18,7 +17,7 @@ from rowferry_cli.command import Command
 from rowferry_cli.options import Duration
 from support.docs.command_line import find_own_command as find_command
 from support.docs.command_line import list_own_options
-from support.processes.cli import Done, Run, run_in_this_process
+from support.processes.cli import Run, run_in_this_process
 
 
 def test_every_command_has_a_help_of_its_own(tmp_path: Path, subtests: pytest.Subtests) -> None:
@@ -85,16 +84,6 @@ def test_the_applications_that_are_known_are_completed(run_rowferry: Run) -> Non
     assert run_rowferry(_ROWFERRY_COMPLETE="bash_complete", **words).stdout == "plain,mastodon\nplain,mattermost\n"
 
 
-@pytest.fixture
-def run_at_once(tmp_path: Path) -> Callable[..., Done]:
-    """Run a command that ends while it reads its options, whichever it is, in this process."""
-
-    def run(*arguments: str, **environment: str) -> Done:
-        return run_in_this_process(arguments, {**os.environ, **environment}, tmp_path)
-
-    return run
-
-
 def choose_value(option: click.Option) -> str:
     """Return a value that is not the option's default."""
     if option.is_flag:
@@ -135,12 +124,13 @@ def test_the_command_line_has_precedence(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_a_wrong_value_on_the_command_line_names_the_option_which_is_completed_also_where_help_hides_it(
-    run_at_once: Callable[..., Done],
+    tmp_path: Path,
 ) -> None:
-    done = run_at_once("worker", "--parallel", "0", ROWFERRY_WORKER_PARALLEL="9")
+    environment = {**os.environ, "ROWFERRY_WORKER_PARALLEL": "9"}
+    done = run_in_this_process(["worker", "--parallel", "0"], environment, tmp_path)
     assert "Invalid value for '--parallel': 0 is not" in done.stderr
-    words = {"COMP_WORDS": "rowferry worker --min", "COMP_CWORD": "2"}
-    assert "--min-parallel" in run_at_once(_ROWFERRY_COMPLETE="bash_complete", **words).stdout
+    words = {"_ROWFERRY_COMPLETE": "bash_complete", "COMP_WORDS": "rowferry worker --min", "COMP_CWORD": "2"}
+    assert "--min-parallel" in run_in_this_process([], {**os.environ, **words}, tmp_path).stdout
 
 
 def test_an_address_that_kubernetes_puts_into_a_variable_is_no_port(monkeypatch: pytest.MonkeyPatch) -> None:

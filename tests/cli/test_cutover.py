@@ -3,7 +3,6 @@
 import json
 import re
 import signal
-import subprocess
 from typing import Any
 
 import psycopg
@@ -12,6 +11,7 @@ import pytest
 from support.entries.files import (
     LONG_AGO,
     add_file,
+    cut_over,
     make_table,
     now,
     passes,
@@ -21,10 +21,9 @@ from support.entries.files import (
 )
 from support.entries.listed_objects import PREFIX, TO, name_objects, put_objects
 from support.entries.migration import Migration
-from support.processes.cli import refused, well
+from support.processes.cli import Done, refused, well
 from support.processes.processes import wait_for
 from support.processes.terminal import in_terminal
-from support.queue.workers_here import run_here
 
 PLAIN = {"TERM": "dumb", "COLUMNS": "200"}
 ONE = ("--yes", "--processes", "1", "--batch-size", "5")
@@ -37,16 +36,10 @@ def staying(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> Migration:
     made = make_table(migration, "timestamptz")
     for number in range(1, 6):
         add_file(made, number)
-    made.write_plan()
-    return made
+    return made.write_plan()
 
 
-def cut_over(migration: Migration, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command without a question, in this process with its workers."""
-    return run_here(migration.folder, "cutover", "--yes", *arguments)
-
-
-def documents(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+def documents(done: Done) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -110,8 +103,7 @@ def test_switched_back_begins_anew(staying: Migration) -> None:
     cut_over(staying)
     cut_over(staying, "--finish")
     assert cut_over(staying, "--switched-back").returncode == 0
-    done = cut_over(staying)
-    assert "Now is the moment to switch the application to" in done.stdout
+    assert "Now is the moment to switch the application to" in cut_over(staying).stdout
 
 
 def test_objects_without_rows_are_switched_as_rows_that_stay(migration: Migration) -> None:
@@ -125,8 +117,7 @@ def test_objects_without_rows_are_switched_as_rows_that_stay(migration: Migratio
     migration.legacy.put(f"{PREFIX}b", b"replaced before the switch")
     wait_for_next_second()
     migration.production.put(f"{TO}c", b"written after the switch")
-    done = well(cut_over(migration, "--finish"))
-    assert "is complete: 4 entries verified" in done.stdout
+    assert "is complete: 4 entries verified" in well(cut_over(migration, "--finish")).stdout
     found = [migration.production.read(f"{TO}{name}") for name in "abcd"]
     assert found == [b"body of a", b"replaced before the switch", b"written after the switch", b"body of d"]
 
@@ -166,13 +157,10 @@ def test_a_person_switches_and_presses_enter_and_no_pass_overwrites_since(stayin
     assert read_production(staying, 5) == ["v2", "v1", "written after the switch", "v1", "v1"]
 
 
-FIRST_AND_SECOND = [
-    (signal.SIGKILL, signal.SIGINT),
-    pytest.param(signal.SIGINT, signal.SIGKILL, marks=pytest.mark.soak),
-]
-
-
-@pytest.mark.parametrize(("first", "second"), FIRST_AND_SECOND)
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(signal.SIGKILL, signal.SIGINT), pytest.param(signal.SIGINT, signal.SIGKILL, marks=pytest.mark.soak)],
+)
 def test_a_cutover_that_ends_at_any_moment_goes_on(
     staying: Migration, first: signal.Signals, second: signal.Signals
 ) -> None:
@@ -188,8 +176,7 @@ def test_a_cutover_that_ends_at_any_moment_goes_on(
         wait_for(lambda: staying.execute("select from rowferry.batch_queue where queue_name = 'verify'") != [])
         terminal.process.send_signal(second)
         terminal.wait()
-    done = well(cut_over(staying))
-    assert "is complete: 60 entries verified" in done.stdout
+    assert "is complete: 60 entries verified" in well(cut_over(staying)).stdout
     assert read_production(staying, 60) == ["v1"] * 60
     assert len(passes(staying)) >= 3
     staying.check_balance()

@@ -1,14 +1,13 @@
 """`rowferry cutover` between servers whose clocks differ: nobody's write is lost, and what cannot be told is named."""
 
 import re
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
 
-from support.entries.files import add_file, make_table, now, read_production, replace_file
+from support.entries.files import add_file, cut_over, make_table, now, read_production, replace_file
 from support.entries.migration import Migration
 from support.processes.cli import well
 from support.processes.processes import wait_for
@@ -45,24 +44,20 @@ def staying(
         yield made
 
 
-def cut_over(migration: Migration, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return run_here(migration.folder, "cutover", "--yes", *arguments)
-
-
 def touch(migration: Migration, number: int) -> None:
     migration.execute("update public.files set updated_at = %s where id = %s", (now(), number))
 
 
-def write_together(migration: Migration) -> bool:
-    """Write an object to both sides, and return whether both were stamped with the same second."""
-    migration.production.put("f3", b"new version's, with it")
-    migration.legacy.put("f3", b"old version's, with it")
-    touch(migration, 3)
-    return migration.production.head("f3")["LastModified"] == migration.legacy.head("f3")["LastModified"]
-
-
 def test_no_write_of_either_version_is_lost(staying: Migration) -> None:
     """Instances flip one after the other: the last write counts, and what nobody can put in order is left alone."""
+
+    def write_together() -> bool:
+        """Write an object to both sides, and return whether both were stamped with the same second."""
+        staying.production.put("f3", b"new version's, with it")
+        staying.legacy.put("f3", b"old version's, with it")
+        touch(staying, 3)
+        return staying.production.head("f3")["LastModified"] == staying.legacy.head("f3")["LastModified"]
+
     done = well(cut_over(staying))
     told = CLOCKS.search(done.stdout)
     assert told, done.stdout
@@ -70,7 +65,7 @@ def test_no_write_of_either_version_is_lost(staying: Migration) -> None:
 
     replace_file(staying, 1, "old version's")
     staying.production.put("f2", b"new version's")
-    wait_for(lambda: write_together(staying))
+    wait_for(write_together)
     time.sleep(APART_SECONDS)
     staying.production.put("f1", b"new version's, later")
     replace_file(staying, 2, "old version's, later")
@@ -104,7 +99,6 @@ def test_going_back_leaves_no_lasting_conflict(staying: Migration) -> None:
     assert read_production(staying, 5)[3] == "new version's"
     assert cut_over(staying, "--switched-back").returncode == 0
     touch(staying, 4)
-    done = well(cut_over(staying))
-    assert "What the application wrote to" in done.stdout
+    assert "What the application wrote to" in well(cut_over(staying)).stdout
     assert read_production(staying, 5) == ["v1"] * 5
     assert cut_over(staying, "--finish").returncode == 0

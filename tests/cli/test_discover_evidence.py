@@ -31,9 +31,8 @@ def test_keys_behind_a_scheme_of_any_form_are_found(found: Discovering, begins: 
 
 
 def test_urls_of_keys_with_blanks_are_found_as_a_whole(found: Discovering) -> None:
-    found.execute("create table files (id bigint primary key, path text)")
     begins = f"s3://{found.legacy.bucket}/"
-    found.insert("files", [(n, f"{begins}pics/my file {n}.png") for n in NUMBERS])
+    found.make("files", "path text", [(n, f"{begins}pics/my file {n}.png") for n in NUMBERS])
     found.put(*[f"pics/my file {n}.png" for n in NUMBERS])
     (entries,) = found.find_entries()
     assert (entries["from"], "within" in entries) == (begins, False)
@@ -46,10 +45,9 @@ def test_keys_behind_any_words_are_found(found: Discovering) -> None:
 
 
 def test_keys_at_the_end_of_texts_are_found_at_any_depth_of_a_document(found: Discovering) -> None:
-    found.execute("create table runs (id bigint primary key, data text)")
     other = [f"word {n} of many" for n in range(30)]
     documents = [json.dumps([*other, {"a": {"b": {"c": [{"d": {"e": f"s3:runs/{n}/out.bin"}}]}}}]) for n in NUMBERS]
-    found.insert("runs", list(zip(NUMBERS, documents, strict=True)))
+    found.make("runs", "data text", list(zip(NUMBERS, documents, strict=True)))
     found.put(*[f"runs/{n}/out.bin" for n in NUMBERS])
     (entries,) = found.find_entries()
     assert entries["path"] == "$[*].a.b.c[*].d.e"
@@ -57,9 +55,8 @@ def test_keys_at_the_end_of_texts_are_found_at_any_depth_of_a_document(found: Di
 
 
 def test_texts_among_many_others_in_a_list_are_found(found: Discovering) -> None:
-    found.execute("create table runs (id bigint primary key, data jsonb)")
     other = [f"value/{n}" for n in range(30)]
-    found.insert("runs", [(n, json.dumps([*other, f"s3:runs/{n}/out.bin"])) for n in NUMBERS])
+    found.make("runs", "data jsonb", [(n, json.dumps([*other, f"s3:runs/{n}/out.bin"])) for n in NUMBERS])
     found.put(*[f"runs/{n}/out.bin" for n in NUMBERS])
     (entries,) = found.find_entries()
     assert (entries["path"], entries["from"][:3]) == ("$[*]", "s3:")
@@ -85,9 +82,8 @@ def test_a_bucket_costs_few_requests(
 ) -> None:
     monkeypatch.setattr(bucket, "MAX_LISTED", listed)
     for number in range(20):
-        found.execute(f"create table t{number} (id bigint primary key, a text, b text, c jsonb)")
         row = [(n, f"x/{number}/{n}.png", f"/y/{n}.jpg", '{"z": "q/w.gif"}') for n in NUMBERS]
-        found.insert(f"t{number}", row)
+        found.make(f"t{number}", "a text, b text, c jsonb", row)
     found.put(*[f"x/1/{n}.png" for n in NUMBERS], *[f"folder{n}/{m}/x.bin" for n in range(30) for m in range(3)])
     with logged(found.legacy.endpoint_url) as log:
         assert found.find_entries(legacy=f"{log.endpoint_url}/{found.legacy.bucket}")
@@ -101,7 +97,7 @@ def test_an_object_that_two_columns_name_gets_one_form(found: Discovering) -> No
     found.put(*[f"exports/{n}.zip" for n in NUMBERS])
     (entries,) = found.find_entries()
     assert (entries["key"], "rows" in entries) == ("url", False)
-    assert "filename: its objects are those of url" in found.plan_path.read_text().replace("\n# ", " ")
+    assert "filename: its objects are those of url" in found.read_notes()
 
 
 def test_a_rule_with_the_digest_of_one_owner_is_refused(found: Discovering) -> None:
@@ -118,9 +114,8 @@ def test_what_stays_behind_is_named_however_little_it_is(found: Discovering) -> 
     found.make("files", "path text", [(n, f"pics/{n}.png") for n in range(40)])
     found.put(*[f"pics/{n}.png" for n in range(41)])
     found.find_entries()
-    assert "No row names some objects, as those of deleted rows are; they stay behind: pics/: 1 of 41" in (
-        found.plan_path.read_text().replace("\n# ", " ")
-    )
+    left = "No row names some objects, as those of deleted rows are; they stay behind: pics/: 1 of 41"
+    assert left in found.read_notes()
 
 
 def test_near_misses_are_said_where_nothing_is_found(found: Discovering) -> None:
@@ -156,26 +151,22 @@ def photos(found: Discovering) -> Discovering:
     return found
 
 
-def read_plan(found: Discovering) -> str:
-    return found.plan_path.read_text().replace("\n# ", " ")
-
-
 def test_a_locked_table_is_told(photos: Discovering) -> None:
     photos.execute("create table files (id bigint primary key, path text)")
     with psycopg.connect(photos.dsn) as holding:
         holding.execute("lock table public.files in access exclusive mode")
         assert photos.discover(ROWFERRY_LOCK_TIMEOUT="1s").returncode == 0
-    assert "Not looked at: public.files.path, since it took too long or the table was locked" in read_plan(photos)
+    assert "Not looked at: public.files.path, since it took too long or the table was locked" in photos.read_notes()
 
 
 def test_more_folders_than_are_listed_are_told(photos: Discovering, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bucket, "MAX_LISTED", 0)
     photos.put(*[f"more/part{n}/inner{m}/x.bin" for n in range(20) for m in range(10)])
     assert photos.discover().returncode == 0
-    assert "Not looked at: folders of the bucket beyond the first 150 that were listed" in read_plan(photos)
+    assert "Not looked at: folders of the bucket beyond the first 150 that were listed" in photos.read_notes()
 
 
 @on_moto
 def test_nothing_is_told_where_all_was_looked_at(photos: Discovering) -> None:
     assert photos.discover().returncode == 0
-    assert "Not looked at" not in read_plan(photos)
+    assert "Not looked at" not in photos.read_notes()

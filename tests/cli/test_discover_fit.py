@@ -14,8 +14,7 @@ def check(found: Discovering) -> str:
     """Run `check` over the plan that was written, which must pass."""
     text = found.plan_path.read_text().replace('"new-media"', f'"{found.production.bucket}"')
     found.plan_path.write_text(text)
-    done = well(found.run("check"))
-    return done.stdout
+    return well(found.run("check")).stdout
 
 
 BASE64 = "repeat('JVBERi0xLjQKJeLjz9MKMyAwIG9iago8PC9MZW5ndGgg', 40)"
@@ -37,8 +36,7 @@ TEXTS = {
 @pytest.mark.parametrize("kind", TEXTS)
 def test_rows_without_objects_are_left_out_by_what_tells_them(found: Discovering, kind: str) -> None:
     column, text, value, where = TEXTS[kind]
-    found.execute(f'create table files (id bigint primary key, "{COLUMN}" text, {column})')
-    found.execute(f"insert into files select n, {text}, {value} from generate_series(1, 40) as n")
+    found.fill("files", f'"{COLUMN}" text, {column}', f"{text}, {value}", 1, 40)
     found.put(*[f"{n}/d.pdf" for n in range(1, 41) if n % 4])
     (entries,) = found.find_entries()
     assert entries["where"] == where
@@ -48,9 +46,8 @@ def test_rows_without_objects_are_left_out_by_what_tells_them(found: Discovering
 
 def test_some_lost_objects_are_no_kind_of_their_own(found: Discovering) -> None:
     """One row in fifty has lost its object: rows of that day shall not be left out."""
-    found.execute("create table files (id bigint primary key, path text, day text)")
     day = "case when n % 50 = 0 then 'x' else 'y' end"
-    found.execute(f"insert into files select n, 'd/' || n, {day} from generate_series(1, 300) as n")
+    found.fill("files", "path text, day text", f"'d/' || n, {day}", 1, 300)
     found.put(*[f"d/{n}" for n in range(1, 301) if n % 50])
     (entries,) = found.find_entries()
     assert "where" not in entries
@@ -66,10 +63,7 @@ DOCUMENTS = {
 @pytest.mark.parametrize("kind", DOCUMENTS)
 def test_texts_that_are_no_documents_are_left_out_and_no_good_one_is(found: Discovering, kind: str) -> None:
     good, bad, condition = DOCUMENTS[kind]
-    found.execute(f'create table files (id bigint primary key, "{COLUMN}" text)')
-    found.execute(
-        f"insert into files select n, case when n % 20 = 0 then {bad} else {good} end from generate_series(1, 100) as n"
-    )
+    found.fill("files", f'"{COLUMN}" text', f"case when n % 20 = 0 then {bad} else {good} end", 1, 100)
     found.put(*[f"d/{n}.pdf" for n in range(1, 101)])
     (entries,) = found.find_entries()
     assert (entries["where"], entries["path"]) == (f'"{COLUMN}" {condition}', "$[*].path")
@@ -78,14 +72,12 @@ def test_texts_that_are_no_documents_are_left_out_and_no_good_one_is(found: Disc
 
 @on_moto
 def test_what_check_refuses_is_a_comment_with_the_evidence(found: Discovering) -> None:
-    found.execute("create table files (id bigint primary key, path text)")
+    found.fill("files", "path text", "'d/' || n", 1, 100)
     found.execute("create table more () inherits (files)")
-    found.execute("create table photos (id bigint primary key, path text)")
-    found.execute("insert into files select n, 'd/' || n from generate_series(1, 100) as n")
-    found.execute("insert into photos select n, 'p/' || n from generate_series(1, 100) as n")
+    found.fill("photos", "path text", "'p/' || n", 1, 100)
     found.put(*[f"d/{n}" for n in range(1, 51)], *[f"p/{n}" for n in range(1, 51)])
     assert "files.path: 50 of 100 sampled rows name existing objects (a comment" in found.discover().stdout
-    text = found.plan_path.read_text().replace("\n# ", " ")
+    text = found.read_notes()
     assert "50 of 100 sampled rows name existing objects. They begin with d/" in text
     assert "`rowferry check` refuses this. Mend it, and then uncomment it." in text
     assert "other tables inherit from public.files, and their ids may repeat; name each of them" in text
@@ -108,9 +100,8 @@ def test_the_condition_that_a_check_advises_leaves_out_no_good_row(
     (version,) = found.read_texts("select current_setting('server_version_num')")
     if int(version) >= 160000:
         pytest.skip("from PostgreSQL 16 on such rows are no entries")
-    found.execute(f'create table files (id bigint primary key, "{COLUMN}" text)')
     text = f"case when n % 5 = 0 then 'see the mail' else {document.format()} end"
-    found.execute(f"insert into files select n, {text} from generate_series(1, 20) as n")
+    found.fill("files", f'"{COLUMN}" text', text, 1, 20)
     found.put(*[f"d/{n}.pdf" for n in range(1, 21)])
     sides = "".join(
         f'[{name}]\nbucket = "{side.bucket}"\nendpoint_url = "{side.endpoint_url}"\n'

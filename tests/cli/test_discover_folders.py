@@ -23,13 +23,8 @@ def read_document(found: Discovering) -> dict[str, Any]:
     return tomllib.loads(found.plan_path.read_text())
 
 
-def read_notes(found: Discovering) -> str:
-    return found.plan_path.read_text().replace("\n# ", " ")
-
-
 def check(found: Discovering) -> str:
-    done = well(found.run("check"))
-    return done.stdout
+    return well(found.run("check")).stdout
 
 
 @on_moto
@@ -40,7 +35,7 @@ def test_urls_that_name_folders_are_proposed_and_check_passes(found: Discovering
     assert (entries["names"], entries["from"]) == ("folder", f"s3://{found.legacy.bucket}/")
     assert entries["to"] == f"s3://{found.production.bucket}/"
     assert "may_be_empty" not in entries
-    assert "12 of 12 sampled rows name folders with objects" in read_notes(found)
+    assert "12 of 12 sampled rows name folders with objects" in found.read_notes()
     assert "objects" not in read_document(found)
     assert "12 of 12 sampled folders hold objects" in check(found)
 
@@ -49,7 +44,7 @@ def test_rows_with_empty_folders_move_as_well(found: Discovering) -> None:
     add_runs(found, "s3://{bucket}/mlflow/{n}/artifacts", empty=3)
     (entries,) = found.find_entries(production=found.production.bucket)
     assert entries["may_be_empty"] is True
-    assert "9 of 12 sampled rows name folders with objects" in read_notes(found)
+    assert "9 of 12 sampled rows name folders with objects" in found.read_notes()
     check(found)
     assert found.run("migrate", "--yes").returncode == 0
     (moved,) = found.read_texts("select count(*)::text from runs where artifact_uri like 's3://production%%'")
@@ -81,7 +76,7 @@ def test_paths_that_name_folders_are_told_and_copied_without_rows(found: Discove
     assert found.discover().returncode == 0
     assert read_document(found)["objects"] == [{"prefix": "mlflow/"}]
     assert "entries" not in read_document(found)
-    assert "public.runs.artifact_uri: the texts name folders, such as 'mlflow/0/artifacts/'" in read_notes(found)
+    assert "public.runs.artifact_uri: the texts name folders, such as 'mlflow/0/artifacts/'" in found.read_notes()
 
 
 PICTURES = {
@@ -99,8 +94,7 @@ def test_keys_that_others_begin_with_are_no_folders(found: Discovering, kind: st
     found.make("pictures", "url text", [(n, f"s3://{found.legacy.bucket}/pictures/{n}") for n in range(12)])
     found.put(*[f"pictures/{n}" for n in originals])
     found.put(*[f"pictures/{n}/{size}" for n in with_smaller for size in (200, 400)])
-    told = found.discover("--json")
-    assert "names = " not in told.stdout
+    assert "names = " not in found.discover("--json").stdout
 
 
 def test_a_folder_of_one_object_each_is_no_folder_that_a_row_names(found: Discovering) -> None:
@@ -179,8 +173,7 @@ def test_what_is_proposed_passes_check_and_is_migrated(photos: Discovering) -> N
     assert photos.discover().returncode == 0
     text = photos.plan_path.read_text().replace("new-media", photos.production.bucket)
     photos.plan_path.write_text(text)
-    checked = well(photos.run("check"))
-    assert "covers a part" not in checked.stdout
+    assert "covers a part" not in well(photos.run("check")).stdout
     well(run_here(photos.folder, "migrate", "--yes", **photos.environment))
     moved = {key: photos.production.read(key) for key in photos.production.listing()}
     assert moved == {key: photos.legacy.read(key) for key in photos.legacy.listing()}

@@ -7,39 +7,31 @@ import pytest
 from support.entries.discovering import Discovering, on_moto
 
 
-def read_notes(found: Discovering) -> str:
-    """Return the plan with its comments in one line each."""
-    return found.plan_path.read_text().replace("\n# ", " ")
-
-
 def test_urls_inside_longer_texts_are_found(found: Discovering) -> None:
-    found.execute("create table articles (id bigint primary key, body text)")
     url = found.url_of(found.legacy.bucket)
     text = '<p>Hello {n}, see <a href="https://example.org/{n}">this</a>.</p><img src="{url}/a/{n}.png">'
-    found.insert("articles", [(n, text.format(n=n, url=url)) for n in range(12)])
+    found.make("articles", "body text", [(n, text.format(n=n, url=url)) for n in range(12)])
     found.put(*[f"a/{n}.png" for n in range(12)])
     (entries,) = found.find_entries()
     assert (entries["within"], entries["from"]) == ("text", f"{url}/")
     assert entries["to"] == f"{found.url_of('new-media')}/"
-    assert "12 of 12 sampled rows name existing objects" in read_notes(found)
+    assert "12 of 12 sampled rows name existing objects" in found.read_notes()
 
 
 def test_urls_inside_longer_texts_of_documents_are_told(found: Discovering) -> None:
-    found.execute("create table tasks (id bigint primary key, data jsonb)")
     url = found.url_of(found.legacy.bucket)
     document = '{{"html": "<img src=\\"{url}/html/{n}.png\\"> {n}", "image": "{url}/image/{n}.png"}}'
-    found.insert("tasks", [(n, document.format(n=n, url=url)) for n in range(12)])
+    found.make("tasks", "data jsonb", [(n, document.format(n=n, url=url)) for n in range(12)])
     found.put(*[f"{folder}/{n}.png" for folder in ("html", "image") for n in range(12)])
     (entries,) = found.find_entries()
     assert entries["path"] == "$.image"
-    assert "public.tasks.data $.html: 12 sampled rows hold URLs of objects inside longer texts" in read_notes(found)
+    assert "public.tasks.data $.html: 12 sampled rows hold URLs of objects inside longer texts" in found.read_notes()
     assert tomllib.loads(found.plan_path.read_text())["objects"] == [{"prefix": "html/"}]
 
 
 def test_one_place_of_a_document_with_urls_of_two_forms_is_named_apart(found: Discovering) -> None:
-    found.execute("create table surveys (id bigint primary key, data jsonb)")
     hosts = ("https://forms.example.org", "")
-    found.insert("surveys", [(n, f'[{{"url": "{hosts[n % 2]}/storage/q/{n}.jpg"}}]') for n in range(12)])
+    found.make("surveys", "data jsonb", [(n, f'[{{"url": "{hosts[n % 2]}/storage/q/{n}.jpg"}}]') for n in range(12)])
     found.put(*[f"q/{n}.jpg" for n in range(12)])
     names = [one["name"] for one in found.find_entries()]
     place = "public.surveys.data $[*].url"
@@ -47,13 +39,11 @@ def test_one_place_of_a_document_with_urls_of_two_forms_is_named_apart(found: Di
 
 
 def test_a_column_with_the_buckets_name_is_told(found: Discovering) -> None:
-    found.execute("create table files (id bigint primary key, path text)")
-    found.execute("create table settings (id bigint primary key, bucket text)")
-    found.insert("files", [(n, f"a/{n}.png") for n in range(12)])
-    found.insert("settings", [(1, found.legacy.bucket)])
+    found.make("files", "path text", [(n, f"a/{n}.png") for n in range(12)])
+    found.make("settings", "bucket text", [(1, found.legacy.bucket)])
     found.put(*[f"a/{n}.png" for n in range(12)])
     found.find_entries()
-    assert "public.settings.bucket: 1 sampled row holds the name of the legacy bucket" in read_notes(found)
+    assert "public.settings.bucket: 1 sampled row holds the name of the legacy bucket" in found.read_notes()
 
 
 @on_moto
@@ -66,17 +56,12 @@ def test_documents_that_are_a_text_alone_are_read(found: Discovering) -> None:
     found.put(*[f"logos/{n}.png" for n in range(6)])
     (entries,) = found.find_entries(production=found.production.bucket)
     assert (entries["path"], entries["from"]) == ("$", f"{url}/")
-    assert "public.settings.value $: 1 sampled row holds the name of the legacy bucket" in read_notes(found)
+    assert "public.settings.value $: 1 sampled row holds the name of the legacy bucket" in found.read_notes()
     assert found.run("migrate", "--yes").returncode == 0
     there = (
         f"select value #>> '{{}}' from settings where value #>> '{{}}' like '{found.url_of(found.production.bucket)}/%'"
     )
     assert len(found.read_texts(there)) == 6
-
-
-def fill_by_number(found: Discovering, columns: str, values: str) -> None:
-    found.execute(f"create table files (id bigint primary key, {columns})")
-    found.execute(f"insert into files select n, {values} from generate_series(101, 160) as n")
 
 
 PARTITION = "regexp_replace(lpad(id::text, 9, '0'), '(...)(...)(...)', '\\1/\\2/\\3')"
@@ -102,13 +87,13 @@ COMPUTED = {
 @pytest.mark.parametrize("form", COMPUTED)
 def test_keys_are_computed_as_frameworks_make_them_in_a_table_that_is_not_known(found: Discovering, form: str) -> None:
     columns, values, keys = COMPUTED[form]
-    fill_by_number(found, columns, values)
+    found.fill("files", columns, values, 101, 160)
     found.put(*found.read_texts(f"select unnest(array[{', '.join(keys)}]) from files"))
     (entries,) = found.find_entries()
     named = [entries[name] for name in ("objects", "optional") if name in entries]
     computed = " union ".join(f"select unnest(array[]::text[] || ({each})) from files" for each in named)
     assert set(found.read_texts(computed)) == set(found.legacy.listing())
-    assert "60 of 60 sampled rows name existing objects" in read_notes(found)
+    assert "60 of 60 sampled rows name existing objects" in found.read_notes()
 
 
 def test_keys_are_computed_from_a_uuid(found: Discovering) -> None:
@@ -120,7 +105,7 @@ def test_keys_are_computed_from_a_uuid(found: Discovering) -> None:
 
 
 def test_a_columns_objects_are_found_in_all_of_their_folders(found: Discovering) -> None:
-    fill_by_number(found, "name text", "'f' || n || '.png'")
+    found.fill("files", "name text", "'f' || n || '.png'", 101, 160)
     folders = ("originals", "small", "thumbs")
     found.put(*[f"{folder}/{n}/f{n}.png" for folder in folders for n in range(101, 161)])
     (entries,) = found.find_entries()
@@ -129,7 +114,7 @@ def test_a_columns_objects_are_found_in_all_of_their_folders(found: Discovering)
 
 
 def test_objects_that_only_some_rows_have_may_be_missing(found: Discovering) -> None:
-    fill_by_number(found, "code text", "md5(n::text)")
+    found.fill("files", "code text", "md5(n::text)", 101, 160)
     found.put(*found.read_texts("select 'files/' || id || '.bin' from files where id % 3 > 0"))
     (entries,) = found.find_entries()
     assert {"key", "objects"} & entries.keys() == set()
@@ -138,7 +123,7 @@ def test_objects_that_only_some_rows_have_may_be_missing(found: Discovering) -> 
 
 def test_what_no_rule_explains_is_copied_without_rows(found: Discovering) -> None:
     """Slices, digests and the like are for a schema that is described, or for `objects` by hand."""
-    fill_by_number(found, "code text", "md5(n::text)")
+    found.fill("files", "code text", "md5(n::text)", 101, 160)
     found.make("notes", "path text", [(n, f"notes/{n}.txt") for n in range(9)])
     found.put(*[f"notes/{n}.txt" for n in range(9)])
     found.put(*found.read_texts("select 'd/' || left(code, 2) || '/' || code from files"))
@@ -152,7 +137,7 @@ def test_numbers_do_not_say_when_a_row_changed(found: Discovering) -> None:
     found.put(*[f"a/{n}" for n in range(12)])
     (entries,) = found.find_entries()
     assert "changed" not in entries
-    assert "no column was found that says when a row changed" in read_notes(found)
+    assert "no column was found that says when a row changed" in found.read_notes()
 
 
 @pytest.mark.parametrize(

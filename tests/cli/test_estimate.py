@@ -77,11 +77,8 @@ def test_the_document_has_stable_names(migration: Migration) -> None:
 
 
 def test_each_kind_of_object_is_counted(migration: Migration) -> None:
-    migration.fill(50)
-    migration.add(51, "tagged", b"x" * 5000, Tagging="a=1")
-    migration.add_row(52, f"{FROM}missing")
-    migration.add_row(53, f"{TO}migrated already")
-    migration.add(54, "there", b"there")
+    migration.fill(50).add(51, "tagged", b"x" * 5000, Tagging="a=1").add_row(52, f"{FROM}missing")
+    migration.add_row(53, f"{TO}migrated already").add(54, "there", b"there")
     migration.production.put(f"{TO}there", b"there")
     migration.add_row(55, FROM + "k" * 1018)
     found = estimate(migration)
@@ -315,5 +312,4 @@ def test_a_large_object_is_counted_by_its_parts(transfer: str, size: int, etag: 
     entries = {"table": "t", "id": "id", "key": "key", "from": "image/", "to": "avatar/"}
     sides = {"legacy": {"bucket": "old"}, "production": {"bucket": "new"}}
     plan = parse_plan({"migration": {"name": "m", "transfer": transfer}, **sides, "entries": [entries]}, "of the test")
-    head = Response(200, {"etag": f'"{etag}"', "content-length": str(size)})
-    assert count_parts(plan, head) == parts
+    assert count_parts(plan, Response(200, {"etag": f'"{etag}"', "content-length": str(size)})) == parts

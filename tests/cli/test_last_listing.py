@@ -21,8 +21,7 @@ KEY, NEW_KEY = f"{FROM}u2/me.png", f"{TO}u2/me.png"
 @pytest.fixture
 def run_and_write(migration: Migration, monkeypatch: pytest.MonkeyPatch) -> RunAndWrite:
     """`rowferry migrate` of three rows, and an application that writes once the last row has moved."""
-    migration.fill(3)
-    migration.write_plan()
+    migration.fill(3).write_plan()
     all_passes = Run.all_passes
 
     def run(write: Callable[[], object], *more: str) -> tuple[int, str]:
@@ -91,8 +90,7 @@ def test_where_a_listing_cannot_tell_the_run_says_what_remains(
     monkeypatch.setattr(last_listing, name, value)
     status, words = run_and_write(partial(migration.legacy.put, KEY, b"written last"))
     assert status == 0
-    found = " ".join(words.split())
-    assert f"{why}): `rowferry verify --repair` finds them" in found
+    assert f"{why}): `rowferry verify --repair` finds them" in " ".join(words.split())
 
 
 def test_a_listing_without_times_tells_nothing() -> None:

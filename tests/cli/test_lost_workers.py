@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from rowferry.db.connection import Connection, connect
+from rowferry.db.connection import connect
 from rowferry.reports.progress import Counts
 from rowferry_cli.migrate.lost_workers import LostWorkers
 from rowferry_cli.throughput import Throughput
@@ -38,10 +38,10 @@ def lines(database: str) -> Iterator[Lines]:
 
 
 @pytest.fixture
-def connection(lines: Lines) -> Iterator[Connection]:
+def lost(lines: Lines) -> Iterator[LostWorkers]:
     del lines  # DATABASE_URL
     with closing(connect("test", autocommit=True)) as connection:
-        yield connection
+        yield LostWorkers(connection, "m")
 
 
 def begin(lines: Lines, worker: str, pid: int, *, silent: str = "0 s", host: str = "far") -> None:
@@ -52,10 +52,7 @@ def begin(lines: Lines, worker: str, pid: int, *, silent: str = "0 s", host: str
     change(lines, "worker", f"in_hand = '{{\"{attempt['id']}\": 20}}' where id = '{worker}'")
 
 
-def test_a_worker_that_falls_silent_is_told_once_with_its_batch_and_the_wait(
-    lines: Lines, connection: Connection
-) -> None:
-    lost = LostWorkers(connection, "m")
+def test_a_worker_that_falls_silent_is_told_once_with_its_batch_and_the_wait(lines: Lines, lost: LostWorkers) -> None:
     begin(lines, "a", 7)
     assert list(lost.look(())) == []
     assert not lost.waits
@@ -73,15 +70,13 @@ FOLLOWED = "Batch 1 was taken over by process 8: what process 7 had copied is fo
 
 
 @linux_alone
-def test_a_process_of_this_host_is_known_to_be_dead_at_once(lines: Lines, connection: Connection) -> None:
-    lost = LostWorkers(connection, "m")
+def test_a_process_of_this_host_is_known_to_be_dead_at_once(lines: Lines, lost: LostWorkers) -> None:
     begin(lines, "a", 7, host=name_host())
     assert list(lost.look({7})) == [HERE]
     assert lost.waits == "batch 1 waits to be claimed again"
 
 
-def test_a_process_of_this_host_that_is_silent_is_waited_for(lines: Lines, connection: Connection) -> None:
-    lost = LostWorkers(connection, "m")
+def test_a_process_of_this_host_that_is_silent_is_waited_for(lines: Lines, lost: LostWorkers) -> None:
     begin(lines, "a", 7, host=name_host(), silent="8 s")
     (words,) = lost.look(())
     assert words.endswith("Another one takes over as soon as it has been silent for 10 s.")
@@ -91,9 +86,8 @@ def test_a_process_of_this_host_that_is_silent_is_waited_for(lines: Lines, conne
 @linux_alone
 @pytest.mark.parametrize("is_known_late", [False, True])
 def test_a_batch_that_was_taken_over_between_two_looks_is_told_too(
-    lines: Lines, connection: Connection, *, is_known_late: bool
+    lines: Lines, lost: LostWorkers, *, is_known_late: bool
 ) -> None:
-    lost = LostWorkers(connection, "m")
     begin(lines, "a", 7, host=name_host())
     assert list(lost.look(())) == []
     begin(lines, "b", 8, host=name_host())
@@ -104,8 +98,7 @@ def test_a_batch_that_was_taken_over_between_two_looks_is_told_too(
 
 
 @linux_alone
-def test_nothing_is_told_twice_where_the_next_worker_has_to_begin_anew(lines: Lines, connection: Connection) -> None:
-    lost = LostWorkers(connection, "m")
+def test_nothing_is_told_twice_where_the_next_worker_has_to_begin_anew(lines: Lines, lost: LostWorkers) -> None:
     begin(lines, "a", 7, host=name_host())
     assert list(lost.look({7})) == [HERE]
     begin(lines, "b", 8, host=name_host())
@@ -116,13 +109,12 @@ def test_nothing_is_told_twice_where_the_next_worker_has_to_begin_anew(lines: Li
     assert list(lost.look({7})) == []
 
 
-def test_a_process_of_another_host_with_the_same_number_lives(lines: Lines, connection: Connection) -> None:
+def test_a_process_of_another_host_with_the_same_number_lives(lines: Lines, lost: LostWorkers) -> None:
     begin(lines, "a", 7)
-    assert list(LostWorkers(connection, "m").look({7})) == []
+    assert list(lost.look({7})) == []
 
 
-def test_who_takes_a_batch_over_is_told(lines: Lines, connection: Connection) -> None:
-    lost = LostWorkers(connection, "m")
+def test_who_takes_a_batch_over_is_told(lines: Lines, lost: LostWorkers) -> None:
     begin(lines, "a", 7, silent="11 s")
     assert len(list(lost.look(()))) == 1
     assert lost.waits == "batch 1 waits to be claimed again"
@@ -131,8 +123,7 @@ def test_who_takes_a_batch_over_is_told(lines: Lines, connection: Connection) ->
     assert not lost.waits
 
 
-def test_a_worker_that_was_only_cut_off_responds_again(lines: Lines, connection: Connection) -> None:
-    lost = LostWorkers(connection, "m")
+def test_a_worker_that_was_only_cut_off_responds_again(lines: Lines, lost: LostWorkers) -> None:
     begin(lines, "a", 7, silent="8 s")
     assert len(list(lost.look(()))) == 1
     change(lines, "worker", "last_seen_at = now()")

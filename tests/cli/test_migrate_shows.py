@@ -20,8 +20,7 @@ def run(migration: Migration, *arguments: str) -> list[list[str]]:
 
 @pytest.fixture
 def filled(migration: Migration) -> Migration:
-    migration.fill(3).write_plan()
-    return migration
+    return migration.fill(3).write_plan()
 
 
 def test_the_data_are_shown_alone_or_before_the_work_and_after_it(filled: Migration) -> None:

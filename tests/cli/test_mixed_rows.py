@@ -25,8 +25,7 @@ def mixed(migration: Migration) -> Migration:
     name_objects(migration, "variants/", None)
     migration.plan["entries"] = entries
     migration.migrate()
-    migration.write_plan()
-    return migration
+    return migration.write_plan()
 
 
 def test_revert_takes_the_rows_that_move_and_names_the_others(mixed: Migration) -> None:

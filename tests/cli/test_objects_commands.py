@@ -7,7 +7,6 @@ import pytest
 from support.entries.listed_objects import PREFIX, check_copies, name_objects, put_objects
 from support.entries.migration import Migration
 
-START_WORKERS = {"migrate", "verify", "revert"}
 NAMES = [f"{number:02}.png" for number in range(12)]
 
 
@@ -15,12 +14,11 @@ NAMES = [f"{number:02}.png" for number in range(12)]
 def listed(versitygw_migration: Migration) -> Migration:
     migration = name_objects(versitygw_migration)
     put_objects(migration, NAMES)
-    migration.write_plan()
-    return migration
+    return migration.write_plan()
 
 
 def run(migration: Migration, *arguments: str, status: int = 0) -> str:
-    one = ("--processes", "1") if arguments[0] in START_WORKERS else ()
+    one = ("--processes", "1") if arguments[0] in {"migrate", "verify", "revert"} else ()
     done = migration.run_here(*arguments, *one)
     assert done.returncode == status, done.stderr
     return done.stdout if status != 2 else done.stderr
@@ -35,8 +33,7 @@ def test_a_migration_lists_once_and_ends(listed: Migration) -> None:
     assert "row updated" not in said
     assert "  migrated            12  object copied\n" in said
     check_copies(listed, NAMES)
-    again = run(listed, "migrate", "--yes")
-    assert "objects copied 0, equal 12" in again
+    assert "objects copied 0, equal 12" in run(listed, "migrate", "--yes")
 
 
 def test_a_listing_is_named_before_it_waits_reported_while_it_does_and_ended_by_the_next_migrate(
@@ -62,8 +59,7 @@ def test_the_report_of_several_listings_and_a_verification_and_its_watch(listed:
         listed.migrate()
         assert (words in listed.run("report").stdout) is is_repeated
     listed.production.delete("v/03.png")
-    said = run(listed, "verify", status=1)
-    assert "  missing              1  no production object\n" in said
+    assert "  missing              1  no production object\n" in run(listed, "verify", status=1)
     assert "v/03.png" in run(listed, "errors") or "variants/03.png" in run(listed, "errors")
     watched = run(listed, "watch", "--queue", "verify", "--once")
     assert "missing 1" in watched
@@ -86,8 +82,7 @@ def test_there_is_nothing_to_revert_and_a_pruned_queue_begins_anew(listed: Migra
 @pytest.mark.soak
 def test_rows_are_reverted_beside_objects_that_are_not(listed: Migration) -> None:
     listed.plan["entries"] = [{"table": "public.avatars", "id": "id", "key": "path", "from": "image/", "to": "avatar/"}]
-    listed.write_plan()
-    listed.fill(3)
+    listed.write_plan().fill(3)
     assert "objects copied 15, " in run(listed, "migrate", "--yes")
     said = run(listed, "revert", "--yes")
     assert "variants/*: no row names these objects, so they are not reverted." in said
@@ -99,8 +94,7 @@ def test_rows_are_reverted_beside_objects_that_are_not(listed: Migration) -> Non
 def test_one_label_is_worked_on_alone(listed: Migration) -> None:
     listed.plan["objects"].append({"prefix": "other/", "name": "others"})
     put_objects(listed, ["a"], prefix="other/")
-    listed.write_plan()
-    listed.migrate()
+    listed.write_plan().migrate()
     assert "objects compared 1, " in run(listed, "verify", "--table", "others")
     assert "has variants/*, others" in run(listed, "verify", "--table", "avatars", status=2)
     one = ("--table", "variants/*", "--first", f"{PREFIX}03", "--last", f"{PREFIX}05.png")

@@ -18,8 +18,7 @@ def partial(migration: Migration) -> Migration:
     migration.fill(2)
     for key in ("lfs/a", "lfs/b", "packages/1"):
         migration.legacy.put(key, b"body")
-    migration.write_plan()
-    return migration
+    return migration.write_plan()
 
 
 def test_migrate_status_reports_watch_and_the_board_say_what_it_leaves_behind_until_the_plan_is_complete(
@@ -63,8 +62,7 @@ def test_few_objects_that_deleted_rows_have_left_are_no_part(partial: Migration)
 
 
 def test_a_dry_run_records_nothing(partial: Migration) -> None:
-    done = partial.run_here("migrate", "--dry-run")
-    assert "names 3 of 5 objects (60%)" in done.stdout
+    assert "names 3 of 5 objects (60%)" in partial.run_here("migrate", "--dry-run").stdout
     assert partial.execute("select * from rowferry.coverage") == []
 
 

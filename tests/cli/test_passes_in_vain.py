@@ -9,15 +9,15 @@ from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.postgres.ordinary import as_superuser
 
+MIGRATE = ("migrate", "--yes", "--no-objects", "--processes", "1", "--log-file", "it.log")
+
 
 @pytest.mark.timeout(90)
 def test_passes_end_where_workers_see_none_of_the_entries(migration: Migration) -> None:
     migration.fill(6)
     migration.plan["entries"][0]["where"] = "current_setting('application_name') !~ 'worker'"
     migration.write_plan()
-    done = migration.run_here(
-        "migrate", "--yes", "--no-objects", "--processes", "1", "--log-file", str(migration.folder / "log")
-    )
+    done = migration.run_here(*MIGRATE)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "found 6 entries" in done.stdout
     assert len([line for line in done.stdout.splitlines() if line.startswith("Pass ")]) == 3
@@ -55,9 +55,7 @@ def test_an_application_goes_on_meanwhile(migration: Migration, where: str, when
     migration.plan["entries"][0]["where"] = where
     migration.write_plan()
     migration.execute(LIVE.format(what, when))
-    done = migration.run_here(
-        "migrate", "--yes", "--no-objects", "--processes", "1", "--log-file", str(migration.folder / "log")
-    )
+    done = migration.run_here(*MIGRATE)
     assert done.returncode == status, done.stdout + done.stderr
     assert ("The passes end" in done.stdout) == bool(status)
     assert len([line for line in done.stdout.splitlines() if line.startswith("Pass ")]) == (3 if status else 6)

@@ -30,8 +30,7 @@ def test_a_paused_migration_finishes_its_claimed_batches_and_claims_nothing_more
     migration.fill(40)
     with logged(migration.legacy.endpoint_url) as log:
         migration.plan["legacy"]["endpoint_url"] = migration.plan["production"]["endpoint_url"] = log.endpoint_url
-        migration.write_plan()
-        migration.enqueue(10)
+        migration.write_plan().enqueue(10)
         with migration.workers(1, "--max-batches=2"):
             with log.holding(lambda seen: seen.writes_object and seen.bucket == migration.production.bucket):
                 wait_for(lambda: len(migration.execute("select * from rowferry.claimed_batches")) == 2)
@@ -70,8 +69,7 @@ def test_pausing_twice_keeps_the_first_time_and_resuming_twice_says_so(table: En
 
 
 def test_resume_repeats_the_reason_for_which_workers_had_paused(migration: Migration) -> None:
-    migration.write_plan()
-    migration.enqueue()
+    migration.write_plan().enqueue()
     migration.execute("select rowferry.pause_migration(id, 'The token has expired.') from rowferry.migration")
     resumed = migration.run("resume").stdout
     assert "  it was paused because: The token has expired.\n" in resumed
@@ -87,8 +85,7 @@ def test_all_migrations_can_be_paused_and_resumed_at_once(migration: Migration) 
     ]
     migration.work()
     assert migration.statuses() == {"INIT"}
-    again = migration.run("pause", "--migration", "covers")
-    assert "covers is paused already, since 2" in again.stdout
+    assert "covers is paused already, since 2" in migration.run("pause", "--migration", "covers").stdout
     resumed = migration.run("resume", "--all-migrations")
     assert resumed.stdout == (
         "avatars is resumed: 1 batch open, 0 workers alive.\n"
@@ -149,8 +146,7 @@ def test_a_pause_waits_for_no_view(table: EntryTable, monkeypatch: pytest.Monkey
 
 def test_the_reason_of_a_person_is_shown_and_is_no_alarm(migration: Migration) -> None:
     """A run waits until the person resumes; one that workers have paused ends, since only a repair helps it."""
-    migration.write_plan()
-    migration.enqueue()
+    migration.write_plan().enqueue()
     assert "  reason: The disk is full\n" in migration.run("pause", "--reason", "The disk is full").stdout
     assert "The disk is full" in migration.run("status", "--no-objects").stdout
     (state,) = migration.execute("select pause_reason, paused_by_worker from rowferry.migration_state")

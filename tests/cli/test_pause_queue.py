@@ -25,8 +25,7 @@ def test_a_paused_queue_is_not_claimed_from_until_it_is_resumed(table: EntryTabl
         assert (first["changed"], second["changed"]) == (True, False)
         assert first["paused_at"] == second["paused_at"] is not None
         assert (first["waiting"], first["open_batches"]) == (2, 2), "of this queue alone"
-        batch = claim(worker, "migrate", "verify")
-        assert batch.queue_name == "verify"
+        assert claim(worker, "migrate", "verify").queue_name == "verify"
         assert claim_batch(worker, ["migrate"]) is None
         worker.rollback()
         (third,) = resume(operator, "avatars", "migrate")

@@ -8,7 +8,6 @@ from rowferry_cli import COMMANDS
 from support.entries.entry_table import EntryTable
 from support.processes.cli import Run, refused
 from support.queue.plug_in import write_plan
-from support.queue.workers_here import run_here_in
 
 WORKS: dict[str, tuple[str, ...]] = {
     "plan": (),
@@ -36,14 +35,9 @@ NEED_SIDES = {
     "revert": ("--yes",),
     "clean-uploads": ("--yes",),
 }
+WORKERS_HERE = True
 NO_PLAN = {"watch", "exporter"}
 """Commands that read no side of a plan, and run until they are told to stop."""
-
-
-@pytest.fixture
-def run_rowferry(tmp_path: Path) -> Run:
-    """Run a command, and its workers where it has some, in this process."""
-    return run_here_in(tmp_path)
 
 
 def test_every_command_is_looked_at_here() -> None:

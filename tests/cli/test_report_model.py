@@ -17,12 +17,6 @@ NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 
 
-def chart_of(span: Span, *counts: dict[str, int]) -> Chart:
-    """Return a chart of the first intervals of a span."""
-    found = {span.begins_at + place * span.step: one for place, one in enumerate(counts)}
-    return Chart("migrate", span.step, span.cut(found))
-
-
 @given(st.timedeltas(timedelta(0), timedelta(days=3000)), st.timedeltas(timedelta(0), timedelta(days=2)))
 def test_a_span_holds_both_ends_in_at_most_120_intervals(duration: timedelta, offset: timedelta) -> None:
     span = Span(NOON + offset, NOON + offset + duration)
@@ -33,7 +27,9 @@ def test_a_span_holds_both_ends_in_at_most_120_intervals(duration: timedelta, of
 
 
 def test_an_interval_without_batches_is_zero_between_its_neighbours() -> None:
-    chart = chart_of(Span(NOON, NOON + 90 * MINUTE), {"migrated": 600}, {}, {"migrated": 1200, "missing": 3})
+    span, counts = Span(NOON, NOON + 90 * MINUTE), ({"migrated": 600}, {}, {"migrated": 1200, "missing": 3})
+    found = {span.begins_at + place * span.step: one for place, one in enumerate(counts)}
+    chart = Chart("migrate", span.step, span.cut(found))
     assert [one.rate for one in chart.intervals[:3]] == [10, 0, pytest.approx(20.05)]
     assert (chart.top, chart.busiest, chart.outcomes) == (30, chart.intervals[2], ["migrated", "missing"])
     assert (chart.intervals[0].unsettled, chart.intervals[2].unsettled) == ({}, {"missing": 3})

@@ -100,16 +100,9 @@ def test_nothing_is_added_up_over_queues(migration: Migration, tmp_path: Path) -
     assert "3 entries in 1 batch of migrate and 3 entries in 1 batch of verify need an operator." in page.text
 
 
-def read_chart(page: PageReader) -> list[str]:
-    """Return what each interval of the chart says of itself, without its time and its rate."""
-    return [one.text.rpartition(" (")[2].rstrip(")") for one in page.find("title") if " entries/s (" in one.text]
-
-
 def test_a_requeue_does_not_move_what_was_done_before(migration: Migration, tmp_path: Path) -> None:
     """All entries of a requeued batch were drawn at its last end."""
-    migration.fill(3)
-    migration.add_row(4, "image/lost.png")
-    migration.migrate()
+    migration.fill(3).add_row(4, "image/lost.png").migrate()
     for table in ("batch_queue", "batch_attempt"):
         migration.execute(
             f"update rowferry.{table} set started_at = started_at - interval '1 hour', "
@@ -119,7 +112,8 @@ def test_a_requeue_does_not_move_what_was_done_before(migration: Migration, tmp_
     migration.execute("select rowferry.requeue()")
     migration.work()
     page = write_page(migration.dsn, tmp_path, expected=0)
-    assert read_chart(page) == ["3 migrated, 1 missing", "1 migrated"]
+    said = [one.text.rpartition(" (")[2].rstrip(")") for one in page.find("title") if " entries/s (" in one.text]
+    assert said == ["3 migrated, 1 missing", "1 migrated"], "each interval, without its time and its rate"
     first, last = (
         float(one.attributes["x"])
         for one in page.find("rect", class_="o-migrated")

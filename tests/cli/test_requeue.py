@@ -17,13 +17,10 @@ def statuses(table: EntryTable) -> list[str]:
 
 
 def test_a_requeued_batch_migrates_what_was_missing(migration: Migration) -> None:
-    migration.fill(3)
-    migration.add_row(4, "image/late.png")
-    migration.migrate()
+    migration.fill(3).add_row(4, "image/late.png").migrate()
     assert migration.batch()["status"] == "ERROR"
     migration.legacy.put("image/late.png", b"late")
-    done = migration.run("requeue", "--all")
-    assert done.stdout == "Requeued 1 batch.\n"
+    assert migration.run("requeue", "--all").stdout == "Requeued 1 batch.\n"
     migration.work()
     migration.audit()
     assert migration.counts() == {"migrated": 4}

@@ -19,8 +19,7 @@ def taken(migration: Migration) -> Migration:
     """Three entries; a different object is at the production key of the second, so its batch is in ERROR."""
     migration.fill(3)
     migration.production.put(KEY, FOREIGN)
-    migration.write_plan()
-    migration.migrate()
+    migration.write_plan().migrate()
     assert migration.failure_of(2)[:2] == ("conflict", "different object")
     return migration
 
@@ -75,8 +74,7 @@ def test_migrate_ends_with_where_to_read_what_to_type_and_takes_a_choice_for_wha
 
 def test_batches_of_queues_without_the_choice_stay_in_error(table: EntryTable) -> None:
     """`verify` overwrites nothing, so a choice means nothing to its batches."""
-    table.add_legacy(range(2))
-    table.insert({"9": "avatar/u9/me.png"}).enqueue()
+    table.add_legacy(range(2)).insert({"9": "avatar/u9/me.png"}).enqueue()
     table.enqueue(queue="verify")
     table.execute("update rowferry.batch_queue set status = 'ERROR'")
     (row,) = table.execute("select rowferry.requeue(p_on_conflict => 'keep') as count")

@@ -9,19 +9,14 @@ from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
 from support.processes.cli import Run, refused, well
 from support.queue.plug_in import FAULTY, NOTES, PlugIn, notes, write_plan
-from support.queue.workers_here import run_here, run_here_in
+from support.queue.workers_here import run_here
 
-
-@pytest.fixture
-def run_rowferry(tmp_path: Path) -> Run:
-    """Run a command, and its workers where it has some, in this process."""
-    return run_here_in(tmp_path)
+WORKERS_HERE = True
 
 
 def run_to_end(run_rowferry: Run, *arguments: str) -> str:
     """Run a command that must end well, and return what it prints."""
-    done = well(run_rowferry(*arguments))
-    return done.stdout
+    return well(run_rowferry(*arguments)).stdout
 
 
 def test_a_run_ends_when_all_that_its_queue_leads_to_is_done(noted: EntryTable, run_rowferry: Run) -> None:
@@ -122,8 +117,7 @@ def test_a_migration_follows_its_chain(command: str, migration: Migration, plug_
 @pytest.mark.parametrize("ways", [("revert",), ("run", "revert"), ("enqueue", "--queue", "revert")])
 def test_what_revert_refuses_is_refused_whichever_command_asks(migration: Migration, ways: tuple[str, ...]) -> None:
     """A batch that waits to migrate would migrate reverted rows again."""
-    migration.fill(4).write_plan()
-    migration.migrate(batch_size=2, limit=2)
+    migration.fill(4).write_plan().migrate(batch_size=2, limit=2)
     migration.enqueue(batch_size=2)
     said = refused(run_here(migration.folder, *ways, "--yes"))
     assert "1 batch of migration avatars still wait in the queue migrate and would undo what revert does" in said

@@ -62,8 +62,7 @@ def test_100_per_cent_is_not_said_before_the_rows_are_written() -> None:
     with reporter.live_progress():
         reporter.report([throughput])
     assert plain(shown.getvalue()).strip("\n").splitlines()[-1].startswith(" 99% ")
-    done = replace(alive, batches_init=0, waiting=0, migrated=5000, in_hand=0)
-    assert done.percent == 100
+    assert replace(alive, batches_init=0, waiting=0, migrated=5000, in_hand=0).percent == 100
 
 
 @pytest.mark.parametrize(

@@ -72,5 +72,4 @@ def test_a_run_names_the_standby(migration: Migration, monkeypatch: pytest.Monke
     migration.fill(3).write_plan()
     said = iter([f"1 {WAITS}3 s so far", ""])
     monkeypatch.setattr(passes, "describe_standby_wait", lambda _connection: next(said, ""))
-    done = well(migration.run_here("migrate", "--yes", "--no-objects"))
-    assert f"done, 1 {WAITS}3 s so far" in done.stdout
+    assert f"done, 1 {WAITS}3 s so far" in well(migration.run_here("migrate", "--yes", "--no-objects")).stdout

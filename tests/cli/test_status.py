@@ -156,8 +156,7 @@ def test_a_long_listing_is_broken_off_and_told_as_at_least(
 def test_migrate_does_not_refuse_to_start_over_a_listing(logged_migration: Migration, log: RequestLog) -> None:
     logged_migration.fill(2).write_plan()
     with log.refusing(lambda seen: "list-type" in seen.query, 403, "AccessDenied"):
-        done = logged_migration.run_here("migrate", "--yes")
-    assert done.returncode == 0, done.stderr
+        done = well(logged_migration.run_here("migrate", "--yes"))
     assert "Objects are not counted" in done.stdout
     logged_migration.audit()
 

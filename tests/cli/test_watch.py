@@ -23,7 +23,6 @@ from rowferry_cli.watch import snapshot as reading
 from rowferry_cli.watch.keys import KeyHandler
 from rowferry_cli.watch.lists import draw_finished
 from rowferry_cli.watch.poller import LONGEST_INTERVAL, Poller, State, choose_wait
-from rowferry_cli.watch.snapshot import Snapshot, read_snapshot
 from support.entries.entry_table import EntryTable
 from support.postgres.ordinary import as_owner, ordinary_postgres
 from support.postgres.roles import log_in, new_role
@@ -31,7 +30,7 @@ from support.processes.cli import refused
 from support.processes.processes import wait_for
 from support.processes.terminal import ALTERNATE_SCREEN, ORDINARY_SCREEN, in_terminal, without_size
 from support.queue.queue_states import Actor, acting, denied, missing
-from support.screens.watching import HELP, RUNNING, make_snapshot, shown
+from support.screens.watching import HELP, RUNNING, make_snapshot, shown, snapshot_now
 
 
 @pytest.fixture
@@ -49,11 +48,6 @@ def busy(table: EntryTable) -> Iterator[list[Actor]]:
             actor.send_heartbeat()
         yield [first, second]
         held.connection.close()
-
-
-def snapshot_now(migration: str = "avatars") -> Snapshot:
-    with connect("test", autocommit=True) as connection:
-        return read_snapshot(connection, migration)
 
 
 @pytest.mark.usefixtures("busy")

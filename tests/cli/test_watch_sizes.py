@@ -10,16 +10,15 @@ import pytest
 from psycopg.rows import DictRow
 from psycopg.types.json import Jsonb
 
-from rowferry.db.connection import Connection, connect
+from rowferry.db.connection import Connection
 from rowferry_cli.status.chain import read_chain
 from rowferry_cli.watch.keys import list_keys
 from rowferry_cli.watch.pace import draw_chart
 from rowferry_cli.watch.poller import State
-from rowferry_cli.watch.snapshot import Snapshot, read_snapshot
 from support.entries.entry_table import EntryTable
 from support.processes.terminal import in_terminal
 from support.queue.queue_states import Actor, acting, missing
-from support.screens.watching import MIGRATION, NOW, RUNNING, change_queue, make_running, shown
+from support.screens.watching import MIGRATION, NOW, RUNNING, change_queue, make_running, shown, snapshot_now
 
 SIZES = [(60, 12), (80, 24), (120, 40), (200, 50)]
 
@@ -37,17 +36,6 @@ def killed(table: EntryTable) -> Iterator[list[Actor]]:
         second.send_heartbeat()
         yield [second]
         held.connection.close()
-
-
-def stay_live(table: EntryTable, killed: list[Actor]) -> None:
-    """Let the worker that lives beat, and have the other one be silent since so long only that it still counts."""
-    killed[0].send_heartbeat()
-    table.execute("update rowferry.worker set last_seen_at = now() - interval '12 s' where pid = 4711")
-
-
-def read_now(migration: str = "avatars") -> Snapshot:
-    with connect("test", autocommit=True) as connection:
-        return read_snapshot(connection, migration)
 
 
 def test_a_running_migration_says_since_when_how_long_and_until_when_by_the_clock_of_the_database() -> None:
@@ -91,7 +79,7 @@ def test_a_finished_migration_says_how_long_it_took() -> None:
 
 @pytest.mark.usefixtures("killed")
 def test_a_killed_worker_is_silent_and_its_batch_is_counted_once() -> None:
-    snapshot = read_now()
+    snapshot = snapshot_now()
     assert snapshot.queues[0]["claimed"] == 1
     lines = shown(State(snapshot))
     assert "Workers: 2, silent: 1, claimed batches: 1" in lines
@@ -111,7 +99,7 @@ def test_a_worker_is_silent_until_the_moment_of_the_snapshot(
         return read_chain(connection, migration)
 
     monkeypatch.setattr("rowferry_cli.watch.snapshot.read_chain", take_long)
-    snapshot = read_now()
+    snapshot = snapshot_now()
     seen = {row["pid"]: row["last_seen_at"] for row in table.execute("select pid, last_seen_at from rowferry.worker")}
     silent = {pid: began[0] - last_seen_at for pid, last_seen_at in seen.items()}
     assert {row["pid"]: row["silent_for"] for row in snapshot.workers} == silent
@@ -121,7 +109,7 @@ def test_a_lost_worker_is_said(table: EntryTable) -> None:
     table.enqueue()
     with acting(table, "fra-1:4711:a", "fra-2:4712:b"):
         table.execute("update rowferry.worker set last_seen_at = now() - interval '1 min' where pid = 4711")
-        assert "Workers: 1, lost within an hour: 1, claimed batches: 0" in shown(State(read_now()))
+        assert "Workers: 1, lost within an hour: 1, claimed batches: 0" in shown(State(snapshot_now()))
 
 
 def test_a_worker_that_skips_the_migration_is_not_called_idle(table: EntryTable) -> None:
@@ -131,7 +119,7 @@ def test_a_worker_that_skips_the_migration_is_not_called_idle(table: EntryTable)
         error = "The production bucket b cannot be used: AccessDenied"
         (migration,) = table.execute("select id from rowferry.migration")
         actor.ledger.call("update_worker", "fra-1:4711:a", Jsonb({"unusable": {migration["id"]: error}}))
-        snapshot = read_now()
+        snapshot = snapshot_now()
         lines = shown(State(snapshot))
     assert snapshot.state["state"] == "no_workers"
     assert f"1 worker skips it: {error}." in lines
@@ -193,7 +181,8 @@ def test_a_large_terminal_is_used(size: tuple[int, int]) -> None:
 @pytest.mark.parametrize("size", SIZES)
 def test_it_is_whole_in_a_terminal_of_each_size(table: EntryTable, killed: list[Actor], size: tuple[int, int]) -> None:
     width, height = size
-    stay_live(table, killed)
+    killed[0].send_heartbeat()  # the other one is silent since so long only that it still counts
+    table.execute("update rowferry.worker set last_seen_at = now() - interval '12 s' where pid = 4711")
     with in_terminal("watch", "--interval", "0.2", size=size) as terminal:
         words = ["avatars · ", "1 of 7 batches done", "Workers: 2", "Latest errors", list_keys(width)]
         words += ["Last batches", "Entries/s", "oldest batch"] if width >= 120 else []
@@ -216,7 +205,7 @@ def test_the_pace_is_that_of_each_slice_since_the_queue_began(table: EntryTable)
     ended += "finished_at = %(began)s + %(after)s where id = %(id)s"
     for batch, seconds in enumerate((1, 8, 12, 47), start=1):
         table.execute(ended, row | {"after": timedelta(seconds=seconds), "id": batch})
-    snapshot = read_now()
+    snapshot = snapshot_now()
     assert list(snapshot.list_rates(snapshot.queues[0]))[:5] == [2, 1, 0, 0, 1]
     assert len(snapshot.list_rates(snapshot.queues[0])) in {5, 6}
     assert snapshot.list_rates(None) == ()
@@ -228,6 +217,6 @@ def test_what_a_server_lets_through_is_read_of_each_worker(table: EntryTable) ->
         where = f"https://s3.example/{table.plan['production']['bucket']}"
         rates = f'{{"{where} CopyObject": 12.5, "https://s3.example/of-another-migration HeadObject": 3}}'
         table.execute(f"update rowferry.worker set request_rates = '{rates}'")
-        lines = shown(State(read_now()))
+        lines = shown(State(snapshot_now()))
     assert f"The server throttles CopyObject to 25 requests/s: {where}" in lines
     assert "HeadObject" not in "".join(lines)

@@ -94,14 +94,9 @@ def read_prose(page: Path) -> str:
     return _FENCE.sub("", page.read_text(encoding="utf-8"))
 
 
-def read_code(page: Path) -> list[str]:
-    """Return what stands between single backticks in the prose of a page."""
-    return [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", read_prose(page))]
-
-
 def list_code() -> list[tuple[Path, str]]:
     """Return what stands between single backticks in the prose of all pages, each with its page."""
-    return [(page, code) for page in PAGES for code in read_code(page)]
+    return [(page, " ".join(code.split())) for page in PAGES for code in re.findall(r"`([^`]+)`", read_prose(page))]
 
 
 def read_links(page: Path) -> list[str]:

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from rowferry.plan_file import parse_plan
-from support.processes.cli import Done, run_in_this_process
+from support.processes.cli import Done, run_in_this_process, well
 from support.queue.workers_here import working_here
 from support.s3.buckets import Buckets
 from support.s3.objects import legacy_side, production_side
@@ -54,6 +54,11 @@ class Discovering:
         self.execute(f"create table {table} (id bigint primary key, {columns})")
         self.insert(table, rows)
 
+    def fill(self, table: str, columns: str, values: str, first: int, last: int) -> None:
+        """Make a table of an id and these columns, with a row of these values for each number n, which is its id."""
+        self.execute(f"create table {table} (id bigint primary key, {columns})")
+        self.execute(f"insert into {table} select n, {values} from generate_series({first}, {last}) as n")
+
     def put(self, *keys: str) -> None:
         for key in keys:
             self.legacy.put(key, f"body of {key}".encode())
@@ -63,6 +68,10 @@ class Discovering:
         keys = {"ACCESS_KEY_ID": self._server.access_key, "SECRET_ACCESS_KEY": self._server.secret_key}
         found = {f"ROWFERRY_{side}_{name}": value for side in ("LEGACY", "PRODUCTION") for name, value in keys.items()}
         return {"PATH": "/usr/bin:/bin", "AWS_EC2_METADATA_DISABLED": "true", "DATABASE_URL": self.dsn, **found}
+
+    def read_notes(self) -> str:
+        """Return the plan with its comments in one line each."""
+        return self.plan_path.read_text().replace("\n# ", " ")
 
     def url_of(self, bucket: str) -> str:
         return f"{self._server.endpoint_url}/{bucket}"
@@ -89,8 +98,7 @@ class Discovering:
     def find_entries(self, *arguments: str, legacy: str | None = None, production: str | None = None) -> list[Plan]:
         """Return the [[entries]] of the plan that is written, which must be one; `production`: the bucket's name."""
         url = None if production is None else self.url_of(production)
-        done = self.discover(*arguments, legacy=legacy, production=url)
-        assert done.returncode == 0, done.stderr
+        well(self.discover(*arguments, legacy=legacy, production=url))
         document = tomllib.loads(self.plan_path.read_text())
         parse_plan(document, "as written")
         return document["entries"]
@@ -102,6 +110,4 @@ class Discovering:
         return row[0] if isinstance(row[0], list) else [] if row[0] is None else [row[0]]
 
     def find_json(self, *arguments: str) -> dict[str, Any]:
-        done = self.discover("--json", *arguments)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        return json.loads(well(self.discover("--json", *arguments)).stdout)

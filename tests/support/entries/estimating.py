@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +13,6 @@ from support.processes.cli import assert_went_well
 from support.s3.buckets import fresh_buckets
 from support.s3.deviations import Deviations
 from support.s3.fake_s3 import FakeAddress, running_fakes
-from support.s3.request_log import LoggedRequest
 
 Make = Callable[..., Migration]
 
@@ -64,18 +63,3 @@ def estimate(migration: Migration, *arguments: str) -> dict[str, Any]:
     done = migration.run_here("estimate", "--json", *arguments)
     assert_went_well(done)
     return json.loads(done.stdout)
-
-
-def read_methods(estimated: dict[str, Any]) -> Counter[str]:
-    """Return the requests of an estimate, by side and HTTP method."""
-    counts: Counter[str] = Counter()
-    for side in ("legacy", "production"):
-        for operation, number in estimated["requests"][side].items():
-            counts[f"{side} {METHODS.get(operation, 'GET' if operation[0] in 'GL' else 'PUT')}"] += number
-    return counts
-
-
-def count_methods(migration: Migration, seen: Iterable[LoggedRequest]) -> Counter[str]:
-    """Return the same of requests that came, but for looks at a bucket."""
-    sides = {migration.legacy.bucket: "legacy", migration.production.bucket: "production"}
-    return Counter(f"{sides[each.bucket]} {each.method}" for each in seen if each.key or each.method != "HEAD")

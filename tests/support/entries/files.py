@@ -6,7 +6,9 @@ from typing import Any
 
 from support.entries.entry_table import keyed
 from support.entries.migration import Migration
+from support.processes.cli import Done
 from support.processes.processes import wait_for
+from support.queue.workers_here import run_here
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -45,6 +47,11 @@ def wait_for_next_second() -> None:
 
 def read_production(migration: Migration, count: int) -> list[str]:
     return [(migration.production.read(f"f{number}") or b"nothing").decode() for number in range(1, count + 1)]
+
+
+def cut_over(migration: Migration, *arguments: str) -> Done:
+    """Run the command without a question, in this process with its workers."""
+    return run_here(migration.folder, "cutover", "--yes", *arguments)
 
 
 def passes(migration: Migration) -> list[dict[str, Any]]:

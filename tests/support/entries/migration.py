@@ -48,17 +48,18 @@ class Migration(EntryTable):
 
     # What there is to migrate
 
-    def add_row(self, row_id: object, key: str | None, body: bytes | None = None) -> None:
+    def add_row(self, row_id: object, key: str | None, body: bytes | None = None) -> Self:
         """Add a row; `body` is what the object that it points at must always hold."""
         self.execute("insert into public.avatars values (%s, %s)", (row_id, key))
         if body is not None:
             self.bodies[str(row_id)] = body
+        return self
 
-    def add(self, row_id: object, name: str, body: bytes | None = None, **properties: Any) -> None:
+    def add(self, row_id: object, name: str, body: bytes | None = None, **properties: Any) -> Self:
         """Add a legacy object and the row that points at it."""
         body = f"body of {name}".encode() if body is None else body
         self.legacy.put(FROM + name, body, **properties)
-        self.add_row(row_id, FROM + name, body)
+        return self.add_row(row_id, FROM + name, body)
 
     def fill(self, count: int, start: int = 1) -> Self:
         """Add many small legacy objects, and rows with rising ids that point at them."""

@@ -30,6 +30,12 @@ def fill_form(migration: Migration, form: Form) -> None:
         migration.legacy.put(key, f"body of {key}".encode())
 
 
+def prepare_plainly(migration: Migration, form: Form) -> None:
+    """Make all of a form, without the columns and changes that this file gives some forms beside."""
+    fill_form(migration, form)
+    migration.plan_entries("public.things", **form.entries)
+
+
 def prepare(migration: Migration, name: str) -> None:
     """Make all of a form, with columns that its plan reads as well; the first row is that of the test."""
     form = FORMS[name]

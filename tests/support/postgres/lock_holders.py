@@ -24,13 +24,10 @@ def uncommitted(migration: Migration, *statements: str) -> Iterator[psycopg.Conn
 @contextmanager
 def work_while_locked(migration: Migration, *statements: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
     """Yield once the worker waits for what another session has locked; in the end wait for the worker."""
+    waits = "select from pg_stat_activity where wait_event_type = 'Lock'"
     with uncommitted(migration, *statements) as other, ThreadPoolExecutor(1) as pool:
         working = pool.submit(migration.work)
-        wait_for(lambda: working.done() or is_waiting_for_lock(migration))
+        wait_for(lambda: working.done() or migration.execute(waits))
         assert not working.done(), working.result()
         yield other
         working.result(100)
-
-
-def is_waiting_for_lock(migration: Migration) -> bool:
-    return bool(migration.execute("select from pg_stat_activity where wait_event_type = 'Lock'"))

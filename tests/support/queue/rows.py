@@ -12,6 +12,11 @@ select
     case %(status)s when 'DONE' then %(entries)s else 0 end, case %(status)s when 'ERROR' then %(entries)s else 0 end
 from rowferry.migration as m where m.name = %(migration)s
 """
+ADD_BATCHES = """
+insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count)
+select %s, 'migrate', '{}', 1 from generate_series(1, %s)
+"""
+"""Adds batches of one entry to a migration, so many."""
 
 
 def add(lines: Lines, queue: str, entries: int, status: str = "INIT", *, migration: str = "m") -> None:

@@ -16,6 +16,7 @@ from support.s3.buckets import (
 )
 from support.s3.deviations import Deviations
 from support.s3.fake_s3 import running_fakes
+from support.s3.request_clock import RequestClock, stop_request_clock
 from support.s3.request_log import RequestLog, logged
 
 
@@ -88,3 +89,9 @@ def log(request: pytest.FixtureRequest) -> Iterator[RequestLog]:
     """A logging proxy in front of versitygw, which is the faster server, or of moto where there is no versitygw."""
     with logged(request.getfixturevalue(QUICK_SERVER).endpoint_url) as log:
         yield log
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> RequestClock:
+    """The clock of requests, which stands still until a test moves it."""
+    return stop_request_clock(monkeypatch)

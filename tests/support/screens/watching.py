@@ -9,9 +9,10 @@ from psycopg.rows import DictRow
 from rich.console import Console, ConsoleDimensions
 
 from rowferry.batch import Outcome
+from rowferry.db.connection import connect
 from rowferry_cli.watch.keys import list_keys
 from rowferry_cli.watch.poller import State
-from rowferry_cli.watch.snapshot import Snapshot
+from rowferry_cli.watch.snapshot import Snapshot, read_snapshot
 from rowferry_cli.watch.view import ENDLESS, draw_view
 
 HELP = list_keys(80)
@@ -94,6 +95,11 @@ def make_running(tables: int = 1, workers: int = 4, reasons: int = 2) -> Snapsho
         state=RUNNING | {"seconds_left": 200.0, "ends_at": NOW + timedelta(seconds=200)},
         of_queues={**made.of_queues, "finished": finished, "host_rates": rates, "pace": pace},
     )
+
+
+def snapshot_now(migration: str = "avatars") -> Snapshot:
+    with connect("test", autocommit=True) as connection:
+        return read_snapshot(connection, migration)
 
 
 def change_queue(snapshot: Snapshot, **columns: Any) -> Snapshot:
