@@ -47,8 +47,7 @@ def test_a_claim_says_what_the_batch_is_and_which_plan(table: EntryTable, connec
     connections[0].rollback()
     table.plan["legacy"]["profile"] = "another"
     table.enqueue()
-    batch = claim(connections[0])
-    assert batch.revision == 2
+    assert claim(connections[0]).revision == 2
 
 
 def test_many_claims_at_once_are_all_different(table: EntryTable) -> None:

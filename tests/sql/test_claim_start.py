@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from datetime import timedelta
 
 import psycopg
 import pytest
@@ -15,6 +14,7 @@ from rowferry_worker.ledger import Ledger
 from rowferry_worker.waiting_lines import WaitingLines
 from support.postgres.plans import Plan, explained
 from support.processes.processes import wait_for
+from support.queue.rows import ADD_BATCHES
 
 pytestmark = pytest.mark.versions
 
@@ -30,13 +30,11 @@ FINISH = """
 update rowferry.batch_queue set status = 'DONE', migrated = 1, finished_at = now()
 where id = any(array(select id from rowferry.batch_queue where status = 'INIT' order by run_after, id limit %s))
 """
-OLDER = """
+DUE_IN = """
 insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, run_after)
-values (1, 'migrate', '{}', 1, now() - interval '2 hours') returning id
+values (1, 'migrate', '{}', 1, now() + %s::interval) returning id
 """
-DUE_NOW = """
-insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) values (%s, 'migrate', '{}', 1)
-"""
+OLDER = ("-2 hours",)
 ADD_MIGRATIONS = "insert into rowferry.migration (name, plan) select 'old-' || i, '{}' from generate_series(1, %s) as i"
 
 
@@ -104,7 +102,7 @@ def test_batches_that_finished_under_a_strangers_snapshot_cost_a_claim_nothing(
     other.execute(FILL, (MANY,))
     with under_a_snapshot(any_database):
         other.execute(FINISH, (MANY - left,))
-        other.execute(DUE_NOW, (2,))
+        other.execute(ADD_BATCHES, (2, 1))
         walked = process.plans(process.claim)
         assert sum(plan.touched for plan in walked) > 500, "the proof that they are there to be read"
         assert process.cost() <= FEW_PAGES
@@ -127,7 +125,7 @@ def test_a_thousand_other_migrations_cost_a_claim_nothing(process: Process, othe
 def test_an_older_batch_is_passed_over_for_ten_seconds_at_most(process: Process, other: Other) -> None:
     other.execute(FILL, (5,))
     assert [process.finish() for _ in range(2)] == [1, 2]
-    other.execute(OLDER)
+    other.execute(DUE_IN, OLDER)
     assert process.finish() == 3
     process.seconds += 10
     assert process.finish() == 6
@@ -136,7 +134,7 @@ def test_an_older_batch_is_passed_over_for_ten_seconds_at_most(process: Process,
 def test_an_older_batch_is_claimed_at_once_where_there_is_no_other(process: Process, other: Other) -> None:
     other.execute(FILL, (1,))
     assert process.finish() == 1
-    other.execute(OLDER)
+    other.execute(DUE_IN, OLDER)
     assert process.finish() == 2
     assert process.poll() is None
     assert not is_work_left(process.connection, QUEUES)
@@ -156,14 +154,10 @@ def test_a_batch_whose_worker_dies_is_claimed_by_those_who_have_gone_past_it(pro
 def test_one_batch_is_passed_over_only_while_others_are_due(process: Process, other: Other) -> None:
     """A batch that is due later, as after a RETRY, does not move the start past those that come before it."""
     other.execute(FILL, (1,))
-    other.execute(
-        "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count, run_after) "
-        "values (1, 'migrate', '{}', 1, now() + %s)",
-        (timedelta(minutes=10),),
-    )
+    other.execute(DUE_IN, ("10 minutes",))
     assert process.finish() == 1
     assert process.poll() is None
-    other.execute(DUE_NOW, (1,))
+    other.execute(ADD_BATCHES, (1, 1))
     assert process.finish() == 3
 
 
@@ -181,7 +175,7 @@ def test_a_claim_in_vain_looks_once_and_tries_what_others_hold_once(
         texts = [plan.text for plan in process.plans(process.poll)]
         assert sum("walked" in text for text in texts) == 1
         assert sum("skip locked" in text for text in texts) == 1
-        assert other.execute(OLDER).fetchone() == (process.claim().id,)
+        assert other.execute(DUE_IN, OLDER).fetchone() == (process.claim().id,)
 
 
 @pytest.mark.parametrize("migration", [2, 3], ids=["that was finished", "that is new"])
@@ -190,7 +184,7 @@ def test_another_migration_is_asked_within_ten_seconds(process: Process, other: 
     assert process.finish() == 1
     other.execute("insert into rowferry.migration (name, plan) values ('three', '{}')")
     other.execute("insert into rowferry.queue (migration_id, name, priority) values (%s, 'migrate', 9)", (migration,))
-    other.execute(DUE_NOW, (migration,))
+    other.execute(ADD_BATCHES, (migration, 1))
     assert process.finish() == 2
     process.seconds += 10
     assert process.finish() == 4
@@ -204,7 +198,7 @@ def test_a_queue_of_higher_priority_is_asked_at_once_though_it_was_empty(process
     queues = ["migrate", "tag", "verify"]
     assert claim_batch(process.connection, queues, lines=process.lines)
     for queue in ("tag", "verify"):
-        other.execute(DUE_NOW.replace("migrate", queue).encode(), (1,))
+        other.execute(ADD_BATCHES.replace("migrate", queue).encode(), (1, 1))
     claimed = claim_batch(process.connection, queues, lines=process.lines)
     assert (claimed and claimed.queue_name) == "verify"
 

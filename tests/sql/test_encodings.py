@@ -13,6 +13,7 @@ from rowferry_worker.batch.verdict import write_failure, write_verdict
 from rowferry_worker.ledger import Ledger
 from support.postgres.ordinary import drop_database, make_own_database
 from support.queue.held_batches import claim
+from support.queue.rows import ADD_BATCHES
 
 KEY = "image/zoë-😀.png"
 
@@ -50,10 +51,7 @@ def test_what_a_database_cannot_hold_of_a_message_is_replaced(
     message = "zoë don’t \0\udcff"
     with encoded(database, encoding, monkeypatch) as connection:
         connection.execute("insert into rowferry.migration (name, plan) values ('m', '{}')")
-        connection.execute(
-            "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) "
-            "values (1, 'migrate', '{}', 1)"
-        )
+        connection.execute(ADD_BATCHES, (1, 1))
         with connection.transaction():
             batch = claim(connection)
             with closing(Ledger("test")) as ledger:

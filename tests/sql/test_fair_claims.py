@@ -23,13 +23,6 @@ def share(claims: list[Line], line: Line) -> float:
     return claims.count(line) / len(claims)
 
 
-def compete(lines: Lines, **weights: int) -> None:
-    """Put 300 batches of each of these migrations in line, with their weights."""
-    for name, weight in weights.items():
-        lines.register(name, {"migrate": {"weight": weight}})
-        lines.add((name, "migrate"), 300)
-
-
 def tag(lines: Lines, count: int, **settings: int) -> None:
     """Put so many batches in the queue `tag` of the migration `one`."""
     lines.register("one", {"tag": settings})
@@ -77,7 +70,9 @@ def test_where_the_line_in_turn_has_none_to_give_the_others_share_by_weight(line
     """It is not the oldest that gets what is left: the line in front may be at its limit for days."""
     lines.register("full", {"migrate": {"max_claimed": 1, "weight": 100}})
     lines.add(("full", "migrate"), 10)
-    compete(lines, large=1, small=3)
+    for name, weight in (("large", 1), ("small", 3)):
+        lines.register(name, {"migrate": {"weight": weight}})
+        lines.add((name, "migrate"), 300)
     with sessions(1) as (holder,):
         while (batch := claim_batch(holder, ["migrate"])) and lines.names()[batch.migration_id] != "full":
             finish(holder, batch)
@@ -92,8 +87,7 @@ def test_a_queue_of_higher_priority_goes_first_until_nothing_of_it_is_due(lines:
     lines.register("small", {"migrate": {"priority": 5}, "tag": {"priority": -5, "weight": 1000}})
     lines.add(SMALL, 10)
     lines.add(("small", "tag"), 10)
-    claims = claim_and_finish(lines, ["migrate", "tag"], 30)
-    assert claims == [SMALL] * 10 + [LARGE] * 10 + [("small", "tag")] * 10
+    assert claim_and_finish(lines, ["migrate", "tag"], 30) == [SMALL] * 10 + [LARGE] * 10 + [("small", "tag")] * 10
 
 
 def test_a_paused_queue_is_left_out_and_the_others_of_its_migration_go_on(lines: Lines) -> None:

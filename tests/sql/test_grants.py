@@ -77,8 +77,8 @@ def test_names_of_every_kind_are_quoted(table: EntryTable, name: str) -> None:
 
 def test_printed_grants_change_nothing_and_need_no_database(migration: Migration) -> None:
     migration.write_plan()
-    done = migration.run("init", "--grants", "app worker", "--for", "worker", DATABASE_URL="postgresql://127.0.0.1:1/x")
-    assert done.returncode == 0
+    arguments = ("init", "--grants", "app worker", "--for", "worker")
+    done = well(migration.run(*arguments, DATABASE_URL="postgresql://127.0.0.1:1/x"))
     assert 'grant update ("path") on "public"."avatars" to "app worker";' in done.stdout
     assert "register_migration" not in done.stdout
 
@@ -86,8 +86,7 @@ def test_printed_grants_change_nothing_and_need_no_database(migration: Migration
 def test_applied_grants_are_printed_too(migration: Migration) -> None:
     migration.write_plan()
     with new_role(migration.dsn) as role:
-        done = well(migration.run("init", "--grants", role, "--apply"))
-        assert "grant execute on function" in done.stdout
+        assert "grant execute on function" in well(migration.run("init", "--grants", role, "--apply")).stdout
         assert migration.run("enqueue", "--yes", DATABASE_URL=log_in(migration, role)).returncode == 0
 
 

@@ -29,6 +29,11 @@ def worker(ten: EntryTable) -> Iterator[Connection]:
         yield connection
 
 
+@pytest.fixture(params=ACTS)
+def function(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
 def claim(worker: Connection) -> tuple[int, int]:
     (batch,) = call(worker, "claim_batch", [1], ["migrate"])
     return batch["id"], begin(worker, batch["id"])
@@ -43,14 +48,12 @@ def act(worker: Connection, function: str, batch_id: int, attempt_id: int) -> No
     call(worker, function, batch_id, attempt_id, *ACTS[function])
 
 
-@pytest.mark.parametrize("function", ACTS)
 def test_a_batch_that_was_not_claimed_cannot_be_finished(worker: Connection, function: str) -> None:
     attempt_id = begin(worker, 1)
     with pytest.raises(errors.ObjectNotInPrerequisiteState, match="not claimed"):
         act(worker, function, 1, attempt_id)
 
 
-@pytest.mark.parametrize("function", ACTS)
 def test_a_batch_of_an_earlier_transaction_cannot_be_finished(worker: Connection, function: str) -> None:
     """Nor does it help to keep the claim's seal: it is the transaction's."""
     batch_id, attempt_id = claim(worker)
@@ -68,11 +71,9 @@ def keep_seal(worker: Connection) -> tuple[int, int]:
     (row,) = worker.execute("select current_setting('rowferry.claims') as seal").fetchall()
     worker.execute("rollback to savepoint before")
     worker.execute("select set_config('rowferry.claims', %s, true)", (row["seal"],))
-    attempt_id = begin(worker, batch_id)
-    return batch_id, attempt_id
+    return batch_id, begin(worker, batch_id)
 
 
-@pytest.mark.parametrize("function", ACTS)
 def test_a_seal_that_was_kept_over_a_savepoint_finishes_nothing_that_another_holds(
     worker: Connection, ten: EntryTable, function: str
 ) -> None:
@@ -86,7 +87,6 @@ def test_a_seal_that_was_kept_over_a_savepoint_finishes_nothing_that_another_hol
         other.rollback()
 
 
-@pytest.mark.parametrize("function", ACTS)
 def test_a_seal_that_was_kept_finishes_nothing_that_another_has_finished(
     worker: Connection, ten: EntryTable, function: str
 ) -> None:
@@ -102,7 +102,6 @@ from (select concat_ws(' ', guessed.key, pg_current_xact_id(), 1) as seen from u
 """
 
 
-@pytest.mark.parametrize("function", ACTS)
 def test_a_seal_made_without_the_key_claims_nothing(worker: Connection, function: str) -> None:
     """The transaction's number and the batch's are no secrets, and a worker may set the setting."""
     attempt_id = begin(worker, 1)
@@ -112,7 +111,6 @@ def test_a_seal_made_without_the_key_claims_nothing(worker: Connection, function
         act(worker, function, 1, attempt_id)
 
 
-@pytest.mark.parametrize("function", ACTS)
 def test_the_claim_of_a_batch_is_none_of_another(worker: Connection, ten: EntryTable, function: str) -> None:
     ten.add_legacy(range(10, 20)).enqueue(10)
     claimed, _ = claim(worker)
@@ -121,7 +119,6 @@ def test_the_claim_of_a_batch_is_none_of_another(worker: Connection, ten: EntryT
         act(worker, function, other, begin(worker, other))
 
 
-@pytest.mark.parametrize("function", ACTS)
 def test_a_transaction_that_has_claimed_two_batches_may_end_either(
     worker: Connection, ten: EntryTable, function: str
 ) -> None:
@@ -133,7 +130,6 @@ def test_a_transaction_that_has_claimed_two_batches_may_end_either(
         act(worker, function, batch_id, begin(worker, batch_id))
 
 
-@pytest.mark.parametrize("function", ACTS)
 def test_what_was_claimed_is_finished_once_and_under_a_savepoint_that_was_rolled_back(
     worker: Connection, function: str
 ) -> None:

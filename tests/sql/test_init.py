@@ -110,8 +110,7 @@ def test_a_database_that_a_newer_version_has_touched_is_refused(
     init()
     ask(empty_database, change)
     ask(empty_database, "drop view rowferry.progress cascade")
-    said = refused(run_rowferry("init"))
-    assert said.startswith(f"rowferry: This database was initialised by rowferry {words}")
+    assert refused(run_rowferry("init")).startswith(f"rowferry: This database was initialised by rowferry {words}")
     assert ask(empty_database, "select to_regclass('rowferry.progress')") == [(None,)]
 
 

@@ -61,7 +61,6 @@ TWO = register('{"copy": {}, "tag": {}}')
 NO_WORKERS = {"state": "no_workers"}
 RUNNING, WAITING, PAUSED, STALLED = ({"state": state} for state in ("running", "waiting", "paused", "stalled"))
 COPYING = (batch("copy", 100), worker("copy"))
-BY_THE_OWNER = run("select rowferry.set_pause(true, 'm', p_reason => 'Black Friday')")
 RESUME = run("select rowferry.set_pause(false, 'm')")
 LONG_REASON = f"AccessDenied: {'no ' * 100}; give the legacy credentials s3:GetObject"
 NEXT = {year: datetime(year, 1, 1, tzinfo=UTC) for year in (2098, 2099)}
@@ -161,7 +160,7 @@ STORIES: dict[str, Sequence[Step]] = {
         {"since": ago(hours=1)},
     ],
     "a pause says why, and whether a worker made it": [
-        *(batch("copy", 1), BY_THE_OWNER),
+        *(batch("copy", 1), run("select rowferry.set_pause(true, 'm', p_reason => 'Black Friday')")),
         why("paused", "person", "A person has paused it (Black Friday); then: rowferry resume"),
         {"since": ago(), "paused_at": ago()},
         RESUME,

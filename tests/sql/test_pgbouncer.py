@@ -100,9 +100,7 @@ def test_nothing_of_ours_is_left_to_the_next_client(
     pooled: str, versitygw_migration: Migration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     migration = versitygw_migration
-    migration.fill(6)
-    migration.add_row(7, "image/nowhere.png")
-    migration.write_plan()
+    migration.fill(6).add_row(7, "image/nowhere.png").write_plan()
     before = read_pool(pooled, POOL_SIZE)
     monkeypatch.setenv("DATABASE_URL", pooled)
     for arguments, status in (

@@ -24,6 +24,7 @@ from support.postgres.ordinary import OWNER, administrator
 from support.postgres.plans import Plan, explained
 from support.postgres.servers import POSTGRES, DatabaseServers
 from support.queue.held_batches import begin, claim, split
+from support.queue.rows import ADD_BATCHES
 
 CROWD = """
 insert into rowferry.migration (name, plan) values ('crowded', '{}'), ('other', '{}');
@@ -68,7 +69,6 @@ def fill(connection: psycopg.Connection[Any], many: int) -> None:
 pytestmark = [pytest.mark.timeout(1200), pytest.mark.xdist_group("a million batches")]
 
 QUEUES = ["migrate"]
-DUE_INDEX = "batch_queue_due_idx"
 
 
 CROWDS = [20_000, pytest.param(1_000_000, marks=pytest.mark.soak)]
@@ -102,13 +102,6 @@ def worker(large_queue: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connec
         connection.rollback()
 
 
-def claim_explained(worker: Connection) -> tuple[Batch, list[Plan]]:
-    """Claim a batch and return it with what was done inside of the function."""
-    with explained(worker) as plans:
-        batch = claim(worker)
-        return batch, plans.take_inner()
-
-
 def check_claim(plans: list[Plan]) -> None:
     """Fail unless the batches were read by the index of those that wait, in its order, and next to none of them.
 
@@ -120,7 +113,7 @@ def check_claim(plans: list[Plan]) -> None:
     assert [plan.scanned() - {"migration", "batch_tally"} for plan in plans] == [set() for _ in plans]
     assert {
         name for plan in reading for name in plan.indexes - {"migration_pkey", "queue_name_key", "claim_key_pkey"}
-    } == {DUE_INDEX}
+    } == {"batch_queue_due_idx"}
     *_, locking = [plan for plan in plans if "LockRows" in plan.kinds]
     walking = {"Limit", "LockRows", "Index Scan"}
     of_one_line = {"Nested Loop", "Subquery Scan", "Result", "Index Only Scan"}
@@ -130,9 +123,9 @@ def check_claim(plans: list[Plan]) -> None:
 
 
 def test_a_claim_reads_one_entry_of_the_index_of_waiting_batches(worker: Connection, crowd: int) -> None:
-    batch, plans = claim_explained(worker)
-    assert batch.id == crowd + 1
-    check_claim(plans)
+    with explained(worker) as plans:
+        assert claim(worker).id == crowd + 1
+        check_claim(plans.take_inner())
 
 
 def test_batches_that_are_due_later_cost_a_claim_nothing(worker: Connection, crowd: int) -> None:
@@ -143,8 +136,7 @@ def test_batches_that_are_due_later_cost_a_claim_nothing(worker: Connection, cro
     )
     assert worker.execute("select min(id) as first from rowferry.batch_queue").fetchall() == [{"first": -10_000}]
     with explained(worker) as plans:
-        batch = claim(worker)
-        assert batch.id == crowd + 1
+        assert claim(worker).id == crowd + 1
         check_claim(plans.take_inner())
 
 
@@ -154,13 +146,9 @@ def test_a_paused_migration_costs_a_claim_nothing(worker: Connection) -> None:
     with explained(worker) as plans:
         assert claim_batch(worker, QUEUES) is None
         assert sum(plan.touched for plan in plans.take_inner()) <= 30
-        worker.execute(
-            "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) "
-            "values (2, 'migrate', '{}', 1)"
-        )
+        worker.execute(ADD_BATCHES, (2, 1))
         plans.take()
-        batch = claim(worker)
-        assert batch.migration_id == 2
+        assert claim(worker).migration_id == 2
         check_claim(plans.take_inner())
 
 
@@ -176,8 +164,7 @@ def test_batches_that_others_hold_cost_a_claim_one_row_each(worker: Connection, 
             "select from rowferry.batch_queue where status = 'INIT' order by run_after, id limit 32 for update"
         )
         with explained(worker) as plans:
-            batch = claim(worker)
-            assert batch.id == crowd + 33
+            assert claim(worker).id == crowd + 33
             found = plans.take_inner()
             assert sum(plan.touched for plan in found) <= 150
             assert max(plan.most_rows() for plan in found) <= 33
@@ -194,8 +181,7 @@ def check_small(plans: list[Plan], pages: int) -> None:
 def test_an_attempt_at_any_batch_touches_a_few_pages(worker: Connection) -> None:
     batch = claim(worker)
     with explained(worker) as plans:
-        attempt = begin(worker, batch)
-        assert attempt.number == 1
+        assert begin(worker, batch).number == 1
         check_small(plans.take_inner(), 60)
 
 
@@ -215,14 +201,14 @@ def test_a_verdict_touches_a_few_pages(worker: Connection, failures: int) -> Non
 
 UPLOADS = """
 insert into rowferry.upload (production, key, migration_id, batch_id, attempt_id, upload_id)
-select 'new', 'avatar/' || i, 1, i, i, i::text from generate_series(1, 10000) as i
+select 'new', 'avatar/' || i, 1, i, i, i::text from generate_series(1, 10000) as i;
+analyze rowferry.upload
 """
 
 
 def test_the_record_of_an_upload_is_found_among_many(worker: Connection) -> None:
     """Those of large objects that wait for their next attempt, all at once."""
     worker.execute(UPLOADS)
-    worker.execute("analyze rowferry.upload")
     with explained(worker) as plans:
         batch = claim(worker)
         attempt = begin(worker, batch)
@@ -242,7 +228,6 @@ def test_the_uploads_of_large_objects_are_found_among_many(worker: Connection) -
     """Every batch of the queue asks that at each attempt, however many wait beside it."""
     worker.execute(UPLOADS)
     worker.execute("update rowferry.upload set size_bytes = 10000, part_bytes = 1 where key = 'avatar/7000'")
-    worker.execute("analyze rowferry.upload")
     batch = claim(worker)
     attempt = begin(worker, batch)
     upload, keys = ("new", "avatar/7000", "7000"), [f"avatar/{number}" for number in range(6_951, 7_051)]
@@ -264,7 +249,6 @@ def test_the_uploads_of_large_objects_are_found_among_many(worker: Connection) -
 
 def test_a_split_reads_the_uploads_of_its_batch_and_no_others(worker: Connection, crowd: int) -> None:
     worker.execute(UPLOADS)
-    worker.execute("analyze rowferry.upload")
     worker.execute(
         'update rowferry.batch_queue set payload = \'{"first": "1", "last": "9"}\' where id = %s', (crowd + 1,)
     )
@@ -308,10 +292,7 @@ def test_a_session_that_knew_an_empty_queue_does_not_read_a_full_one_from_end_to
         for _ in range(10):
             assert claim_batch(worker, QUEUES) is None
             worker.rollback()
-        other.execute(
-            "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) "
-            "select 1, 'migrate', '{}', 1 from generate_series(1, 50000)"
-        )
+        other.execute(ADD_BATCHES, (1, 50_000))
         with explained(worker) as plans:
             assert claim_batch(worker, QUEUES) is not None
             check_claim(plans.take_inner())
@@ -337,10 +318,7 @@ def test_views_of_a_few_migrations_are_far_too_cheap_to_be_compiled(any_database
     with psycopg.connect(any_database, autocommit=True) as connection:
         connection.execute("insert into rowferry.migration (name, plan) values ('m', '{}')")
         connection.execute("insert into rowferry.queue (migration_id, name, next) values (1, 'migrate', '{verify}')")
-        connection.execute(
-            "insert into rowferry.batch_queue (migration_id, queue_name, payload, entry_count) "
-            "select 1, 'migrate', '{}', 1 from generate_series(1, 20000)"
-        )
+        connection.execute(ADD_BATCHES, (1, 20_000))
         connection.execute("analyze rowferry.batch_queue")
         for view in ("migration_state", "progress", "queue_status", "worker_hosts"):
             explain = sql.SQL("explain (format json) select * from rowferry.{}").format(sql.Identifier(view))

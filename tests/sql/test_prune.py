@@ -70,7 +70,6 @@ insert into rowferry.migration (name, plan, created_at, updated_at)
 select name, '{}', now() - interval '40 days', now() - interval '40 days'
 from unnest(array['over', 'uploads', 'between-passes', 'switched', 'paused-lately', 'waits', 'is-locked']) as name
 """
-MADE_LATELY = "insert into rowferry.migration (name, plan) values ('made-lately', '{}')"
 OF_OTHERS = (
     "insert into rowferry.pass (migration_id, label, number, began_at) select id, 't.k', 1, now() - interval '40 days' "
     "from rowferry.migration where name in ('between-passes', 'switched')",
@@ -91,7 +90,7 @@ def migration_names(migration: Migration) -> set[str]:
 
 
 def test_migrations_that_are_over_are_forgotten_when_asked_for_and_no_others(aged: Migration) -> None:
-    for change in (OTHERS, MADE_LATELY, *OF_OTHERS):
+    for change in (OTHERS, "insert into rowferry.migration (name, plan) values ('made-lately', '{}')", *OF_OTHERS):
         aged.execute(change)
     before = migration_names(aged)
     assert aged.run("prune", "--older-than", "30d", "--yes").stdout == "Pruned 4 batches.\n"

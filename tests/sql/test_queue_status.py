@@ -18,8 +18,9 @@ CHAIN = {"copy": {"next": ["tag"]}, "tag": {"next": ["audit"], "max_claimed": 3}
 
 @pytest.fixture
 def at_once(lines: Lines) -> Iterator[Lines]:
-    """The same in one transaction, in which no time passes."""
+    """The same with a chain, in one transaction, in which no time passes."""
     with lines.session.transaction():
+        lines.register("m", CHAIN)
         yield lines
 
 
@@ -87,7 +88,6 @@ def test_what_is_pending_counts_the_queues_before(lines: Lines) -> None:
 
 def test_a_migration_ends_when_the_last_of_its_queues_does(at_once: Lines) -> None:
     lines = at_once
-    lines.register("m", CHAIN)
     serve(lines)
     add(lines, "copy", 1000, "DONE")  # 100 entries/s
     add(lines, "copy", 1000)
@@ -112,7 +112,6 @@ def test_a_migration_ends_when_the_last_of_its_queues_does(at_once: Lines) -> No
 def test_no_end_is_told_unless_the_migration_runs(at_once: Lines, so_that: str) -> None:
     """As in rowferry.migration_state: nothing ends where nobody works, or while nothing is due."""
     lines = at_once
-    lines.register("m", CHAIN)
     serve(lines)
     for queue in ("copy", "tag", "audit"):
         add(lines, queue, 1000, "DONE")
@@ -175,7 +174,6 @@ def test_the_slowest_queue_is_the_first_that_takes_as_long_as_the_chain(
     at_once: Lines, rates: dict[str, int], slowest: str
 ) -> None:
     lines = at_once
-    lines.register("m", CHAIN)
     for queue, rate in rates.items():
         if rate:
             add(lines, queue, 10 * rate, "DONE")

@@ -36,12 +36,6 @@ def empty(migration: Migration) -> None:
     migration.execute("alter table rowferry.batch_queue enable trigger user")
 
 
-def enable_row_security(migration: Migration) -> None:
-    """Do as an event trigger or a security script does."""
-    for name in list_tables(migration):
-        migration.execute(f"alter table rowferry.{name} enable row level security")
-
-
 def test_a_schema_that_was_restored_without_data_is_named_and_made_anew(migration: Migration) -> None:
     migration.write_plan()
     empty(migration)
@@ -71,12 +65,12 @@ def test_a_key_of_claims_that_is_gone_is_named_and_made_anew(migration: Migratio
 
 def test_a_role_that_row_security_hides_the_queue_from_is_told_so(migration: Migration) -> None:
     """An empty result is no absence: the owner sees all, and each other role nothing."""
-    migration.write_plan()
-    migration.given(10, 5)
+    migration.write_plan().given(10, 5)
     with new_role(migration.dsn) as role:
         grant(migration, dict.fromkeys(("enqueuer", "worker", "operator"), role))
         dsn = log_in(migration, role)
-        enable_row_security(migration)
+        for name in list_tables(migration):  # as an event trigger or a security script does
+            migration.execute(f"alter table rowferry.{name} enable row level security")
         for command in COMMANDS:
             assert "Row-level security hides rowferry." in refused(migration.run(*command.split(), DATABASE_URL=dsn))
         init()

@@ -2,14 +2,11 @@
 
 import json
 from contextlib import closing
-from typing import Any
 
-import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from psycopg.rows import tuple_row
 
-from rowferry.db.connection import connect
+from rowferry.db.connection import Connection, connect
 from rowferry.db.timeouts import IDLE_TIMEOUT, LOCK_TIMEOUT, LOST_AFTER
 from support.entries.migration import Migration
 from support.postgres.relay import telling_version
@@ -33,14 +30,13 @@ def test_documents_are_read_as_the_server_has_them(database: str) -> None:
                 assert row["document"] == json.loads(text)
 
 
-def read_settings(connection: psycopg.Connection[Any], *names: str) -> dict[str, str]:
-    return dict(connection.execute(SETTINGS, (list(names),)).fetchall())
+def read_settings(connection: Connection, *names: str) -> dict[str, str]:
+    return {row["name"]: row["setting"] for row in connection.execute(SETTINGS, (list(names),))}
 
 
 def test_every_session_bounds_its_waits(any_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(LOCK_TIMEOUT, "1.5")
     with closing(connect("test", autocommit=True)) as connection:
-        connection.row_factory = tuple_row  # pyright: ignore[reportAttributeAccessIssue]
         names = ("lock_timeout", "tcp_keepalives_idle", "tcp_user_timeout", "client_connection_check_interval")
         assert read_settings(connection, *names) == {
             "lock_timeout": "1500",
@@ -81,7 +77,6 @@ def test_a_user_may_set_the_bounds(any_database: str, monkeypatch: pytest.Monkey
     monkeypatch.setenv(LOST_AFTER, "30")
     monkeypatch.setenv(IDLE_TIMEOUT, "90")
     with closing(connect("test", autocommit=True)) as connection:
-        connection.row_factory = tuple_row  # pyright: ignore[reportAttributeAccessIssue]
         names = ("tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "tcp_user_timeout")
         assert read_settings(connection, *names, "idle_in_transaction_session_timeout") == {
             "tcp_keepalives_idle": "20",
@@ -96,5 +91,4 @@ def test_a_workers_statement_is_slow_before_it_is_lost(database: str, monkeypatc
     monkeypatch.setenv(LOCK_TIMEOUT, "1.5")
     with closing(connect("test", bounded=True)) as bounded, closing(connect("test")) as free:
         for connection, milliseconds in ((bounded, "19500"), (free, "0")):
-            connection.row_factory = tuple_row  # pyright: ignore[reportAttributeAccessIssue]
             assert read_settings(connection, "statement_timeout") == {"statement_timeout": milliseconds}

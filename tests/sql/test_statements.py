@@ -40,14 +40,10 @@ def strings_of_product() -> Iterator[str]:
             yield re.escape(node.value)
 
 
-def names_asked_for() -> set[str]:
-    """Every name that stands right in a call of statement() or compose()."""
-    text = "\n".join(read_sources())
-    return set(re.findall(r'\b(?:statement|printed_statement|compose|compose_other)\(\s*(?:\w+,\s*)?"(\w+)"', text))
-
-
 def test_every_query_has_a_name_of_its_own_and_is_used_and_no_other_is_asked_for() -> None:
-    names, asked = [name for _, name, _ in list_queries()], names_asked_for()
+    names, text = [name for _, name, _ in list_queries()], "\n".join(read_sources())
+    # Every name that stands right in a call of statement() or compose().
+    asked = set(re.findall(r'\b(?:statement|printed_statement|compose|compose_other)\(\s*(?:\w+,\s*)?"(\w+)"', text))
     assert [name for name, times in Counter(names).items() if times > 1] == []
     used = re.compile("|".join({text for text in strings_of_product() if re.search(r"[a-z]_|^[a-z]+$", text)}))
     assert [name for name in names if not used.fullmatch(name)] == []

@@ -9,7 +9,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from rowferry import __version__
-from rowferry.db.connection import Connection, call, connect
+from rowferry.db.connection import call, connect
 from rowferry.db.schema import Initialised, check_version, initialise
 from rowferry.db.statements import list_sql, sql_folder, statement
 from rowferry.errors import DatabaseBusy, UsageError
@@ -70,14 +70,6 @@ def upgrade() -> Initialised:
         return initialise(connection)
 
 
-def finish_the_last(connection: Connection) -> None:
-    (batch,) = call(connection, "claim_batch", [1], ["migrate"])
-    (attempt,) = call(connection, "begin_attempt", batch["id"], batch["requeues"], "w2")
-    assert (batch["id"], attempt["number"], attempt["crashes"]) == (3, 2, 0)
-    call(connection, "finish_batch", 3, attempt["attempt_id"], "DONE", "0 s", None, 5, 0, 0, *[[]] * 6)
-    connection.commit()
-
-
 @pytest.mark.usefixtures("made_up")
 def test_what_was_counted_stays_counted_and_what_waits_goes_on_with_the_new_version_alone(old: str) -> None:
     with connect("worker", autocommit=True) as worker:
@@ -89,7 +81,11 @@ def test_what_was_counted_stays_counted_and_what_waits_goes_on_with_the_new_vers
     assert upgrade().migrations == ()
     with psycopg.connect(old, autocommit=True) as reader, connect("test") as worker:
         assert reader.execute(PROGRESS).fetchall() == [(3, 1, 1, 1, 27, 5, 20, 2)]
-        finish_the_last(worker)
+        (batch,) = call(worker, "claim_batch", [1], ["migrate"])
+        (attempt,) = call(worker, "begin_attempt", batch["id"], batch["requeues"], "w2")
+        assert (batch["id"], attempt["number"], attempt["crashes"]) == (3, 2, 0)
+        call(worker, "finish_batch", 3, attempt["attempt_id"], "DONE", "0 s", None, 5, 0, 0, *[[]] * 6)
+        worker.commit()
         assert reader.execute(PROGRESS).fetchall() == [(3, 0, 2, 1, 27, 0, 25, 2)]
         assert reader.execute("select name, note from rowferry.migration where paused_at is null").fetchall() == [
             ("avatars", "none")

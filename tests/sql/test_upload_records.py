@@ -69,8 +69,7 @@ def test_an_upload_goes_on_with_its_batch_while_what_was_split_off_is_claimed(wo
 @pytest.mark.parametrize("ends", ["LOST", None])
 def test_an_upload_goes_to_the_next_once_its_batch_is_free(workers: Workers, ends: str | None) -> None:
     """The attempt may be open still: its worker has died."""
-    workers.table.add_legacy([20])
-    workers.table.enqueue(1)
+    workers.table.add_legacy([20]).enqueue(1)
     session, batch, attempt = workers.claim()
     _, other, second = workers.claim()
     workers.begin(batch, attempt)
@@ -83,8 +82,7 @@ def test_an_upload_goes_to_the_next_once_its_batch_is_free(workers: Workers, end
 
 def test_an_upload_of_another_object_is_taken_once_its_batch_does_not_go_on(workers: Workers) -> None:
     """Two that abort each other's uploads would never end."""
-    workers.table.add_legacy([20])
-    workers.table.enqueue(1)
+    workers.table.add_legacy([20]).enqueue(1)
     session, batch, attempt = workers.claim()
     _, other, second = workers.claim()
     workers.begin(batch, attempt)
@@ -97,8 +95,7 @@ def test_an_upload_of_another_object_is_taken_once_its_batch_does_not_go_on(work
 
 def test_an_upload_that_is_taken_takes_no_other_along(workers: Workers) -> None:
     """Of the same bucket, and of the same key in another bucket."""
-    workers.table.add_legacy([20])
-    workers.table.enqueue(1)
+    workers.table.add_legacy([20]).enqueue(1)
     _, batch, attempt = workers.claim()
     _, other, second = workers.claim()
     places = [(WHERE, "avatar/other.bin"), ("https://s3.test/another", KEY)]
@@ -131,8 +128,7 @@ def test_an_upload_will_go_on_while_either_half_of_its_batch_waits(workers: Work
 @pytest.mark.parametrize(("due", "moves"), [("1 hour", True), ("-1 hour", False)])
 def test_the_last_part_makes_a_batch_that_rests_due_and_no_other(workers: Workers, due: str, moves: bool) -> None:
     """One that is due already keeps its place in the line."""
-    workers.table.add_legacy([20])
-    workers.table.enqueue(1)
+    workers.table.add_legacy([20]).enqueue(1)
     _, batch, attempt = workers.claim()
     workers.begin(batch, attempt)
     workers.table.execute(

@@ -39,6 +39,12 @@ def write(held: Held, judgement: Judgement, results: list[EntryResult] | None, a
     held.connection.commit()
 
 
+def write_next(ten: EntryTable, judgement: Judgement, results: list[EntryResult] | None) -> None:
+    """Write a verdict at the next attempt."""
+    with hold(ten) as held:
+        write(held, judgement, results)
+
+
 def attempt_of(ten: EntryTable) -> dict[str, Any]:
     (row,) = ten.execute("select * from rowferry.batch_attempt")
     return row
@@ -151,31 +157,25 @@ def test_a_verdict_says_by_which_worker_since_when_until_when_and_why(
 
 
 def test_bytes_add_up_over_the_attempts(ten: EntryTable) -> None:
-    with hold(ten) as held:
-        write(held, Judgement(Verdict.RETRY), results_for("0123", "migrated") + results_for("456789", "failed"))
-    with hold(ten) as held:
-        write(held, Judgement(Verdict.DONE), results_for("456789", "migrated"))
+    write_next(ten, Judgement(Verdict.RETRY), results_for("0123", "migrated") + results_for("456789", "failed"))
+    write_next(ten, Judgement(Verdict.DONE), results_for("456789", "migrated"))
     assert ten.batch()["bytes"] == 160
 
 
 @pytest.mark.parametrize("outcome", UNSETTLED)
 def test_what_an_attempt_left_is_forgotten_though_the_next_one_does_not_find_it(ten: EntryTable, outcome: str) -> None:
     """Its row has gone, or is no entry any more."""
-    with hold(ten) as held:
-        write(held, Judgement(Verdict.RETRY), results_for("01234567", "migrated") + results_for("89", outcome))
+    write_next(ten, Judgement(Verdict.RETRY), results_for("01234567", "migrated") + results_for("89", outcome))
     assert len(ten.failures()) == 2
-    with hold(ten) as held:
-        write(held, Judgement(Verdict.DONE), results_for("8", "kept"))
+    write_next(ten, Judgement(Verdict.DONE), results_for("8", "kept"))
     assert ten.failures() == []
     assert (ten.counts(), ten.batch()["entry_count"]) == ({"migrated": 8, "kept": 1}, 9)
 
 
 def test_entries_that_were_kept_and_are_read_again_are_counted_once(ten: EntryTable) -> None:
     ten.execute('update rowferry.batch_queue set payload = payload || \'{"read_again": ["kept"]}\'')
-    with hold(ten) as held:
-        write(held, Judgement(Verdict.RETRY), results_for("01234567", "kept") + results_for("89", "failed"))
-    with hold(ten) as held:
-        write(held, Judgement(Verdict.DONE), results_for("0123456789", "kept"))
+    write_next(ten, Judgement(Verdict.RETRY), results_for("01234567", "kept") + results_for("89", "failed"))
+    write_next(ten, Judgement(Verdict.DONE), results_for("0123456789", "kept"))
     assert (ten.counts(), ten.batch()["entry_count"]) == ({"kept": 10}, 10)
 
 
@@ -190,12 +190,10 @@ def test_what_was_not_settled_before_counts_as_failed_where_the_batch_fails_as_a
     outcomes = dict(zip(["migrated", "kept", "changed", "deleted", *UNSETTLED], [1, 1, 1, 1, 2, 1, 3], strict=True))
     with hold(ten) as held:
         held.finish(Judgement(Verdict.RETRY), **outcomes)
-    with hold(ten) as held:
-        write(held, Judgement(Verdict.RETRY, error="why"), None)
+    write_next(ten, Judgement(Verdict.RETRY, error="why"), None)
     assert ten.counts() == outcomes, "as they were"
     ten.execute("update rowferry.batch_queue set failed = 0")
-    with hold(ten) as held:
-        write(held, Judgement(Verdict.ERROR, error="why"), None)
+    write_next(ten, Judgement(Verdict.ERROR, error="why"), None)
     assert ten.counts() == outcomes
     ten.check_balance()
 

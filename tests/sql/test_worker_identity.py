@@ -33,8 +33,7 @@ def session(ten: EntryTable) -> Iterator[Session]:
         grant(ten, {"worker": role})
         with closing(Ledger(LIVE)) as ledger, closing(connect("live")) as live:
             ledger.call("heartbeat", LIVE, "h", 1, "0", 1, 1, ["migrate"])
-            batch = claim(live)
-            assert begin_attempt(ledger, batch, LIVE).id == 1
+            assert begin_attempt(ledger, claim(live), LIVE).id == 1
             with psycopg.connect(log_in(ten, role), autocommit=True) as session:
                 yield session
 
