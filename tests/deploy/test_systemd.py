@@ -117,8 +117,7 @@ needs_setpriv = pytest.mark.skipif(shutil.which("setpriv") is None, reason="setp
 def test_the_worker_runs_as_the_unit_says(migration: Migration, started: Callable[..., Any]) -> None:
     migration.given(20)
     process, manager = started(UNIT)
-    states = manager.recv(4096).decode()
-    assert "READY=1" in states
+    assert "READY=1" in manager.recv(4096).decode()
     migration.wait_until_done()
     migration.audit()
     process.terminate()

@@ -25,8 +25,7 @@ def run_block(migration: Migration, block: Block) -> str:
     shown = ""
     for _, command, *options in block.commands:
         more = () if command in {"check", "resume"} else ("--yes", "--processes", "1")
-        done = well(migration.run(command, *options, *more, **migration.environment))
-        shown += done.stdout
+        shown += well(migration.run(command, *options, *more, **migration.environment)).stdout
     return shown
 
 
@@ -63,11 +62,9 @@ def test_an_application_that_chooses_by_prefix_reads_every_object_in_the_middle(
 
 @pytest.mark.site
 def test_going_back_in_the_middle_works_as_told(migration: Migration) -> None:
-    migration.write_plan()
-    migration.given(4, batch_size=2).work()
+    migration.write_plan().given(4, batch_size=2).work()
     migration.fill(4, start=5).enqueue(batch_size=2)
-    refused = migration.run("revert", "--yes", **migration.environment)
-    assert refused.returncode == 2
+    assert migration.run("revert", "--yes", **migration.environment).returncode == 2
 
     assert "running batches, which will finish: 0" in migration.run("pause", **migration.environment).stdout
     (delete,) = find_blocks("Roll back", "sql")

@@ -18,7 +18,6 @@ from support.postgres.ordinary import administrator
 from support.postgres.servers import DatabaseServers
 
 ARCHITECTURE = ROOT / "docs" / "internals" / "architecture.md"
-PERMISSIONS = ROOT / "docs" / "permissions.md"
 COOK_BOOK = ROOT / "docs" / "sql.md"
 """Has tests of its own, with a queue in the state that each recipe is for."""
 
@@ -39,9 +38,7 @@ def test_the_outcomes_and_verdicts_of_the_docs_are_those_of_the_schema(database:
 @pytest.fixture
 def busy_queue(migration: Migration) -> Migration:
     """A migration with batches that are INIT, DONE and ERROR, failures by entry, a live worker and one that died."""
-    migration.fill(6)
-    migration.add_row(7, "image/lost.png")
-    migration.add(8, "other.png")
+    migration.fill(6).add_row(7, "image/lost.png").add(8, "other.png")
     migration.production.put("avatar/other.png", b"something else")
     migration.migrate(batch_size=3)
     migration.fill(3, start=9).enqueue(batch_size=3)
@@ -84,7 +81,7 @@ def test_every_statement_does_something(busy_queue: Migration, subtests: pytest.
 
 
 def test_the_grants_in_the_docs_are_among_those_that_rowferry_prints(migration: Migration) -> None:
-    (shown,) = read_blocks("sql", pages=[PERMISSIONS])
+    (shown,) = read_blocks("sql", pages=[ROOT / "docs" / "permissions.md"])
     migration.write_plan()
     printed = migration.run("init", "--grants", "app_worker", "--for", "worker").stdout
     assert set(split_statements(shown.text)) <= set(split_statements(printed))
@@ -116,17 +113,11 @@ FORMS = ROOT / "docs" / "forms.md"
 ROW = "select 4711 as id, 'docs/a.pdf' as path"
 
 
-def read_expressions() -> list[tuple[str, str]]:
-    """Return the expressions of the page, each with the key of its example."""
-    rows = [row for row in read_table(FORMS, "Computed and several objects") if len(row) == 3]
-    cells = [[cell.strip().strip("`").replace("\\|", "|") for cell in row[1:]] for row in rows]
-    return [(expression, key) for expression, key in cells]
-
-
 def test_each_expression_yields_the_key_that_the_page_shows(
     distribution_postgres: Path, database_servers: DatabaseServers, subtests: pytest.Subtests
 ) -> None:
-    expressions = read_expressions()
+    rows = [row for row in read_table(FORMS, "Computed and several objects") if len(row) == 3]
+    expressions = [[cell.strip().strip("`").replace("\\|", "|") for cell in row[1:]] for row in rows]
     assert len(expressions) > 10
     with database_servers.fresh_database(distribution_postgres) as dsn, psycopg.connect(dsn) as connection:
         connection.execute("create extension pgcrypto")

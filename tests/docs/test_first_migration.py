@@ -24,8 +24,7 @@ def test_the_first_migration_runs_as_it_is_written(migration: Migration) -> None
     The database knows nothing of rowferry when it begins.
     """
     migration.execute("drop schema rowferry cascade")
-    migration.fill(8)
-    migration.add_row(9, "image/lost.png")
+    migration.fill(8).add_row(9, "image/lost.png")
     blocks = [
         block
         for block in read_blocks("sh", pages=[FIRST_MIGRATION])
@@ -33,7 +32,7 @@ def test_the_first_migration_runs_as_it_is_written(migration: Migration) -> None
     ]
     install, settings, example, at_once, failed, retry, verify, prepare, work, look, requeue = blocks
     assert "pip install ." in install.text
-    assert name_settings(settings) <= set(migration.environment)
+    assert set(re.findall(r"\b[A-Z][A-Z0-9_]+(?==)", settings.text)) <= set(migration.environment), "what it exports"
 
     run_block(migration, example)
     assert tomllib.loads(migration.plan_path.read_text())["entries"] == migration.plan["entries"]
@@ -65,11 +64,6 @@ def test_the_first_migration_runs_as_it_is_written(migration: Migration) -> None
 
     run_block(migration, verify)
     assert "avatars" in (migration.folder / "report.html").read_text()
-
-
-def name_settings(block: Block) -> set[str]:
-    """Return the variables that a block exports."""
-    return set(re.findall(r"\b[A-Z][A-Z0-9_]+(?==)", block.text))
 
 
 @pytest.mark.parametrize("page", [README, FIRST_MIGRATION], ids=["readme", "first-migration"])

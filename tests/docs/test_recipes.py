@@ -23,7 +23,6 @@ PAGES = {
     for name, path in re.findall(r"^- \[(.+?)\]\((recipes/.+?)\)", LIST.read_text(encoding="utf-8"), re.MULTILINE)
 }
 """The page of each recipe, by its name in the list."""
-CORPUS = ROOT / "tests" / "corpus"
 
 MEDIA_LIBRARY = """
 create table media (
@@ -179,7 +178,7 @@ def read_as_worker(
 ) -> MappedEntry | None:
     """Return the objects of a row, as a worker reads it; None where it is no legacy entry."""
     name = SCHEMAS.get(recipe)
-    schema = (CORPUS / name / "schema.sql").read_text(encoding="utf-8") if name else MEDIA_LIBRARY
+    schema = (ROOT / "tests" / "corpus" / name / "schema.sql").read_text(encoding="utf-8") if name else MEDIA_LIBRARY
     connection.execute(schema.encode())
     columns = sql.SQL(", ").join([sql.Identifier(column) for column in row])
     values = sql.SQL(", ").join([sql.Placeholder()] * len(row))

@@ -14,8 +14,7 @@ def test_a_changed_plan_is_stored_though_nothing_is_new(migration: Migration) ->
     migration.write_plan()
     shown = migration.run_here("enqueue", "--dry-run")
     assert (shown.returncode, stored_bound(migration)) == (0, None)
-    changed = well(migration.run_here("enqueue", "--yes"))
-    assert "The changed plan of migration avatars is stored" in changed.stdout
+    assert "The changed plan of migration avatars is stored" in well(migration.run_here("enqueue", "--yes")).stdout
     assert stored_bound(migration) == 100
     assert len(migration.batches()) == 1
 

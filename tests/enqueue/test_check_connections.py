@@ -34,8 +34,7 @@ def test_check_tells_of_every_plain_endpoint_and_of_the_database_and_of_none_on_
     migration: Migration, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The servers of the tests are on this host, so another one is made of it."""
-    migration.write_plan()
-    migration.fill(1)
+    migration.write_plan().fill(1)
     assert "without TLS" not in migration.run_here("check").stdout
     monkeypatch.setattr(connections, "is_local", lambda _host: False)
     said = migration.run_here("check").stdout

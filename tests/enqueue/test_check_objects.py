@@ -25,9 +25,7 @@ def test_objects_that_are_there_are_counted_and_a_few_missing_ones_are_a_note(an
 
 def test_a_missing_object_leaves_the_exit_status(migration: Migration) -> None:
     """No setting would move it, and nobody is to be stopped by one of millions."""
-    migration.fill(3)
-    migration.add_legacy([4])
-    migration.write_plan()
+    migration.fill(3).add_legacy([4]).write_plan()
     done = migration.run_here("check")
     assert (done.returncode, done.stderr) == (0, "")
     assert "public.avatars.path: 3 of 4 sampled legacy objects exist, 1 is missing" in done.stdout
@@ -56,8 +54,7 @@ def test_a_hundred_entries_are_looked_at_spread_over_the_ids(logged_migration: M
 
 def test_three_real_keys_show_what_becomes_of_them_each_once(migration: Migration) -> None:
     entries_of(migration)["to"] = "avatar"  # where `avatar/` was meant
-    migration.fill(1)
-    migration.insert({"2": "image/u1/me.png"})
+    migration.fill(1).insert({"2": "image/u1/me.png"})
     (example,) = found(migration, "for example")
     assert "'image/u1/me.png' becomes 'avataru1/me.png'" in example
     migration.fill(5, start=3)
@@ -135,8 +132,7 @@ def test_an_object_that_may_not_be_seen_or_read_is_not_called_missing(logged_mig
 
 
 def test_no_legacy_entry_is_a_problem_unless_it_is_allowed(migration: Migration) -> None:
-    migration.insert({"1": "avatar/1.png", "2": "elsewhere/2.png"})
-    migration.write_plan()
+    migration.insert({"1": "avatar/1.png", "2": "elsewhere/2.png"}).write_plan()
     (words,) = problems(migration, allow_empty=False)
     assert words == (
         "there are 0 legacy entries to migrate: public.avatars.path has 1 in production form and 1 in neither "
@@ -151,8 +147,7 @@ def test_no_legacy_entry_is_a_problem_unless_it_is_allowed(migration: Migration)
 
 
 def test_a_migration_that_is_over_may_be_run_again(migration: Migration) -> None:
-    migration.write_plan()
-    migration.fill(2)
+    migration.write_plan().fill(2)
     for _ in range(2):
         well(migration.run_here("migrate", "--processes", "1", "--yes"))
 

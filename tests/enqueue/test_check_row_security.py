@@ -21,8 +21,7 @@ FINE = "public.avatars: id is unique, path is text, this role may read and updat
 def secured(table: EntryTable) -> EntryTable:
     """A table with row-level security and four legacy rows."""
     table.execute("alter table public.avatars enable row level security")
-    table.add_legacy(range(4))
-    return table
+    return table.add_legacy(range(4))
 
 
 def problems_of(findings: list[Finding]) -> list[str]:

@@ -68,8 +68,7 @@ def test_a_scan_that_takes_too_long_is_told_once_and_the_others_go_on(two: Migra
 
 
 def test_each_scan_that_takes_too_long_names_its_table(migration: Migration) -> None:
-    migration.fill(1)
-    migration.insert({migration.id_of(2): f"{TO}u1/me.png"})
+    migration.fill(1).insert({migration.id_of(2): f"{TO}u1/me.png"})
     compared = f"{LABEL} could not be compared: canceling statement due to statement timeout"
     for words, expected in (("hashtext", TIMEOUT), ("with pairs", compared), ("as_it_is", TIMEOUT)):
         sleep_in(migration, words)

@@ -32,17 +32,12 @@ def demanding(moto_migration: Migration, log: RequestLog) -> Migration:
     return moto_migration
 
 
-def begins_object(seen: LoggedRequest) -> bool:
-    return seen.writes_object or (seen.method == "POST" and seen.query.startswith("uploads"))
-
-
 def lacks(demanded: dict[str, str]) -> Callable[[LoggedRequest], bool]:
-    return lambda seen: begins_object(seen) and any(seen.headers.get(name) != value for name, value in demanded.items())
+    def lacks_some(seen: LoggedRequest) -> bool:
+        begins_object = seen.writes_object or (seen.method == "POST" and seen.query.startswith("uploads"))
+        return begins_object and any(seen.headers.get(name) != value for name, value in demanded.items())
 
-
-def has_body_without_digest(seen: LoggedRequest) -> bool:
-    is_body = seen.method == "PUT" and "x-amz-copy-source" not in seen.headers
-    return is_body and "content-md5" not in seen.headers
+    return lacks_some
 
 
 @contextmanager
@@ -51,7 +46,8 @@ def demanding_digests(log: RequestLog) -> Iterator[None]:
     words = "Content-MD5 OR x-amz-checksum- HTTP header is required for Put Object requests with Object Lock parameters"
     body = f"<Error><Code>InvalidRequest</Code><Message>{words}</Message></Error>".encode()
     head = f"HTTP/1.1 400 As Told\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-    with log.answering(has_body_without_digest, head + body):
+    given = {"x-amz-copy-source", "content-md5"}
+    with log.answering(lambda seen: seen.method == "PUT" and not given & set(seen.headers), head + body):
         yield
 
 

@@ -99,8 +99,7 @@ def test_only_legacy_keys_that_meet_the_condition_are_entries(table: EntryTable)
     assert table.ranges() == [("4", "4")]
     table.plan["migration"]["name"] = "some"
     table.plan["entries"][0]["where"] = "id % 2 = 0 and path not like '%skip%'"
-    table.add_legacy(range(10, 20))
-    table.insert({"22": "image/skip"})
+    table.add_legacy(range(10, 20)).insert({"22": "image/skip"})
     assert table.enqueue()[0].entries == 6
     assert table.ranges()[1:] == [("4", "18")]
 

@@ -41,8 +41,7 @@ def enqueued(table: EntryTable, monkeypatch: pytest.MonkeyPatch) -> EntryTable:
     monkeypatch.setenv(LOCK_TIMEOUT, "0.1")
     table.add_legacy([1]).enqueue()
     finish(table, table.batch(), "DONE")
-    table.add_legacy([2])
-    return table
+    return table.add_legacy([2])
 
 
 def test_a_migration_is_paused_and_resumed_while_an_enqueue_runs(enqueued: EntryTable) -> None:

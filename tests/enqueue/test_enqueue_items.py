@@ -19,15 +19,10 @@ from support.entries.entry_table import EntryTable
 from support.postgres.roles import grant, log_in, new_roles
 from support.processes.cli import Run, refused
 from support.queue.plug_in import notes
-from support.queue.workers_here import run_here, run_here_in
+from support.queue.workers_here import run_here
 
+WORKERS_HERE = True
 QUEUE = "items_alone"
-
-
-@pytest.fixture
-def run_rowferry(tmp_path: Path) -> Run:
-    """Run commands in this process, with the workers that they start."""
-    return run_here_in(tmp_path)
 
 
 def write_items(folder: Path, ids: Iterable[object], **more: object) -> str:

@@ -19,18 +19,13 @@ from support.entries.entry_table import EntryTable, trusted
 from support.postgres.roles import grant, log_in, new_roles
 from support.processes.cli import Run
 from support.processes.processes import wait_for
-from support.queue.workers_here import run_here_in
 
+WORKERS_HERE = True
 QUEUE = "items_alone"
 BLOCKED = """
 select 1 from pg_stat_activity
 where application_name = 'rowferry enqueue' and wait_event_type = 'Lock' and state = 'active'
 """
-
-
-@pytest.fixture
-def run_rowferry(tmp_path: Path) -> Run:
-    return run_here_in(tmp_path)
 
 
 def make(values: dict[str, str]) -> list[dict[str, Any]]:

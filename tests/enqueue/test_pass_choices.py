@@ -175,12 +175,6 @@ def test_a_pass_takes_rows_since_the_watermark_as_the_column_writes_it(table: En
     assert read(since) == expected(watermark)
 
 
-def lag_of(table: EntryTable, *changed: datetime) -> timedelta:
-    """Return how far before the watermark a pass takes rows whose column has no zone."""
-    since, watermark = since_of(table, "timestamp", *changed)
-    return watermark.replace(tzinfo=None) - datetime.fromisoformat(since)
-
-
 LAGS: dict[str, tuple[list[timedelta], timedelta]] = {
     "the newest": ([timedelta(days=-9), timedelta(hours=-3), timedelta(days=9)], timedelta(hours=3)),
     "long ago": ([timedelta(days=-9)], FURTHEST_WEST),
@@ -195,9 +189,9 @@ def test_a_time_without_a_zone_is_as_far_behind_as_the_newest_and_twelve_hours_a
 ) -> None:
     times, expected = LAGS[name]
     now = datetime.now(UTC).replace(tzinfo=None)
-    assert (
-        expected <= lag_of(table, *(now + time for time in times)) <= min(expected + timedelta(hours=1), FURTHEST_WEST)
-    )
+    since, watermark = since_of(table, "timestamp", *(now + time for time in times))
+    lag = watermark.replace(tzinfo=None) - datetime.fromisoformat(since)
+    assert expected <= lag <= min(expected + timedelta(hours=1), FURTHEST_WEST)
 
 
 def test_a_transaction_in_another_database_holds_no_pass_back(files: EntryTable) -> None:

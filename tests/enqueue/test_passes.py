@@ -357,17 +357,13 @@ class Application:
         return {number for number, body in self.bodies.items() if read(f"f{number}") != body.encode()}
 
 
-def take_the_margin_away(migration: Migration) -> None:
-    """Let passes follow each other exactly: the application's clock and the database's are one here."""
+def test_after_the_last_pass_production_has_the_newest_of_all(staying: Migration) -> None:
+    """Passes follow each other without the margin: the application's clock and the database's are one here."""
     (file,) = [path for path in list_sql("functions") if path.stem == "begin_pass"]
     text = file.read_text()
     margin = "v_margin constant interval := '1 minute'"
     assert margin in text
-    migration.execute(text.replace(margin, margin.replace("1 minute", "0")).replace("%", "%%"), ())
-
-
-def test_after_the_last_pass_production_has_the_newest_of_all(staying: Migration) -> None:
-    take_the_margin_away(staying)
+    staying.execute(text.replace(margin, margin.replace("1 minute", "0")).replace("%", "%%"), ())
     application = Application(staying)
     for number in range(1, 41):
         add_file(staying, number)

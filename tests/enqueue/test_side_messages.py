@@ -16,8 +16,7 @@ from support.s3.stand_in import StandIn, answer, error_body, refuse
 
 @pytest.fixture
 def ready(migration: Migration) -> Migration:
-    migration.fill(1)
-    return migration
+    return migration.fill(1)
 
 
 @contextmanager

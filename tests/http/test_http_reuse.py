@@ -19,14 +19,9 @@ from rowferry.http.parser import ResponseParser
 from rowferry.http.pool import Pool
 from support.processes.processes import wait_for
 from support.s3.clients import COPY, HEAD, WAIT_SECONDS, ask, begin, facing
-from support.s3.request_clock import RequestClock, stop_request_clock
+from support.s3.request_clock import RequestClock
 from support.s3.said import OK, say
 from support.s3.stand_in import StandIn, answer
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> RequestClock:
-    return stop_request_clock(monkeypatch)
 
 
 class Transport:

@@ -22,7 +22,7 @@ from rowferry.s3.operations import Request, put_object
 from rowferry.s3.responses import Response
 from support.processes.processes import wait_for
 from support.s3.clients import GET, facing, opened, side_of
-from support.s3.request_clock import RequestClock, stop_request_clock
+from support.s3.request_clock import RequestClock
 from support.s3.said import OK, connections_of, say
 from support.s3.stand_in import Behaviour, StandIn, answer, hang_up
 
@@ -30,11 +30,6 @@ STREAM = replace(GET, stream_above=10)
 BODY = bytes(range(256)) * 8192
 """2 MiB: more than both ends' buffers hold."""
 LARGE = BODY * 16
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> RequestClock:
-    return stop_request_clock(monkeypatch)
 
 
 SLOW = [BODY[:16384]] * 32

@@ -22,7 +22,7 @@ from rowferry.s3.client import ObjectClient
 from rowferry.s3.operations import get_object, put_object
 from support.processes.processes import wait_for
 from support.s3.clients import opened, side_of
-from support.s3.request_clock import RequestClock, stop_request_clock
+from support.s3.request_clock import RequestClock
 from support.s3.said import OK, connections_of, say
 from support.s3.stand_in import Behaviour, StandIn, answer
 from support.s3.tls import Authority, serving_context
@@ -31,11 +31,6 @@ READ = replace(get_object("legacy", "k"), stream_above=0)
 BODY = bytes(range(256)) * 32768
 """8 MiB: more than the buffers of all sockets hold."""
 WAIT_SECONDS = 60
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> RequestClock:
-    return stop_request_clock(monkeypatch)
 
 
 class Passing(Pipe):

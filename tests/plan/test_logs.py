@@ -38,9 +38,7 @@ def check_no_secret(log: str, migration: Migration) -> None:
 
 def test_every_line_of_a_batch_says_which_batch_attempt_and_worker(versitygw_migration: Migration) -> None:
     migration = versitygw_migration
-    migration.fill(30)
-    migration.add_row(31, f"{FROM}nobody.png")
-    migration.enqueue(10)
+    migration.fill(30).add_row(31, f"{FROM}nobody.png").enqueue(10)
     with migration.workers(1, "--until-empty", "--verbose") as (worker,):
         assert worker.wait() == 0
     lines = read_lines(worker.log)
@@ -69,8 +67,7 @@ context.has_spoken = lambda connection: False
 
 def test_each_attempt_has_one_line_with_its_verdict(migration: Migration) -> None:
     """Attempts that ended with DONE, ERROR and LOST."""
-    migration.fill(10)
-    migration.add_row(11, f"{FROM}nobody.png")
+    migration.fill(10).add_row(11, f"{FROM}nobody.png")
     with logged(migration.legacy.endpoint_url) as log:
         migration.plan["legacy"]["endpoint_url"] = migration.plan["production"]["endpoint_url"] = log.endpoint_url
         migration.enqueue(10)

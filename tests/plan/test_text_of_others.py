@@ -24,9 +24,7 @@ SHOWN = r"u1/\x1b]0;owned\x07\u202e[/bold]\x9b31m.png"
 def failed(migration: Migration) -> Migration:
     """A migration whose only entry has no object, and a key with commands to a terminal."""
     migration.plan["migration"]["max_attempts"] = 1
-    migration.write_plan()
-    migration.add_row(1, KEY)
-    migration.migrate()
+    migration.write_plan().add_row(1, KEY).migrate()
     migration.execute("update rowferry.entry_failure set reason = reason || %s, error = error || %s", (TITLE, TITLE))
     migration.execute("update rowferry.batch_queue set status = 'ERROR' where status = 'ERROR'")  # sums reasons up
     return migration
@@ -62,13 +60,11 @@ def test_files_and_json_hold_the_key_as_it_is_and_the_command_that_requeues_the_
 
 def test_migrate_prints_no_control_character_and_its_log_holds_none(moto_migration: Migration) -> None:
     migration = moto_migration
-    migration.write_plan()
-    migration.add(1, KEY.removeprefix(FROM))
+    migration.write_plan().add(1, KEY.removeprefix(FROM))
     done = migration.run("migrate", "--yes", "--verbose", "--no-objects", "--log-file", "it.log")
     check_fit(done)
     assert SHOWN in done.stdout
-    log = (migration.folder / "it.log").read_text(encoding="utf-8")
-    assert UNFIT.search(log) is None
+    assert UNFIT.search((migration.folder / "it.log").read_text(encoding="utf-8")) is None
 
 
 def test_a_log_in_words_keeps_each_entry_in_one_line() -> None:

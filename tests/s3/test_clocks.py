@@ -97,7 +97,6 @@ def test_an_upload_by_parts_may_have_ended_later_than_it_says() -> None:
 
 
 def test_an_age_is_told_by_one_clock() -> None:
-    response = Response(200, {"date": show(100), "last-modified": show(70)})
-    assert find_age(response) == 30
+    assert find_age(Response(200, {"date": show(100), "last-modified": show(70)})) == 30
     assert find_age(Response(200, {"last-modified": show(70)})) is None
     assert find_age(Response(200, {"date": show(70), "last-modified": "yesterday"})) is None

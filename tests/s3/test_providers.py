@@ -78,8 +78,7 @@ def test_without_an_endpoint_it_is_aws() -> None:
 def test_the_bucket_goes_into_the_host_where_the_provider_demands_it() -> None:
     oss = resolve_endpoint(own("oss-cn-hangzhou.aliyuncs.com"))
     assert oss.host_header("photos") == "photos.oss-cn-hangzhou.aliyuncs.com"
-    r2 = resolve_endpoint(own("0123abc.r2.cloudflarestorage.com"))
-    assert r2.path_before_key("photos") == "/photos/"
+    assert resolve_endpoint(own("0123abc.r2.cloudflarestorage.com")).path_before_key("photos") == "/photos/"
     assert resolve_endpoint(own("cos.internal.example.org", provider="cos")).virtual_host
     assert not resolve_endpoint(own("127.0.0.1:9000", provider="cos")).virtual_host
 

@@ -54,8 +54,7 @@ def test_every_request_to_a_side_says_who_pays(
             migration.plan[side]["requester_pays"] = True
         migration.plan["migration"]["multipart_threshold_bytes"] = PART_BYTES
         migration.plan["production"]["acl"] = "copy"
-        migration.add(1, "1.png", b"small", Tagging="kind=cat")
-        migration.add(2, "2.png", bytes(PART_BYTES + 1))
+        migration.add(1, "1.png", b"small", Tagging="kind=cat").add(2, "2.png", bytes(PART_BYTES + 1))
         with heard(found) as requests:
             assert [one.what for one in check(migration) if one.level == "problem"] == []
             migration.enqueue()

@@ -35,7 +35,6 @@ from rowferry.s3.retry import (
     send_with_retries,
 )
 
-REQUEST = head_object("production", "key")
 OK = Response(200)
 
 SECONDS = st.floats(0.001, 1000).map(lambda seconds: timedelta(seconds=seconds))
@@ -100,7 +99,7 @@ class Scripted:
 def send(server: Scripted, **more: Any) -> Response | ObjectError:
     """Send a request with retries; return its result."""
     try:
-        return asyncio.run(send_with_retries(server.send, REQUEST, **more))
+        return asyncio.run(send_with_retries(server.send, head_object("production", "key"), **more))
     except ObjectError as error:
         return error
 

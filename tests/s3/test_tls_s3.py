@@ -55,8 +55,7 @@ def buckets(trust: Trust) -> Iterator[Buckets]:
 @pytest.fixture
 def secure(buckets: Buckets, make_migration: Callable[..., Migration]) -> Migration:
     migration = make_migration(buckets, buckets)
-    migration.fill(20)
-    return migration
+    return migration.fill(20)
 
 
 def test_a_whole_migration_over_https_trusts_the_bundle(secure: Migration, trust: Trust) -> None:
@@ -85,8 +84,7 @@ def test_a_server_that_cannot_be_trusted_is_refused_in_one_sentence(
     secure: Migration, trust: Trust, tmp_path: Path
 ) -> None:
     untrusted = "the certificate of the server is not trusted"
-    secure.write_plan()
-    secure.enqueue(batch_size=5)
+    secure.write_plan().enqueue(batch_size=5)
     (tmp_path / "none.pem").write_text("no certificate")
     for bundle in ("", str(trust.strangers)):
         refused(secure, bundle, untrusted, "AWS_CA_BUNDLE")

@@ -81,8 +81,7 @@ class ImageProof(Proof):
     def repeat(self) -> str:
         files = self._run("-c", FILES, entrypoint="sh")
         self._build(f"{TAG}-again", "--no-cache")
-        again = self._run("-c", FILES, entrypoint="sh", image=f"{TAG}-again")
-        assert files == again, "a second build gave other files"
+        assert files == self._run("-c", FILES, entrypoint="sh", image=f"{TAG}-again"), "a second build gave other files"
         return f"built again without a cache: the same {len(files.splitlines()):,} files, byte by byte"
 
     @contextmanager
