@@ -39,13 +39,9 @@ def list_keys() -> list[str]:
     return [f"{number:03}/{key}" for number, key in enumerate(key for keys in STRANGE_KEYS.values() for key in keys)]
 
 
-def list_kinds() -> list[str]:
-    """Return the kind of each key, in the same order."""
-    return [kind for kind, keys in STRANGE_KEYS.items() for _ in keys]
-
-
 def describe_kinds(keys: Iterable[str]) -> str:
     """Return in words how many of the keys there are of each kind."""
     found = set(keys)
-    lost = Counter(kind for key, kind in zip(list_keys(), list_kinds(), strict=True) if key in found)
+    kinds = [kind for kind, each in STRANGE_KEYS.items() for _ in each]  # in the order of the keys
+    lost = Counter(kind for key, kind in zip(list_keys(), kinds, strict=True) if key in found)
     return ", ".join(f"{count} of {len(STRANGE_KEYS[kind])} with {kind}" for kind, count in lost.items())

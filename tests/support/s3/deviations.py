@@ -228,7 +228,8 @@ class DeviantApi(FakeApi):
     def _GetObjectAcl(self, request: Request) -> Response:
         stored = self.store.read(request.bucket, request.key)
         owner = "<ID>owner</ID><DisplayName>owner</DisplayName>"
-        grants = [("<ID>owner</ID>", "FULL_CONTROL"), *ACLS.get(acl_of(stored), ())]
+        acl = stored.acl if isinstance(stored, ObjectWithAcl) else "private"
+        grants = [("<ID>owner</ID>", "FULL_CONTROL"), *ACLS.get(acl, ())]
         listed = (
             f"<Grant><Grantee>{grantee}</Grantee><Permission>{permission}</Permission></Grant>"
             for grantee, permission in grants
@@ -269,10 +270,6 @@ def changed(made: StoredObject, **changes: Any) -> ObjectWithAcl:
     """Return an object that differs in these fields."""
     fields = {name: getattr(made, name) for name in made.__struct_fields__}
     return ObjectWithAcl(**{**fields, **changes})
-
-
-def acl_of(stored: StoredObject) -> str:
-    return stored.acl if isinstance(stored, ObjectWithAcl) else "private"
 
 
 def list_kept(request: Request) -> dict[str, str]:
