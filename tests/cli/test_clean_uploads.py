@@ -93,6 +93,14 @@ def test_an_upload_that_will_be_continued_is_left_alone(migration: Migration) ->
     assert [row["key"] for row in migration.execute("select key from rowferry.upload")] == ["avatar/a.mp4"]
 
 
+def test_a_recorded_upload_is_aborted_whose_legacy_object_is_gone(migration: Migration) -> None:
+    migration.write_plan()
+    well(migration.run("init"))
+    migration.execute(RECORD, ("avatar/a.mp4", 1, begin(migration.production, "avatar/a.mp4")))
+    assert "Aborted 1 upload." in well(migration.run("clean-uploads", "--older-than", "0s", "--yes")).stdout
+    assert migration.production.open_uploads() == []
+
+
 @pytest.mark.soak
 def test_minio_which_lists_uploads_by_their_whole_key_is_asked_for_those_that_are_recorded(
     make_migration: Callable[..., Migration],

@@ -28,10 +28,10 @@ def choose_left_uploads(client: ObjectClient, legacy: ObjectClient, plan: Plan, 
     left = [upload for upload in found if not known.get((upload.key, upload.id))]
     if others := len(found) - len(left):
         click.echo(f"Skipped {count(others, 'upload', 'uploads')} that workers will go on with.")
-    uploads = [upload for upload in left if has_legacy_object(legacy, upload, plan)]
+    uploads = [each for each in left if (each.key, each.id) in known or has_legacy_object(legacy, each, plan)]
     if others := len(left) - len(uploads):
         skipped = count(others, "upload", "uploads")
-        click.echo(f"Skipped {skipped} to keys without a legacy object, which no worker started.")
+        click.echo(f"Skipped {skipped} to keys without a legacy object, which no worker has recorded.")
     return uploads
 
 
