@@ -40,8 +40,9 @@ for each row
 when ((new.paused_at is null) <> (old.paused_at is null))
 execute function rowferry.record_pause();
 
+-- After the insert: before it, `insert … on conflict do update` of a queue that is there would fire it too.
 create or replace trigger queue_first_pause
-before insert on rowferry.queue
+after insert on rowferry.queue
 for each row
 when (new.paused_at is not null)
 execute function rowferry.record_pause();

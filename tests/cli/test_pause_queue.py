@@ -44,6 +44,23 @@ def test_a_queue_that_others_will_hand_on_to_can_be_paused_before_it_has_a_batch
     assert (found["changed"], found["open_batches"]) == (True, 0)
 
 
+PAUSE = """
+insert into rowferry.queue as k (migration_id, name, paused_at) select id, 'migrate', now() from rowferry.migration
+on conflict (migration_id, name) do update set paused_at = coalesce(k.paused_at, excluded.paused_at)
+"""
+
+
+def test_pausing_a_paused_queue_in_sql_records_no_event(table: EntryTable) -> None:
+    fill(table)
+    for _ in range(2):
+        table.execute(PAUSE)
+        assert [row["kind"] for row in table.execute("select kind from rowferry.event")] == ["paused"]
+    table.execute("update rowferry.queue set paused_at = null")
+    table.execute(PAUSE)
+    kinds = [row["kind"] for row in table.execute("select kind from rowferry.event order by at")]
+    assert kinds == ["paused", "resumed", "paused"]
+
+
 def test_a_queue_of_all_migrations_is_paused_where_there_is_one(table: EntryTable) -> None:
     fill(table)
     table.plan["migration"]["name"] = "banners"
