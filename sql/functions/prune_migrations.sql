@@ -8,10 +8,13 @@
 -- prune.
 create or replace function rowferry.prune_migrations(p_older_than interval)
 returns setof text
-language sql
+language plpgsql
 set search_path = pg_catalog, pg_temp
 as $$
-    with over as materialized (
+declare
+    v_over record;
+begin
+    for v_over in
         select
             m.id,
             m.name
@@ -28,22 +31,20 @@ as $$
                 select from rowferry.event as e
                 where e.migration_id = m.id and e.at >= now() - p_older_than
             )
-            -- The lock of `lock_enqueue` (sql/queries/enqueue.sql): an enqueue goes on with the row that it has found.
-            and pg_try_advisory_xact_lock(hashtextextended('rowferry.enqueue ' || m.name, 0))
+        order by m.name
         for update of m skip locked
-    ),
-
-    passes as (delete from rowferry.pass as p using over as o where p.migration_id = o.id),
-
-    tallies as (delete from rowferry.batch_tally as t using over as o where t.migration_id = o.id),
-
-    folders as (delete from rowferry.coverage as c using over as o where c.migration = o.name),
-
-    facts as (delete from rowferry.server_fact as f using over as o where f.migration = o.name),
-
-    migrations as (delete from rowferry.migration as m using over as o where m.id = o.id)
-
-    select o.name
-    from over as o
-    order by o.name;
+    loop
+        -- The lock of `lock_enqueue` (sql/queries/enqueue.sql): from here on no enqueue can add batches.
+        if pg_try_advisory_xact_lock(hashtextextended('rowferry.enqueue ' || v_over.name, 0))
+            and not exists (select from rowferry.batch_queue as q where q.migration_id = v_over.id)
+        then
+            delete from rowferry.pass as p where p.migration_id = v_over.id;
+            delete from rowferry.batch_tally as t where t.migration_id = v_over.id;
+            delete from rowferry.coverage as c where c.migration = v_over.name;
+            delete from rowferry.server_fact as f where f.migration = v_over.name;
+            delete from rowferry.migration as m where m.id = v_over.id;
+            return next v_over.name;
+        end if;
+    end loop;
+end;
 $$;

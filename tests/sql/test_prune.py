@@ -119,3 +119,12 @@ def test_a_migration_that_is_being_enqueued_is_not_forgotten(aged: Migration) ->
         names = {row["prune_migrations"] for row in call(pruning, "prune_migrations", timedelta(days=30))}
         assert "over" not in names
         assert "waits" in names, "the proof that others go"
+
+
+def test_the_enqueue_of_a_migration_that_stays_does_not_wait(aged: Migration) -> None:
+    for change in (OTHERS, *OF_OTHERS):
+        aged.execute(change)
+    with connect("prune") as pruning, connect("enqueue") as enqueuing:
+        assert call(pruning, "prune_migrations", timedelta(days=30))
+        enqueuing.execute("set local lock_timeout = '2s'")
+        enqueuing.execute(statement("lock_enqueue"), {"name": "waits"})
