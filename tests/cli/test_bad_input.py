@@ -107,6 +107,7 @@ CASES = {
     "a page in no folder": Case(
         "report --html none/page.html", "The page none/page.html cannot be written (No such file or directory): name a"
     ),
+    "a page that is the manifest": Case("report --html one --manifest one", "give each a file of its own"),
     **{
         given: Case("worker", words, environment=dict([given.split("=")]))
         for given, words in {

@@ -80,6 +80,7 @@ def command(
     """
     from rowferry.db.connection import connect
 
+    _refuse_same_file(manifest_path, page_path)
     with connect("report", autocommit=True) as connection:
         chosen = choose_migration(connection, migration, plan_path)
         report, lines = _read_and_write(connection, chosen, manifest_path, page_path)
@@ -92,6 +93,11 @@ def command(
         if page_path is not None:
             click.echo(f"Page: {page_path}")
     return 0 if report.settled and report.balances else 1
+
+
+def _refuse_same_file(manifest_path: Path | None, page_path: Path | None) -> None:
+    if manifest_path and page_path and os.path.realpath(manifest_path) == os.path.realpath(page_path):
+        raise click.UsageError(f"--manifest and --html both name {page_path}: give each a file of its own")
 
 
 def _read_and_write(
