@@ -275,9 +275,12 @@ def test_a_table_that_cannot_be_read_in_time_is_one_sentence(
 def test_without_the_right_to_read_no_estimate_is_made(
     logged_migration: Migration, log: RequestLog, side: str, prefix: str
 ) -> None:
-    logged_migration.fill(3)
+    logged_migration.fill(20)
+    log.seen.clear()
     with log.refusing(lambda seen: seen.key.startswith(prefix), 403, "AccessDenied"):
         words = refuse(logged_migration)
+    asked = {seen.key for seen in log.seen if seen.key.startswith(prefix)}
+    assert len(asked) == sampling.TIMED, "then it asks for no more"
     assert f"he {side} bucket" in words
     assert f"give the {side} credentials s3:GetObject and s3:ListBucket" in words
 

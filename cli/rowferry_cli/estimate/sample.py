@@ -129,11 +129,11 @@ def look_at(client: ObjectClient, side: Side, keys: Sequence[str]) -> tuple[list
     if not keys:
         return [], 0.0
     refuse_first(check_bucket_exists(client, side))
-    heads, began = [head_object(side.name, key) for key in keys], time.monotonic()
-    seen = event_loop.run(send_many(client.send, heads[:TIMED], at_once=1))
-    took = (time.monotonic() - began) / len(seen)
-    seen += event_loop.run(send_many(client.send, heads[TIMED:], at_once=AT_ONCE))
-    for found in seen:
-        if isinstance(found, ObjectError) and not isinstance(found, ObjectNotFound):
-            raise found
+    seen, took, began = list[Response | ObjectError](), 0.0, time.monotonic()
+    for some, at_once in ((keys[:TIMED], 1), (keys[TIMED:], AT_ONCE)):
+        seen += event_loop.run(send_many(client.send, [head_object(side.name, key) for key in some], at_once=at_once))
+        took = took or (time.monotonic() - began) / len(seen)
+        for found in seen:
+            if isinstance(found, ObjectError) and not isinstance(found, ObjectNotFound):
+                raise found
     return [found if isinstance(found, Response) else None for found in seen], took
