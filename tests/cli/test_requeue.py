@@ -116,7 +116,7 @@ def test_errors_are_grouped_each_with_its_command_and_batches_requeued_by_their_
     assert r"rowferry requeue --error-like 'A\%b'" in shown
     migration.run("requeue", "--batch", str(three[1]))
     assert [batch["id"] for batch in migration.batches() if batch["status"] == "INIT"] == [three[1]]
-    done = migration.run_here("requeue", "--all")
+    done = migration.run_here("requeue", "--all", "--yes")
     assert (done.returncode, migration.statuses()) == (0, {"INIT"})
 
 

@@ -14,7 +14,10 @@ from rowferry_cli.migration import (
     queue_option,
 )
 
-GROUPS = (Group("Which batches", "Fewer of them, or those of all migrations.", ("--queue", "--all-migrations")),)
+GROUPS = (
+    Group("Which batches", "Fewer of them, or those of all migrations.", ("--queue", "--all-migrations")),
+    Group("In scripts", "As of other commands.", ("--yes",)),
+)
 
 
 @click.command("requeue", cls=Command, groups=GROUPS)
@@ -35,6 +38,7 @@ GROUPS = (Group("Which batches", "Fewer of them, or those of all migrations.", (
 @queue_option
 @migration_option
 @all_migrations_option
+@click.option("-y", "--yes", is_flag=True, expose_value=False, help="Accepted, though nothing is asked.")
 def command(
     everything: bool,
     batch_id: int | None,
