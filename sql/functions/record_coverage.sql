@@ -10,5 +10,5 @@ as $$
     insert into rowferry.coverage (migration, folders, left_behind)
     values (p_migration, p_folders, p_left_behind)
     on conflict on constraint coverage_pkey do update
-    set folders = excluded.folders, left_behind = excluded.left_behind, looked_at = excluded.looked_at;
+    set folders = excluded.folders, left_behind = excluded.left_behind;
 $$;

@@ -428,7 +428,6 @@ create table rowferry.coverage (
     migration text not null,
     folders jsonb not null,
     left_behind bigint not null,
-    looked_at timestamptz not null default now(),
     constraint coverage_pkey primary key (migration)
 );
 comment on table rowferry.coverage is
