@@ -1,4 +1,4 @@
--- Closes as LOST the attempts of a worker at these batches that it does not know of: begin_attempt' result was lost
+-- Closes as LOST the attempts of a worker at these batches that it does not know of: begin_attempt's result was lost
 -- with the connection. They do not count, nor as crashes; others' attempts, and those with a verdict, stay as they
 -- are. The caller makes sure that the lost statement has ended, and begins no attempt at these batches before.
 -- Raises insufficient_privilege where another session is that worker (rowferry.check_worker).
