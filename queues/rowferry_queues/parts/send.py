@@ -28,7 +28,7 @@ from rowferry_worker.scheduling.copy_run import ObjectResult
 
 def send_parts(context: BatchContext, entries: Sequence[Entry]) -> Performed:
     """Send the parts that are not recorded."""
-    upload = context.batch.payload["upload"]
+    upload: dict[str, str] = context.batch.payload["upload"]
     listed = call(context.connection, "list_uploads", context.batch.id, upload["production"], [upload["key"]])
     recorded = next((row for row in listed if row["upload_id"] == upload["id"]), None)
     if recorded is None:
@@ -36,16 +36,15 @@ def send_parts(context: BatchContext, entries: Sequence[Entry]) -> Performed:
     kept = [EntryResult(entry, Outcome.KEPT) for entry in entries if int(entry.id) in recorded["recorded"]]
     missing = [entry for entry in entries if int(entry.id) not in recorded["recorded"]]
     parts = SharedParts(context.migration, context.object_requests(), context.large_objects().records, upload, recorded)
-    numbers, source_key = [entry.id for entry in missing], recorded["legacy_key"]
+    numbers, source_key = [entry.id for entry in missing], str(recorded["legacy_key"])
     opened = run_copies(context, parts.open, [source_key] if missing else [], is_look=True)
     if all(isinstance(each, CopyResult) for each in opened.values()):
-        targets, sources = (dict.fromkeys(numbers, key) for key in (upload["key"], source_key))
+        targets, sources = dict.fromkeys(numbers, upload["key"]), dict.fromkeys(numbers, source_key)
         ended = run_copies(context, parts.send, numbers, targets=targets, sources=sources)
     else:
         ended = dict.fromkeys(numbers, opened[source_key])
     begun = [*takewhile(lambda entry: not isinstance(ended[entry.id], NotStarted), missing)]
-    sent = [judge_part(entry, ended[entry.id]) for entry in begun]
-    return Performed(kept + sent, missing[len(begun) :])
+    return Performed(kept + [judge_part(each, ended[each.id]) for each in begun], missing[len(begun) :])
 
 
 def judge_part(entry: Entry, result: ObjectResult) -> EntryResult:
