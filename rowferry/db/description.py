@@ -43,7 +43,7 @@ class Description:
     can_try_input: bool
     """Whether the server can be asked if a text is a document: PostgreSQL 16 and later."""
     state_types: Sequence[str | None]
-    """Of the columns of `moved`, in the order of the plan."""
+    """Of the columns of `moved`, in the order of the plan; without modifiers, of a domain the type it is made of."""
     changed_type: str | None
     changed_kind: TimeKind
     id_not_null: bool

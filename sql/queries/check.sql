@@ -19,6 +19,9 @@ attributes as (
         a.attnotnull or t.typnotnull as is_not_null,
         a.attgenerated <> '' as is_generated,
         format_type(a.atttypid, a.atttypmod) as type,
+        -- To cast to, without a modifier and of a domain its base: an explicit cast to varchar(3), or to a domain over
+        -- it, would cut a text in silence, where an assignment refuses it.
+        format_type(b.oid, -1) as cast_type,
         format_type(b.oid, case when b.oid = t.oid then a.atttypmod else t.typtypmod end) as base_type,
         case when n.oid is not null then format('%%I.%%I', n.nspname, l.collname) end as collation,
         case
@@ -100,7 +103,7 @@ select
     coalesce(k.kind, 'other') as key_kind,
     current_setting('server_version_num')::integer >= 160000 as can_try_input,
     array(
-        select a.type
+        select a.cast_type
         from unnest(%(states)s::text []) with ordinality as u (name, number)
         left join attributes as a on u.name = a.name
         order by u.number

@@ -169,6 +169,8 @@ def test_an_expression_that_fails_at_a_row_is_named_also_where_only_workers_comp
 
 def test_a_state_may_be_of_any_type(table: EntryTable, subtests: pytest.Subtests) -> None:
     states = {"store": ["old", "new"], "number": [1, 2], "place": ["old", "new"], "done": [False, True]}
+    table.execute("alter table public.avatars add column padded char(5) default 'old'")
+    states |= {"short": ["old", "new"], "padded": ["old", "new"]}
     for column, values in states.items():
         entries_of(table).update(STATE, moved={column: values})
         with subtests.test(column):
@@ -194,6 +196,19 @@ def test_a_state_that_a_column_cannot_hold_is_refused(table: EntryTable, subtest
         entries_of(table).update(STATE, moved={column: values})
         with subtests.test(words):
             assert words in refused(table, words.split("; ", maxsplit=1)[0])
+
+
+def test_a_state_that_is_too_long_for_its_column_is_never_cut(table: EntryTable) -> None:
+    """Else it would be written cut into every row, or rows would be taken that the plan does not mean."""
+    table.execute("create domain public.code as varchar(3)")
+    table.execute("alter table public.avatars add column coded code default 'old', add column padded char(3)")
+    table.execute("update public.avatars set padded = 'old'")
+    for column, type_name in (("short", "varying"), ("coded", "varying"), ("padded", "character")):
+        entries_of(table).update(STATE, moved={column: ["old", "newer"]})
+        (found,) = whats(table, "PostgreSQL refuses to update public.avatars.path: value too long for type character")
+        assert type_name in found
+        entries_of(table).update(STATE, moved={column: ["older", "new"]})
+        assert table.preview()[0].entries == 0
 
 
 def test_states_tell_the_rows_of_one_column_apart_and_one_for_two_columns_is_refused(table: EntryTable) -> None:
