@@ -144,6 +144,11 @@ UNUSABLE = (
     ("where", "nonsense > 1", 'column "nonsense" does not exist'),
     ("where", "path >", "syntax error"),
     ("where", "id", "must be type boolean"),
+    (
+        "where",
+        "'{bad}'::jsonb is null",
+        "invalid input syntax for type json; write a condition over the table's columns",
+    ),
 )
 
 

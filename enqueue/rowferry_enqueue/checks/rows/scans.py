@@ -28,16 +28,11 @@ _REMEDIES: tuple[tuple[type[psycopg.Error], str, str], ...] = (
     (errors.QueryCanceled, "", "run it again"),
     (errors.LockNotAvailable, "", UNLOCKED),
     (errors.InsufficientPrivilege, "", GRANTS),
-    (
-        errors.InvalidTextRepresentation,
-        "json",
-        "correct rows whose text is no JSON, or leave them out: where = \"COLUMN ~ '^[[:space:]]*[[{]'\"",
-    ),
     (errors.FeatureNotSupported, "set-returning", "put the rows that it yields into an array: array(select …)"),
     (errors.UndefinedFunction, "digest(", "run `create extension pgcrypto`, or use md5() or sha256() of PostgreSQL"),
     (errors.UndefinedTable, "FROM-clause", "name the row `e`, as in `e.id`"),
 )
-"""What to do about an error of PostgreSQL that has these words; the first that fits. COLUMN: the key of the entries."""
+"""What to do about an error of PostgreSQL that has these words; the first that fits."""
 
 
 def ask(
@@ -115,8 +110,11 @@ def refuse(entries: Entries, error: psycopg.Error, part: str = "") -> Finding:
         return problem(what, _find_remedy(error) or f"write {wanted} over the table's columns")
     named = [f"`{name}`" for name in ("moved", "where", "objects", "optional") if getattr(entries, name)]
     correct = f"correct {' or '.join(named)} in the plan" if named else ""
-    column = json.dumps(sql.Identifier(entries.key).as_string(), ensure_ascii=False)[1:-1]
-    remedy = _find_remedy(error).replace("COLUMN", column) or correct
+    if entries.path and isinstance(error, errors.InvalidTextRepresentation) and "json" in summarise(error):
+        column = sql.Identifier(entries.key).as_string()
+        where = json.dumps(f"{column} ~ '^[[:space:]]*[[{{]'", ensure_ascii=False)
+        correct = f"correct rows whose text is no JSON, or leave them out: where = {where}"
+    remedy = _find_remedy(error) or correct
     return problem(f"{entries.label} cannot be read: {summarise(error)}", remedy)
 
 
