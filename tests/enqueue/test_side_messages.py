@@ -11,7 +11,7 @@ from rowferry_lab.servers.server_process import find_free_port
 from support.entries.checks import check
 from support.entries.migration import Migration
 from support.s3.listing_page import page
-from support.s3.stand_in import StandIn, answer, error_body, refuse
+from support.s3.stand_in import Behaviour, StandIn, answer, error_body, refuse, stop_halfway
 
 
 @pytest.fixture
@@ -83,6 +83,22 @@ def test_a_server_that_is_no_s3_is_called_so_and_told_from_a_missing_bucket_and_
     with answered_by(ready, "legacy", StandIn(answer(200), packed)) as found:
         assert "lists comes compressed (gzip)" in found[0].what
         assert "the proxy before it (Apache/2.4.62 (Debian)) compress nothing: nginx `gzip off`" in found[0].remedy
+
+
+def test_a_server_that_breaks_off_ranges_is_not_at_another_address(ready: Migration) -> None:
+    """As s3rver does: it lists, and its other answers are whole."""
+
+    def judge(head: str) -> Behaviour:
+        if "range: bytes" in head.lower():
+            return stop_halfway
+        if "list-type" in head:
+            return answer(200, page(["image/u1/me.png"]).body)
+        return answer(200, b"" if head.startswith("HEAD") else b"bytes", ETag='"e"', x_amz_request_id="1")
+
+    with answered_by(ready, "legacy", StandIn().judging(judge)) as (found, *_):
+        assert "cannot be read: ConnectionLost" in found.what
+        assert found.remedy.endswith("before it, why GetObject with a range ends so")
+        assert "endpoint_url" not in found.remedy
 
 
 def test_an_endpoint_that_names_the_bucket_is_written_without_it(ready: Migration) -> None:

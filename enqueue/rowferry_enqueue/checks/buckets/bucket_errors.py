@@ -22,6 +22,11 @@ from rowferry.s3.responses import Response
 from rowferry.s3.retry import TRIES
 from rowferry_enqueue.checks.finding import Finding, note, problem
 
+_FIRST = frozenset({"HeadBucket", "ListObjectsV2", ""})
+"""The operations that a bucket is looked at with; after them, its address is known to be right."""
+_BROKEN_OFF = frozenset({"ConnectionLost", "DeadlinePassed"})
+"""Codes of our own for a request whose connection was made."""
+
 
 def check_bucket_exists(client: ObjectClient, side: Side, named: str | None = None) -> list[Finding]:
     """Return a problem, a note, or nothing about a bucket, before any of its objects is asked for.
@@ -73,17 +78,21 @@ def refuse(side: Side, error: RowferryError, done: str, rights: str, named: str 
 
 
 def _find_remedy(side: Side, error: RowferryError, rights: str) -> str:
+    log = "see the log of that server, or of a proxy before it"
     match error:
         case SideFault():
             return error.remedy
         case AccessDenied():
             return explain(side, error) or f"give the {side.name} credentials {rights} there"
+        case ObjectError() if error.code in _BROKEN_OFF and error.operation not in _FIRST:
+            ranged = " with a range" if error.operation == "GetObject" else ""
+            return f"{log}, why {error.operation}{ranged} ends so"
         case Unreachable() | TimedOut():
             at = resolve_endpoint(side)
             connect = f"correct `endpoint_url` of [{side.name}], or let this host connect to {at.host}:{at.port}"
             return explain(side, error) or connect
         case _:
-            return explain(side, error) or "see the log of that server, or of a proxy before it"
+            return explain(side, error) or log
 
 
 def explain(side: Side, error: RowferryError) -> str:
