@@ -1,7 +1,7 @@
 """`rowferry check` tags a probe object where a queue of the plan tags, and says what to do where that cannot be."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 from psycopg import sql
@@ -12,6 +12,9 @@ from rowferry.errors import UsageError
 from rowferry.queues import find_queue
 from rowferry_enqueue.checks.queues.columns import check_queue_rows
 from rowferry_lab.servers.s3_servers import S3Server
+from rowferry_queues.tag.perform import tag_object
+from rowferry_worker.copying.copy import CopyResult
+from rowferry_worker.objects.requests import ObjectRequests
 from support.entries.checks import check, problems
 from support.entries.entry_table import EntryTable
 from support.entries.migration import Migration
@@ -21,6 +24,7 @@ from support.s3.deviations import Deviations
 from support.s3.fake_s3 import running_fakes
 from support.s3.request_log import LoggedRequest, RequestLog
 from support.s3.servers import running_server
+from support.s3.stand_in import error_body
 
 SETTINGS = {"set": {"tier": "cold", "tenant": {"column": "tenant_id"}}}
 
@@ -105,6 +109,28 @@ def test_a_missing_right_is_named(log: RequestLog, logged_migration: Migration) 
             (finding,) = [each for each in check(migration) if each.level == "problem"]
         assert finding.remedy == f"give the production credentials {right} there"
         assert "cannot be tagged" in finding.what
+
+
+def test_the_tags_of_the_plan_are_those_that_are_tried(
+    log: RequestLog, logged_migration: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server decides which characters it takes."""
+    migration = prepare(logged_migration)
+    migration.plan["queue"]["tag"] = {"set": {"tier": "a,b", "tenant": {"column": "tenant_id"}}}
+    tried: list[Mapping[str, str]] = []
+
+    async def tag(s3: ObjectRequests, owner: object, key: str, wanted: Mapping[str, str]) -> CopyResult:
+        tried.append(wanted)
+        return await tag_object(s3, owner, key, wanted)
+
+    monkeypatch.setattr("rowferry_queues.tag.check.tag_object", tag)
+    body = error_body("InvalidTag", "The TagValue you have provided is invalid")
+    refusal = f"HTTP/1.1 400 No\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+    with log.answering(lambda seen: seen.method == "PUT" and "tagging" in seen.query and "-tags" in seen.key, refusal):
+        (finding,) = [each for each in check(migration) if each.level == "problem"]
+    assert tried == [{"tier": "a,b"}]
+    assert "cannot be tagged: InvalidTag" in finding.what
+    assert "or those of [production] or [queue.tag] in the plan" in finding.remedy
 
 
 UNUSABLE: tuple[tuple[dict[str, object], str], ...] = (

@@ -126,7 +126,7 @@ SAID = [
     Said("NotImplemented", "", "PutObject", 'tags = "none"', 501),
     Said("MethodNotAllowed", "", "PutObject", 'tags = "none"', 405),
     Said("InvalidArgument", "Invalid argument. (request 17)", "PutObject", 'tags = "none"'),
-    Said("InvalidTag", "Object tags cannot be greater than 10", "CopyObject", "change the tags", 400),
+    Said("InvalidTag", "Object tags cannot be greater than 10", "CopyObject", "or [queue.tag] in the plan", 400),
     Said("XMinioServerNotInitialized", "", "ListObjectsV2", "later", 503),
     Said("EntityTooSmall", "", "CompleteMultipartUpload", "so that it goes in one piece"),
     Said("NoSuchUpload", "", "CompleteMultipartUpload", "lifecycle"),

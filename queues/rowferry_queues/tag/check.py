@@ -1,6 +1,7 @@
 """What `rowferry check` finds about the queue `tag`: its condition and columns, and whether objects can be tagged."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import cast
 
 from rowferry.errors import ObjectError
 from rowferry.http import event_loop
@@ -13,6 +14,7 @@ from rowferry_enqueue.checks.finding import Finding, fine, note, problem
 from rowferry_enqueue.checks.queues.columns import check_queue_rows
 from rowferry_enqueue.checks.queues.queue_check import QueueCheck
 from rowferry_queues.tag.perform import tag_object
+from rowferry_queues.tag.spec import TagSettings
 from rowferry_worker.objects.requests import ObjectRequests
 
 REMEDY = "leave [queue.tag] out of the plan, or use a server that has tags"
@@ -27,21 +29,23 @@ def check(context: QueueCheck) -> Iterator[Finding]:
         yield note(f"not checked, since a check would write: whether {side.bucket} takes tags, for [queue.tag]")
         return
     context.on_progress("tagging a probe object")
+    set_by_plan = cast("TagSettings", context.settings).tags.items()
+    tags = {name: value for name, value in set_by_plan if isinstance(value, str)} or TAGS
     left: list[Finding] = []
     with context.open_bucket("production") as client, written_probe(client, side, left) as probe:
-        yield from try_tags(client, probe, side)
+        yield from try_tags(client, probe, side, tags)
     yield from left
 
 
-def try_tags(client: ObjectClient, probe: Probe, side: ProductionSide) -> Iterator[Finding]:
-    """Yield whether an object of the production server can be tagged, as workers do it, and keeps its tags."""
+def try_tags(client: ObjectClient, probe: Probe, side: ProductionSide, tags: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield whether an object of the production server can get these tags, as workers do it, and keeps them."""
     key = f"{probe.key}-tags"
     try:
         probe.write_object(operations.put_object(key, b"a probe of rowferry check", if_none_match=False))
     except ObjectError:
         return  # the check of the bucket says it
     try:
-        event_loop.run(tag_object(ObjectRequests(client.send), probe, key, TAGS))
+        event_loop.run(tag_object(ObjectRequests(client.send), probe, key, tags))
     except ObjectError as error:
         if error.code == "TagsLost":
             yield problem(f"the production bucket {side.bucket} takes tags and does not keep them", REMEDY)
