@@ -24,8 +24,8 @@ UNRELEASED = (
 """What PostgreSQL refuses where an unreleased version has made the tables, types or functions."""
 
 RESTORED = (
-    "The schema rowferry of this database was restored without its data: `drop schema rowferry cascade` and run "
-    "`rowferry init` again."
+    "The schema rowferry of this database was restored without its data, or without rowferry.schema_migration alone: "
+    "restore them where rowferry.migration has rows, else `drop schema rowferry cascade` and run `rowferry init` again."
 )
 
 

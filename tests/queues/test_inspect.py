@@ -251,6 +251,7 @@ def test_a_connection_that_breaks_in_the_body_costs_nothing(make_migration: Call
 SETTINGS = {
     "no `columns`": {},
     "none of size": {"columns": {"weight": "w"}},
+    "named twice": {"columns": {"size": "a", "lines": "a"}},
     "`key` is the column of `table`": {"columns": {"size": "a"}, "key": "k"},
     "name both, or leave both out": {"columns": {"size": "a"}, "table": "t"},
     "Object contains unknown field": {"columns": {"size": "a"}, "colour": "red"},

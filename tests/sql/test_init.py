@@ -114,7 +114,7 @@ def test_a_database_that_a_newer_version_has_touched_is_refused(
     assert ask(empty_database, "select to_regclass('rowferry.progress')") == [(None,)]
 
 
-@pytest.mark.parametrize("what", ["table rowferry.migration ()", "function rowferry.pause() returns int return 1"])
+@pytest.mark.parametrize("what", ["table rowferry.migration ()", "function rowferry.set_pause() returns int return 1"])
 def test_a_schema_of_something_else_is_left_alone(what: str, empty_database: str, run_rowferry: Run) -> None:
     ask(empty_database, "create schema rowferry")
     ask(empty_database, f"create {what}")

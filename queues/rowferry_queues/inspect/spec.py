@@ -40,6 +40,8 @@ class InspectSettings(QueueSettings, frozen=True, kw_only=True):
             raise PlanError('there are no `columns`: name those to write, for example columns = { size = "byte_size" }')
         if (self.table is None) != (self.key is None):
             raise PlanError("`key` is the column of `table` that holds an object's key: name both, or leave both out")
+        if len({*self.columns.values(), self.key}) <= len(self.columns):
+            raise PlanError("a column is named twice: each fact, and `key`, needs a column of its own")
         if unknown := [name for name in self.columns if name not in FACTS and self.function is None]:
             words = f"`columns` names {unknown[0]!r}, which is none of {', '.join(FACTS)}"
             raise PlanError(f"{words}: correct it, or name a function")

@@ -54,13 +54,6 @@ def cut_off(pipe: "Pipe", request: Request) -> Response:
     return HELD
 
 
-def stall(pipe: "Pipe", request: Request) -> Response:
-    """Send all but the last byte, or take the whole, and say no more."""
-    if request.method == "GET":
-        pipe.send_first(pipe.legacy[request.key].size - 1)
-    return HELD
-
-
 class Pipe(FakeBuckets):
     """The worker knows that the server heeds If-None-Match, and no more."""
 

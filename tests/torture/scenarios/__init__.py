@@ -3,7 +3,7 @@
 from torture.scenarios.application import Applications, Rewrite
 from torture.scenarios.chain import Chain
 from torture.scenarios.hosts import Hosts, ThousandKills
-from torture.scenarios.kinds import Alike, DroppedTags, Kills, Texts, Unreadable
+from torture.scenarios.kinds import Alike, DroppedTags, Kills, Unreadable
 from torture.scenarios.poison import Poison
 from torture.scenarios.postgres import BrokenOrder, Database, FewConnections
 from torture.scenarios.s3 import Bad, LoginPage
@@ -21,7 +21,6 @@ SCENARIOS: dict[str, type[Scenario]] = {
     "alike": Alike,
     "unreadable": Unreadable,
     "dropped_tags": DroppedTags,
-    "texts": Texts,
     "few_connections": FewConnections,
     "broken_order": BrokenOrder,
     "login_page": LoginPage,

@@ -1,4 +1,4 @@
-"""What objects, connections, payloads and texts have in common, under kills: each form is a kind of its own."""
+"""What objects, connections and payloads have in common, under kills: each form is a kind of its own."""
 
 import asyncio
 import json
@@ -183,63 +183,3 @@ class DroppedTags(Killed):
 def read_tags(side: ObjectSide, key: str) -> dict[str, str]:
     found = side.client.get_object_tagging(Bucket=side.bucket, Key=key)
     return {tag["Key"]: tag["Value"] for tag in found["TagSet"]}
-
-
-OLD, NEW = "https://old/", "https://new/"
-NAMES = ("a({}).png", "photo ({}).jpg", "report{}", "it's {}.png", "a&b{}.png", "c{},d.png", "e{}).png", "f[{}].png")
-"""Keys of objects; `report` and `report(final)` are both there."""
-TEXTS = ('see "{}" and', '<a href="{}">', "![x]({})", "at {}.", "url('{}');", "(see {})", "{},{}", '{{"u":"{}"}}')
-
-
-class Texts(Killed):
-    what = "URLs with uncertain ends in longer texts, with workers killed: what a text names in production was copied"
-    faults = frozenset({"SIGKILL", "texts rewritten"})
-    fields: ClassVar = {
-        "table": "public.pages",
-        "id": "id",
-        "key": "body",
-        "within": "text",
-        "from": OLD,
-        "to": NEW,
-        "legacy_object": "t/",
-        "production_object": "p/",
-        "encoding": "percent",
-    }
-
-    def fill(self) -> None:
-        """Put every name in every text, as the text itself would have it; a third of the objects are not there."""
-        super().fill()
-        migration, self.names = self.world.migration, list[str]()
-        migration.execute("create table public.pages (id bigint primary key, body text)")
-        migration.plan["entries"].append(self.fields)
-        texts = [text for _ in range(self.times) for text in TEXTS]
-        for number, text in enumerate(texts):
-            names = [name.format(number) for name in NAMES]
-            self.names += [name for place, name in enumerate(names) if (number + place) % 3]
-            bodies = [text.replace("{}", OLD + name).replace("{{", "{").replace("}}", "}") for name in names]
-            for place, body in enumerate(bodies):
-                migration.execute("insert into public.pages values (%s, %s)", (number * len(NAMES) + place, body))
-            self.names.append(f"report{number}(final)")
-        for name in self.names:
-            migration.legacy.put(f"t/{name}", name.encode())
-        self.world.legacy_record.take(f"t/{name}" for name in self.names)
-        self.world.enqueue(self.batch)
-
-    def check(self) -> None:
-        """Read each text that was rewritten: its URL, cut anywhere, must name an object that was copied whole."""
-        there = {key.removeprefix("p/") for key in self.world.migration.production.listing() if key.startswith("p/")}
-        for row in self.world.query("select id, body from public.pages where body like %s", f"%{NEW}%"):
-            number = row["id"] // len(NAMES)
-            name = NAMES[row["id"] % len(NAMES)].format(number)
-            self.count("texts rewritten")
-            if name not in there or OLD in row["body"]:
-                self.report(f"the text {row['body']!r} was rewritten, and {name!r} was not copied")
-        super().check()
-
-    def expect(self) -> Expected:
-        count = len(TEXTS) * self.times * len(NAMES)
-        return Expected(
-            error=lambda batch: batch["failed"] == 0,
-            strays=lambda key: key.startswith("p/"),
-            sum_of_entries=self.world.entries + count,
-        )

@@ -76,19 +76,6 @@ def test_a_row_moves_to_the_newest_bytes(three: Migration, log: RequestLog, tran
 
 
 @pytest.mark.usefixtures("read_long_ago")
-@pytest.mark.parametrize("transfer", ["auto", "stream"])
-def test_looks_on_kept_connections_miss_nothing(migration: Migration, log: RequestLog, transfer: str) -> None:
-    """The first batch has opened connections."""
-    migration.plan["migration"]["transfer"] = transfer
-    migration.given(12, 1)
-    with rewriting(migration, log, 1) as times:
-        migration.work(parallel=1)
-    assert times() == 1
-    assert migration.counts() == {"migrated": 12}
-    migration.audit()
-
-
-@pytest.mark.usefixtures("read_long_ago")
 @pytest.mark.parametrize("is_refused", [False, True])
 def test_what_is_rewritten_while_another_is_copied_again_is_not_missed(
     three: Migration, log: RequestLog, is_refused: bool

@@ -134,7 +134,7 @@ class StreamedParts:
         return Part(part.number, etag, told) if told == pipe.digest.hexdigest() else None
 
     async def _send_whole(self, upload_id: str, part: PartRange) -> Part:
-        """Send a part, once it is read, with its digest, so that the server can check it; not if `listed` is that."""
+        """Send a part, once it is read, with its digest, so that the server can check it."""
         body = await self.read(part.first, part.last)
         if self._whole is not None:
             self._whole.add(part.first, body)
