@@ -58,7 +58,7 @@ def test_a_higher_priority_is_asked_first_even_where_nothing_was_due() -> None:
 
 
 def test_lines_where_nothing_was_due_come_behind_those_of_their_priority() -> None:
-    lines = know({"queue_name": "empty", "weight": 1000, "is_due": False}, {"queue_name": "a"}, {"queue_name": "b"})
+    lines = know({"queue_name": "empty", "weight": 1e9, "is_due": False}, {"queue_name": "a"}, {"queue_name": "b"})
     assert {lines.choose(None, ())[0][2].queue_name for _ in range(20)} == {"empty"}
     lines.note_claim((1, "empty"), "later", 7)
     assert {line.queue_name for line in lines.choose(None, ())[0] if line.since == "later"} == {"empty"}
