@@ -51,15 +51,17 @@ def judge_sides(context: BatchContext, by_key: Results, targets: Keys = SAME, so
         raise _describe_fault(migration.plan, fault)
     errors = [result for result in tried.values() if isinstance(result, ObjectError)]
     suspected = {suspicion: error for error in errors if (suspicion := suspect(error))}
-    not_started = [key for key, result in by_key.items() if isinstance(result, NotStarted)]
-    waiting = [*dict.fromkeys((sources.get(key, key), targets.get(key, key)) for key in not_started)]
+    begun = {sources.get(key, key) for key in tried}
+    unbegun = [key for key, result in by_key.items() if isinstance(result, NotStarted)]
+    waiting = [(sources.get(k, k), targets.get(k, k)) for k in unbegun if sources.get(k, k) not in begun]
     failing = _find_failing(context, suspected, waiting) if suspected else {}
     missing = {key: result for key, result in tried.items() if isinstance(result, ObjectNotFound)}
     gone = {key: result for key, result in missing.items() if result.code == _GONE}
     if missing and (gone or len(missing) == len(tried)):
         _refuse_lost_bucket(migration)
-    there = _find_again(migration, {sources.get(key, key) for key in gone if gone[key].side == "legacy"})
-    return {key: _excuse(end, failing, is_there=sources.get(key, key) in there) for key, end in by_key.items()}
+    lost = {key: sources.get(key, key) for key, result in gone.items() if result.side == "legacy"}
+    there = _find_again(migration, set(lost.values()))
+    return {key: _excuse(result, failing, is_there=lost.get(key) in there) for key, result in by_key.items()}
 
 
 def _find_failing(
