@@ -131,19 +131,6 @@ def test_an_object_that_may_not_be_seen_or_read_is_not_called_missing(logged_mig
     assert "s3:GetObject" in words or "AccessDenied" in words
 
 
-def test_a_table_of_several_without_legacy_entries_is_a_part_unless_its_rows_have_moved(migration: Migration) -> None:
-    migration.fill(1)
-    add_second_table(migration)
-    empty = "public.banners.path has 0 in production form and 1 in neither (for example '{}'), and 0 legacy entries"
-    for text, shown in (("imgae/1.png", 1), ("avatar/1.png", 0), (None, 0)):
-        migration.execute("delete from public.banners")
-        migration.execute("insert into public.banners values (1, %s)", [text])
-        told = [each for each in check(migration, allow_empty=False) if each.what.startswith(empty.format(text))]
-        assert [each.level for each in told] == ["part"] * shown
-        assert all(each.remedy.startswith("correct `from`, `key` or `where` in the plan") for each in told)
-        assert found(migration, empty.format(text)) == []
-
-
 def test_no_legacy_entry_is_a_problem_unless_it_is_allowed(migration: Migration) -> None:
     migration.insert({"1": "avatar/1.png", "2": "elsewhere/2.png"}).write_plan()
     (words,) = problems(migration, allow_empty=False)

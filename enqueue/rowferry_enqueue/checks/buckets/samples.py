@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from typing import NamedTuple
 
 import msgspec
 
@@ -16,7 +15,7 @@ from rowferry.keys import ObjectKeys, has_form, map_entry
 from rowferry.plan import Entries, Plan
 from rowferry.progress import OnProgress
 from rowferry_enqueue.checks.buckets.objects import Sample
-from rowferry_enqueue.checks.finding import Finding, note, part, problem, quote_key
+from rowferry_enqueue.checks.finding import Finding, note, problem, quote_key
 from rowferry_enqueue.checks.rows.scans import scan
 
 SAMPLED = 100
@@ -96,47 +95,27 @@ def _describe(old: str, new: str, keys: ObjectKeys, thing: str) -> str:
 def _check_emptiness(
     connection: Connection, plan: Plan, samples: Sequence[Sample], *, allow_empty: bool
 ) -> Iterator[Finding]:
-    """Yield a problem where no table has a legacy entry, and a part for one of neither form, unless that is allowed."""
+    """Yield a problem where no table has a legacy entry, unless that is allowed."""
     if allow_empty or not plan.entries or len(samples) < len(plan.entries):
         return
-    empty = [_count_forms(connection, sample.entries) for sample in samples if not sample.sampled]
-    remedy = "correct {} or `where` in the plan, or add --allow-empty where {}"
-    if len(empty) == len(samples):
-        counts = ", ".join(each.words for each in empty)
-        words = remedy.format(_list_fields(plan.entries), "all is migrated already")
-        yield problem(f"there are 0 legacy entries to migrate: {counts}", words)
+    if any(sample.sampled for sample in samples):
         return
-    for each in empty:
-        if not each.production and each.example:
-            words = remedy.format(_list_fields([each.entries]), "no row of it is to move")
-            yield part(f"{each.words}, and 0 legacy entries to migrate", words)
+    counts = ", ".join(_count_forms(connection, sample.entries) for sample in samples)
+    told = [f"`{name}`" for name in ("from", "key", *_list_more(plan.entries))]
+    remedy = f"correct {', '.join(told)} or `where` in the plan, or add --allow-empty where all is migrated already"
+    yield problem(f"there are 0 legacy entries to migrate: {counts}", remedy)
 
 
-def _list_fields(plan_entries: Iterable[Entries]) -> str:
-    """Return the fields that say which rows are legacy, but for `where`."""
-    more = [name for name in ("path", "moved", "objects") if any(getattr(each, name) for each in plan_entries)]
-    return ", ".join(f"`{name}`" for name in ("from", "key", *more))
+def _list_more(plan_entries: Iterable[Entries]) -> list[str]:
+    """Return the fields that say which rows are legacy, beside the usual ones."""
+    return [name for name in ("path", "moved", "objects") if any(getattr(each, name) for each in plan_entries)]
 
 
-class _Forms(NamedTuple):
-    """What a table without legacy entries has instead."""
-
-    entries: Entries
-    production: int
-    unexpected: int
-    example: str | None
-    """A text that has neither form."""
-
-    @property
-    def words(self) -> str:
-        example = f" (for example {quote_key(shorten(self.example))})" if self.example else ""
-        counts = f"{self.production:,} in production form and {self.unexpected:,} in neither"
-        return f"{self.entries.label} has {counts}{example}"
-
-
-def _count_forms(connection: Connection, entries: Entries) -> _Forms:
+def _count_forms(connection: Connection, entries: Entries) -> str:
     with translated_errors():
         queries = EntryQueries.of(connection, entries)
         row = fetch_one(connection, queries.compose("count_entries"), queries.parameters())
         found = connection.execute(queries.compose("find_unexpected"), queries.parameters()).fetchone()
-    return _Forms(entries, row["production"], row["unexpected"], None if found is None else found["text"])
+    example = "" if found is None else f" (for example {quote_key(shorten(found['text']))})"
+    counts = f"{row['production']:,} in production form and {row['unexpected']:,} in neither"
+    return f"{entries.label} has {counts}{example}"
