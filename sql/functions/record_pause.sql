@@ -40,7 +40,7 @@ for each row
 when ((new.paused_at is null) <> (old.paused_at is null))
 execute function rowferry.record_pause();
 
--- After the insert: before it, `insert … on conflict do update` of a queue that is there would fire it too.
+-- After the insert: before it, `insert ... on conflict do update` of a queue that is there would fire it too.
 create or replace trigger queue_first_pause
 after insert on rowferry.queue
 for each row
