@@ -40,7 +40,8 @@ def send_parts(context: BatchContext, entries: Sequence[Entry]) -> Performed:
     opened = run_copies(context, parts.open, [source_key] if missing else [], is_look=True)
     if all(isinstance(each, CopyResult) for each in opened.values()):
         targets, sources = dict.fromkeys(numbers, upload["key"]), dict.fromkeys(numbers, source_key)
-        ended = run_copies(context, parts.send, numbers, targets=targets, sources=sources)
+        ranges = {str(part.number): part for part in split_range(recorded["size_bytes"], recorded["part_bytes"])}
+        ended = run_copies(context, lambda each: parts.send(ranges[each]), numbers, targets=targets, sources=sources)
     else:
         ended = dict.fromkeys(numbers, opened[source_key])
     begun = [*takewhile(lambda entry: not isinstance(ended[entry.id], NotStarted), missing)]
@@ -89,15 +90,13 @@ class SharedParts:
     _known: Mapping[int, str] = field(default_factory=dict[int, str])
     """The MD5, in hexadecimal, by number, of each of its parts that has the same range in both objects."""
 
-    async def send(self, number: str) -> CopyResult:
+    async def send(self, part: PartRange) -> CopyResult:
         """Send a part and record it; KEPT: it was copied in place.
 
         Raises ServerFault with the code ObjectChanged where the legacy object is another now, NoSuchUpload where the
         upload has ended.
         """
         assert self._source is not None, "it was opened"
-        ranges = split_range(self.recorded["size_bytes"], self.recorded["part_bytes"])
-        part = next(part for part in ranges if part.number == int(number))
         sent, is_unchanged = await self._send(self._source, part)
         is_recorded = await self.records.add_parts(self.upload["key"], self.upload["id"], {part.number: sent.etag})
         if is_recorded is None:
