@@ -15,6 +15,9 @@ from rowferry.errors import (
 )
 from rowferry.s3.cures import Refusal, find_case, is_of_side
 
+UPLOAD_LOST = frozenset({"NoSuchUpload", "InvalidPart"})
+"""Codes by which a server says that it does not have an upload, or a part of it, any more: it begins anew."""
+
 _CLASS_OF_CODE: dict[str, type[ObjectError]] = {
     "NoSuchBucket": BucketNotFound,
     **dict.fromkeys(["NoSuchKey", "NoSuchVersion", "NotFound"], ObjectNotFound),
@@ -29,7 +32,7 @@ _CLASS_OF_CODE: dict[str, type[ObjectError]] = {
     **dict.fromkeys(["Throttling", "ThrottlingException", "RequestLimitExceeded", "TooManyRequests"], Throttled),
     **dict.fromkeys(["RequestThrottled", "BandwidthLimitExceeded"], Throttled),
     # The next attempt starts a lost upload again; it would not if this were taken for a missing object.
-    **dict.fromkeys(["InternalError", "NoSuchUpload", "InvalidPart"], ServerFault),
+    **dict.fromkeys(["InternalError", *UPLOAD_LOST], ServerFault),
 }
 """Codes whose meaning their status does not tell, or which follow a 200."""
 

@@ -7,12 +7,13 @@ from typing import Literal
 from rowferry.batch import Outcome
 from rowferry.errors import Awaited, NotRecorded, ObjectError, ObjectNotFound
 from rowferry.formatting import count
+from rowferry.s3.errors import UPLOAD_LOST
 from rowferry.s3.operations import abort_multipart_upload
 from rowferry.s3.responses import Response
 from rowferry_queues.parts.spec import PartsSettings
 from rowferry_worker.copying.copy import CopyOptions, CopyResult
 from rowferry_worker.copying.transfer import UPLOAD, look_at_completed
-from rowferry_worker.multipart.completion import LOST, Large, Upload, complete_upload
+from rowferry_worker.multipart.completion import Large, Upload, complete_upload
 from rowferry_worker.multipart.part_size import part_size, split_range
 from rowferry_worker.multipart.records import UploadRecord, UploadRecords
 from rowferry_worker.multipart.upload import LargeCopy
@@ -127,7 +128,7 @@ class SharedCopies:
         except ObjectExists:
             return CopyResult(Outcome.CONFLICT)
         except ObjectError as error:
-            if error.code in LOST:
+            if error.code in UPLOAD_LOST:
                 raise Awaited("NoSuchUpload", "the server has lost the upload; it begins anew") from error
             raise
         return await self._settle(upload, described)

@@ -16,6 +16,7 @@ from rowferry.errors import (
     PreconditionFailed,
     ServerFault,
 )
+from rowferry.s3.errors import UPLOAD_LOST
 from rowferry.s3.operations import Request, complete_multipart_upload
 from rowferry.s3.responses import Response, name_request
 from rowferry.s3.results import read_completed_etag
@@ -29,8 +30,6 @@ from rowferry_worker.objects.own_copies import DamagedWrite, KnownCopies
 from rowferry_worker.objects.requests import ObjectRequests, demand, object_changed, size_of
 
 _COMPOSITE = re.compile(r"[0-9a-f]{32}-\d+")
-LOST = frozenset({"NoSuchUpload", "InvalidPart"})
-"""Error codes by which a server says that it does not have an upload, or a part of it, any more."""
 
 
 class Large(NamedTuple):
@@ -95,7 +94,7 @@ async def complete_upload(target: Target, intent: Intent, upload: Upload, copies
             raise
         except ObjectError as failure:
             error = failure
-        is_last = tried == TRIES or not may_pass(error) or error.code in LOST
+        is_last = tried == TRIES or not may_pass(error) or error.code in UPLOAD_LOST
         if not is_last:
             await asyncio.sleep(pause_before_retry(error, tried).total_seconds())
             await s3.take_turn("production", COMPLETE)
@@ -169,7 +168,7 @@ def _is_refused(error: ObjectError) -> bool:
     A 200 with an error in it, a time-out, a lost connection and the 5xx of a proxy leave that open, but for a 200 that
     says what the upload lacks.
     """
-    return error.code in LOST or (error.status >= 300 and not error.code.startswith("HTTP 5"))
+    return error.code in UPLOAD_LOST or (error.status >= 300 and not error.code.startswith("HTTP 5"))
 
 
 async def _look_after(

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from rowferry.errors import AccessDenied, NotFinished, ObjectDamaged, ObjectError, ObjectRejected, SideFault
+from rowferry.s3.errors import UPLOAD_LOST
 from rowferry.s3.operations import abort_multipart_upload, create_multipart_upload
 from rowferry.s3.results import read_upload_id
-from rowferry_worker.multipart.completion import LOST, Large, Part, Upload, complete_upload
+from rowferry_worker.multipart.completion import Large, Part, Upload, complete_upload
 from rowferry_worker.multipart.large import LargeObjects
 from rowferry_worker.multipart.part_size import part_size, split_range
 from rowferry_worker.multipart.records import Recorded, UploadRecord
@@ -177,7 +178,7 @@ class LargeCopy:
 def may_continue(error: BaseException) -> bool:
     """Return whether another attempt can go on with an upload that has ended with this error."""
     if isinstance(error, ObjectError):
-        is_lost = isinstance(error, ObjectDamaged | AccessDenied) or error.code in {"ObjectChanged", *LOST}
+        is_lost = isinstance(error, ObjectDamaged | AccessDenied) or error.code in {"ObjectChanged", *UPLOAD_LOST}
         return not is_lost and (error.retryable or isinstance(error, SideFault))
     return True
 

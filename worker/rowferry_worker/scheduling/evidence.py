@@ -9,6 +9,7 @@ from datetime import timedelta
 from rowferry.batch import Outcome
 from rowferry.errors import AccessDenied, CredentialsUnavailable, ObjectError, ObjectRejected, ServerFault
 from rowferry.plan import SideName
+from rowferry.s3.errors import UPLOAD_LOST
 from rowferry_worker.copying.copy import CopyResult
 from rowferry_worker.scheduling.copy_run import ObjectResult
 
@@ -19,9 +20,6 @@ WELL_FOR = timedelta(minutes=1)
 """How long an operation that was found to work elsewhere ends no batch early: it is asked about at each end anyway."""
 
 READS = frozenset({"HeadObject", "GetObject", "GetObjectTagging", "GetObjectAcl"})
-
-_OF_AN_UPLOAD = frozenset({"NoSuchUpload", "InvalidPart"})
-"""Codes of an upload that is lost, or has lost a part: it begins anew."""
 
 _NO_S3_SERVER = frozenset({"UnreadableResponse", "NoETag", "NoS3Server", "NoContentLength", "Recoded"})
 """Codes of our own for a response that no S3 server gives."""
@@ -36,7 +34,7 @@ def is_suspect(result: ObjectResult) -> bool:
     A refusal without S3's code, for example, is a page of something before the server.
     """
     if isinstance(result, ServerFault):
-        return result.code in _NO_S3_SERVER or (result.status > 0 and result.code not in _OF_AN_UPLOAD)
+        return result.code in _NO_S3_SERVER or (result.status > 0 and result.code not in UPLOAD_LOST)
     return isinstance(result, ObjectRejected) and result.status > 0 and result.code == f"HTTP {result.status}"
 
 
