@@ -20,7 +20,7 @@ from rowferry.reports.facts import READABLE, WRITTEN
 from rowferry.s3.clocks import Skew
 from rowferry_worker.batch.context import BatchContext
 from rowferry_worker.batch.sides.asking import are_reachable
-from rowferry_worker.batch.sides.faults import SAME, Keys, judge_sides
+from rowferry_worker.batch.sides.faults import SAME, KeyMap, judge_sides
 from rowferry_worker.copying.copy import CopyOptions, CopyResult
 from rowferry_worker.copying.precedence import NO_TIMELINE, Clocks, Timeline
 from rowferry_worker.scheduling.copy_run import Copy, CopyRun, FindUsual, ObjectResult
@@ -67,8 +67,8 @@ def run_copies(
     *,
     is_look: bool = False,
     find_usual: FindUsual = lambda: None,
-    targets: Keys = SAME,
-    sources: Keys = SAME,
+    targets: KeyMap = SAME,
+    sources: KeyMap = SAME,
 ) -> dict[str, ObjectResult]:
     """Copy the object of each key, many at once, and return how each copy ended; NotStarted past the time budget.
 
@@ -146,7 +146,7 @@ def _record_success(context: BatchContext) -> None:
             ledger.call("record_fact", context.migration.name, fact, True, key)
 
 
-def _note_end(context: BatchContext, other: tuple[Keys, Keys], key: str, result: ObjectResult, count: int) -> bool:
+def _note_end(context: BatchContext, other: tuple[KeyMap, KeyMap], key: str, result: ObjectResult, count: int) -> bool:
     """Take in how a copy ended, the last of so many that ended well; return whether that seems the server's fault.
 
     `other`: `targets` and `sources` of `run_copies`. A part that was written is no production object yet.

@@ -32,13 +32,13 @@ _GONE = "HTTP 404"
 
 Results = Mapping[str, ObjectResult]
 """How the copy of each object ended, by its key."""
-Keys = Mapping[str, str]
+KeyMap = Mapping[str, str]
 """The keys of objects on one side, by those of results."""
-SAME: Keys = MappingProxyType({})
+SAME: KeyMap = MappingProxyType({})
 """They are the same."""
 
 
-def judge_sides(context: BatchContext, by_key: Results, targets: Keys = SAME, sources: Keys = SAME) -> Results:
+def judge_sides(context: BatchContext, by_key: Results, targets: KeyMap = SAME, sources: KeyMap = SAME) -> Results:
     """Return the results with what was the server's as ServerUnavailable, which costs no attempt.
 
     `targets`, `sources`: the production keys and the legacy keys, where those of `by_key` are others.
